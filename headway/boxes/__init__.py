@@ -1,0 +1,34 @@
+"""Headway's boxes: one frozen specification per operator."""
+
+from headway.boxes.aggregate import Aggregate, When
+from headway.boxes.base import REGISTRY, Key, Operator
+from headway.boxes.bsort import BSort
+from headway.boxes.durations import Duration, Size, native_size, pair_size
+from headway.boxes.filter import Filter
+from headway.boxes.join import Join, joined
+from headway.boxes.map import Map
+from headway.boxes.order import TUPLE_FIELD, TUPLE_NUMBER, Order
+from headway.boxes.resample import Resample
+from headway.boxes.union import Union
+
+__all__ = [
+    "REGISTRY",
+    "TUPLE_FIELD",
+    "TUPLE_NUMBER",
+    "Aggregate",
+    "BSort",
+    "Duration",
+    "Filter",
+    "Join",
+    "Key",
+    "Map",
+    "Operator",
+    "Order",
+    "Resample",
+    "Size",
+    "Union",
+    "When",
+    "joined",
+    "native_size",
+    "pair_size",
+]

@@ -1,0 +1,173 @@
+"""Sizes of windows: plain numbers, or durations where a size meets a timestamp or a date."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+import pyarrow as pa
+
+from headway.errors import NetworkError
+from headway.schema import type_name
+
+_UNITS = {
+    "w": 7 * 86_400_000_000,
+    "d": 86_400_000_000,
+    "h": 3_600_000_000,
+    "m": 60_000_000,
+    "s": 1_000_000,
+    "ms": 1_000,
+    "us": 1,
+}
+_WORDS = {
+    "w": ("w", "week", "weeks"),
+    "d": ("d", "day", "days"),
+    "h": ("h", "hr", "hrs", "hour", "hours"),
+    "m": ("m", "min", "mins", "minute", "minutes"),
+    "s": ("s", "sec", "secs", "second", "seconds"),
+    "ms": ("ms", "msec", "millisecond", "milliseconds"),
+    "us": ("us", "µs", "μs", "usec", "microsecond", "microseconds"),
+}
+_FACTOR = {word: _UNITS[unit] for unit, words in _WORDS.items() for word in words}
+_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zµμ]+)\s*", re.IGNORECASE)
+_LONGEST = 2**62
+"""So that a moment plus a duration still fits into 64 bits."""
+
+DURATION_HINT = (
+    "a duration is a number and a unit, such as '5s', '250ms', '10 minutes' or '1h30m'; units: w, d, h, m, s, ms, us"
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Duration:
+    """A span of time in whole microseconds, the resolution of timestamps."""
+
+    microseconds: int
+
+    @classmethod
+    def parse(cls, value: object) -> Duration:
+        """Read ``5s``, ``10 minutes``, ``1h30m`` or ``250ms``; raise a NetworkError that says how to write it."""
+        if isinstance(value, Duration):
+            return value
+        if not isinstance(value, str):
+            raise NetworkError(f"{value!r} is not a duration; {DURATION_HINT}")
+        total, at = Fraction(0), 0
+        while match := _PART.match(value, at):
+            factor = _FACTOR.get(match[2].lower())
+            if factor is None:
+                raise NetworkError(f"'{value}': unknown unit '{match[2]}'; {DURATION_HINT}")
+            total += Fraction(match[1]) * factor
+            at = match.end()
+        if at == 0 or at != len(value):
+            raise NetworkError(f"'{value}' is not a duration; {DURATION_HINT}")
+        if total.denominator != 1:
+            raise NetworkError(f"'{value}' is not a whole number of microseconds")
+        if total > _LONGEST:
+            raise NetworkError(f"'{value}' is too long; the longest duration is {_LONGEST // _UNITS['w']} weeks")
+        return cls(int(total))
+
+    @property
+    def seconds(self) -> float:
+        """The duration in seconds."""
+        return self.microseconds / 1_000_000
+
+    @property
+    def nanoseconds(self) -> int:
+        """The duration in nanoseconds, the unit of clocks."""
+        return self.microseconds * 1_000
+
+    def __str__(self) -> str:
+        """Return a text that `parse` reads back, such as ``1h30m``."""
+        rest, parts = self.microseconds, []
+        for unit, factor in _UNITS.items():
+            if unit == "w" and rest % factor:
+                continue
+            count, rest = divmod(rest, factor)
+            if count:
+                parts.append(f"{count}{unit}")
+        return "".join(parts) or "0s"
+
+
+Size = int | float | Duration
+"""How far a window reaches, in units of its order field."""
+
+
+def parse_size(value: object) -> Size:
+    """Read a positive number or a positive duration."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Duration):
+        raise NetworkError(f"must be a positive number, or a duration such as '5s', not {value!r}")
+    if isinstance(value, int | float):
+        if not math.isfinite(value):
+            raise NetworkError(f"must be a finite number, not {value!r}")
+        if value <= 0:
+            raise NetworkError(f"must be larger than zero, not {value!r}")
+        if isinstance(value, int) and value > _LONGEST:
+            raise NetworkError(f"{value} is too large; the largest size is {_LONGEST}")
+        return value
+    if isinstance(value, str) and value.strip().startswith("-"):
+        raise NetworkError(f"must be larger than zero, not '{value}'")
+    duration = Duration.parse(value)
+    if duration.microseconds <= 0:
+        raise NetworkError(f"must be larger than zero, not '{value}'")
+    return duration
+
+
+def parse_timeout(value: object) -> Duration:
+    """Read a positive duration."""
+    size = parse_size(value) if isinstance(value, str | Duration) else None
+    if not isinstance(size, Duration):
+        raise NetworkError(f"{value!r} is not a duration; {DURATION_HINT}")
+    return size
+
+
+def write_size(size: Size) -> int | float | str:
+    """Return a size as the file has it."""
+    return str(size) if isinstance(size, Duration) else size
+
+
+def native_size(size: Size, type_: pa.DataType) -> int | float:
+    """Return a size in the unit of an order field's type: microseconds for timestamps, days for dates.
+
+    Raises a NetworkError with a hint when a duration meets a number, a number meets a timestamp or a date,
+    or a fraction meets a whole number.
+    """
+    name = type_name(type_)
+    if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
+        if not isinstance(size, Duration):
+            example = "1 day" if pa.types.is_date(type_) else f"{size}s"
+            raise NetworkError(
+                f"{size} is a number, but the order field is a {name}; write a duration such as '{example}'"
+            )
+        if pa.types.is_timestamp(type_):
+            return size.microseconds
+        days, rest = divmod(size.microseconds, _UNITS["d"])
+        if rest:
+            raise NetworkError(f"'{size}' is not a whole number of days, but the order field is a date")
+        return days
+    if isinstance(size, Duration):
+        raise NetworkError(
+            f"'{size}' is a duration, but the order field is a {name}; write a number in the field's own unit, "
+            "or make the field a timestamp"
+        )
+    if pa.types.is_floating(type_):
+        return float(size)
+    if size != int(size):
+        raise NetworkError(f"{size} is not a whole number, but the order field is a {name}")
+    return int(size)
+
+
+def pair_size(size: Size, left: pa.DataType, right: pa.DataType) -> int | float:
+    """Return a size in the unit that two order fields share, or raise a NetworkError when they share none."""
+    if kind(left) != kind(right):
+        raise NetworkError(
+            f"the two order fields cannot be compared: {type_name(left)} and {type_name(right)}; "
+            "both must be numbers, both dates, or both the same kind of timestamp"
+        )
+    return native_size(size, right if pa.types.is_floating(right) else left)
+
+
+def kind(type_: pa.DataType) -> str:
+    """Return what an order field measures: ``number``, or the name of a type of time."""
+    return "number" if pa.types.is_integer(type_) or pa.types.is_floating(type_) else type_name(type_)

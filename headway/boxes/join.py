@@ -1,0 +1,149 @@
+"""Join: pairs of tuples of two streams that lie close together, or of a stream and a static table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headway import expressions
+from headway.boxes.base import (
+    Key,
+    Operator,
+    Settings,
+    inside,
+    parse_flag,
+    parse_select,
+    parse_text,
+    register,
+    result_schema,
+)
+from headway.boxes.durations import Size, pair_size, parse_size, write_size
+from headway.boxes.order import Order, parse_orders
+from headway.boxes.scopes import fields_of, make_scope
+from headway.boxes.union import ORDERED
+from headway.errors import NetworkError
+from headway.schema import Field, Schema
+
+if TYPE_CHECKING:
+    from headway.expressions import Expression, Functions, JoinCondition
+
+PREFIX = "right_"
+"""Put before the name of a right field whose name the left has taken."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Join(Operator):
+    """Pairs within `size` for which the predicate holds. With a static table, `size` and both orders are None."""
+
+    on: str
+    size: Size | None = None
+    orders: tuple[Order | None, Order | None] = (None, None)
+    select: str | None = None
+    ordered: bool = True
+
+    op = "join"
+    doc = "Pairs of tuples that lie within `size` of each other and fulfil a predicate."
+    keys = (
+        Key("on", "text", "the predicate, such as `left.pos = right.pos`", required=True),
+        Key("size", "size", "the largest distance of the order fields; not with a static table"),
+        Key("order", "orders", "a list of two orders, left and right; not with a static table"),
+        Key("select", "select", "the fields of the result (default: all, right ones prefixed where the name is taken)"),
+        ORDERED,
+    )
+    inputs = (2, 2)
+
+    @classmethod
+    def read(cls, settings: Settings) -> Join:
+        """Read all keys; `size` and `order` belong to two streams, not to a static table."""
+        on = settings.need("on", parse_text)
+        select = settings.get("select", parse_select, None)
+        ordered = settings.get("ordered", parse_flag, True)
+        if not any(settings.tables):
+            for key in ("size", "order"):
+                if key not in settings:
+                    raise NetworkError(
+                        f"{key}: is missing; a join of two streams needs size and order, for a bounded window"
+                    )
+            size, orders = settings.need("size", parse_size), settings.need("order", parse_orders)
+            return cls(on, size, orders, select, ordered)
+        if all(settings.tables):
+            raise NetworkError("in: at least one input must be a stream, not a static table")
+        for key in ("size", "order"):
+            if key in settings:
+                raise NetworkError(
+                    f"{key}: has no meaning in a join with a static table, which is a window without bounds"
+                )
+        return cls(on, None, (None, None), select, ordered)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the keys that are not at their default."""
+        mapping: dict[str, Any] = {"on": self.on}
+        if self.size is not None:
+            mapping["size"] = write_size(self.size)
+        orders = [order.to_mapping() for order in self.orders if order is not None]
+        if orders:
+            mapping["order"] = orders
+        if self.select is not None:
+            mapping["select"] = self.select
+        if not self.ordered:
+            mapping["ordered"] = False
+        return mapping
+
+    def schemas(self, inputs: Sequence[Schema], functions: Functions | None) -> tuple[Schema, ...]:
+        """Return left fields and right fields, or the fields of ``select``."""
+        left, right = inputs
+        self.distance(left, right)
+        self.condition(left, right, functions)
+        results = self.results(left, right, functions)
+        if results is None:
+            return (joined(left, right),)
+        with inside("select"):
+            return (result_schema(fields_of(results)),)
+
+    def distance(self, left: Schema, right: Schema) -> int | float | None:
+        """Return the size in the unit that both order fields share; None in a join with a static table."""
+        one, two = self.orders
+        if self.size is None or one is None or two is None:
+            return None
+        with inside("order: 1"):
+            one.check(left)
+        with inside("order: 2"):
+            two.check(right)
+        with inside("size"):
+            return pair_size(self.size, one.field(left).type, two.field(right).type)
+
+    def condition(self, left: Schema, right: Schema, functions: Functions | None = None) -> JoinCondition:
+        """Return the compiled predicate."""
+        with inside("on"):
+            if functions is None:
+                return expressions.compile_join(self.on, left, right)
+            return expressions.compile_join(self.on, left, right, functions)
+
+    def results(
+        self, left: Schema, right: Schema, functions: Functions | None = None
+    ) -> tuple[tuple[str, Expression], ...] | None:
+        """Return the compiled ``select`` over the slots of left, then of right; None: all fields."""
+        if self.select is None:
+            return None
+        with inside("select"):
+            return expressions.compile_select(self.select, make_scope([("left", left), ("right", right)], functions))
+
+
+def joined(left: Schema, right: Schema) -> Schema:
+    """Return the fields of both; a right field whose name is taken gets the prefix ``right_``.
+
+    Where that name is taken too, as after a join of a join, it gets the prefix again.
+    """
+    taken = {name.lower() for name in left.names}
+    kept = {name.lower() for name in right.names} - taken
+    fields = list(left)
+    for field in right:
+        name = field.name
+        if name.lower() in taken:
+            while name.lower() in taken or name.lower() in kept:
+                name = PREFIX + name
+        taken.add(name.lower())
+        fields.append(Field(name, field.type))
+    return Schema(tuple(fields))

@@ -1,0 +1,265 @@
+"""A fluent builder: the same frozen Network as a file gives, written as Python.
+
+Every method goes through the same reading of keys as the file, so the same mistakes give the same messages,
+at the line that makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from headway.boxes.aggregate import When
+from headway.boxes.durations import Duration
+from headway.boxes.order import Order
+from headway.errors import NetworkError
+from headway.files import parse_box, parse_output, parse_schedule, parse_source
+from headway.network import Box, Network, Output, Source, Table, arc_name, check_name
+from headway.schema import Schema
+from headway.structure import check_structure
+
+Points = Sequence[Sequence[float]]
+Size = int | float | str | Duration
+OrderLike = str | Mapping[str, Any] | Order
+Names = str | Sequence[str]
+
+
+class NetworkBuilder:
+    """Collects sources, boxes and outputs; `build` gives the frozen Network."""
+
+    def __init__(self, name: str, schedule: Mapping[str, Any] | None = None, folder: Path | None = None) -> None:
+        """Start an empty network. Relative paths in it are meant from `folder`."""
+        self._name = check_name(name, "network")
+        self._schedule = None if schedule is None else parse_schedule(schedule)
+        self._folder = folder
+        self._sources: list[Source] = []
+        self._boxes: list[Box] = []
+        self._outputs: list[Output] = []
+
+    def source(
+        self, name: str, schema: str | Mapping[str, str] | Schema, connector: str | Mapping[str, Any] | None = None
+    ) -> Stream:
+        """Add a source; tuples of several sources arrive in turn, in the order in which they were added."""
+        self._free(name, "source")
+        source = parse_source(name, {"schema": schema, "source": connector})
+        self._sources.append(source)
+        return Stream(self, name)
+
+    def table(self, ref: str) -> Table:
+        """Return a static table to join with: a path, or a name that the run gives a table for."""
+        return Table(ref)
+
+    def build(self) -> Network:
+        """Return the frozen network; it is equal to the one that the equivalent file gives."""
+        network = Network(
+            self._name,
+            tuple(self._sources),
+            tuple(self._boxes),
+            tuple(self._outputs),
+            self._schedule,
+            self._folder,
+        )
+        check_structure(network)
+        return network
+
+    def _add_box(self, name: str | None, mapping: Mapping[str, Any]) -> Stream:
+        name = self._fresh(str(mapping["op"])) if name is None else name
+        self._free(name, "box")
+        box = parse_box(name, {key: value for key, value in mapping.items() if value is not None})
+        self._boxes.append(box)
+        return Stream(self, name, box.spec.ports)
+
+    def _add_output(self, name: str, mapping: Mapping[str, Any]) -> None:
+        if any(output.name == name for output in self._outputs):
+            raise NetworkError(f"output '{name}': there is another output of this name")
+        self._outputs.append(parse_output(name, mapping))
+
+    def _taken(self) -> set[str]:
+        return {source.name for source in self._sources} | {box.name for box in self._boxes}
+
+    def _free(self, name: str, kind: str) -> None:
+        if name in self._taken():
+            raise NetworkError(f"{kind} '{name}': the name is taken; sources and boxes need different names")
+
+    def _fresh(self, op: str) -> str:
+        taken, number = self._taken(), 1
+        while f"{op}_{number}" in taken:
+            number += 1
+        return f"{op}_{number}"
+
+
+class Stream:
+    """An arc of a network that is being built. Every method adds a box that reads it, and returns its output."""
+
+    def __init__(
+        self, builder: NetworkBuilder, box: str, ports: Sequence[str] = ("",), port: str | None = None
+    ) -> None:
+        """Name an arc; made by the builder."""
+        self._builder = builder
+        self._box = box
+        self._ports = tuple(ports)
+        self._port = port
+
+    @property
+    def name(self) -> str:
+        """The arc's name, as a file has it in ``in``."""
+        return arc_name(self._box, self._port or "")
+
+    def __repr__(self) -> str:
+        """Show the arc."""
+        return f"Stream({self.name!r})"
+
+    def route(self, number: int) -> Stream:
+        """Return the output of a filter's n-th predicate, counted from 1."""
+        routes = len(self._ports) - 1
+        if "else" not in self._ports:
+            raise NetworkError(f"'{self._box}' has no routes; only a filter has")
+        if not 1 <= number <= routes:
+            raise NetworkError(f"'{self._box}' has no route {number}; it has {routes}, counted from 1")
+        return Stream(self._builder, self._box, self._ports, self._ports[number - 1])
+
+    @property
+    def otherwise(self) -> Stream:
+        """The output of a filter's tuples for which no predicate is true."""
+        if "else" not in self._ports:
+            raise NetworkError(f"'{self._box}' has no else output; only a filter has")
+        return Stream(self._builder, self._box, self._ports, "else")
+
+    def filter(self, *where: str, name: str | None = None) -> Stream:
+        """Route each tuple to the first predicate that is true; see `route` and `otherwise`."""
+        return self._box_of("filter", name, where=list(where))
+
+    def map(self, *select: str, name: str | None = None) -> Stream:
+        """Make one tuple per tuple, each field an expression."""
+        return self._box_of("map", name, select=_one(select))
+
+    def union(self, *others: Stream, ordered: bool = True, name: str | None = None) -> Stream:
+        """Bring streams of the same schema together."""
+        return self._box_of("union", name, others, ordered=ordered)
+
+    def bsort(
+        self,
+        on: str | None = None,
+        *,
+        order: OrderLike | None = None,
+        slack: int = 0,
+        by: Names = (),
+        name: str | None = None,
+    ) -> Stream:
+        """Sort approximately, with a buffer of slack + 1 tuples per partition."""
+        return self._box_of("bsort", name, order=_order(order, on, slack, by))
+
+    def aggregate(
+        self,
+        *select: str,
+        on: str | None = None,
+        order: OrderLike | None = None,
+        slack: int = 0,
+        by: Names = (),
+        size: Size | None = None,
+        advance: Size | Mapping[str, str] | When | None = None,
+        align: str | None = None,
+        timeout: str | Duration | None = None,
+        name: str | None = None,
+    ) -> Stream:
+        """Make one tuple per window. Give `on`, `slack` and `by`, or all three as `order`."""
+        return self._box_of(
+            "aggregate",
+            name,
+            select=_one(select),
+            order=_order(order, on, slack, by),
+            size=size,
+            advance=advance,
+            align=align,
+            timeout=timeout,
+        )
+
+    def join(
+        self,
+        other: Stream | Table,
+        on: str,
+        *,
+        size: Size | None = None,
+        order: OrderLike | Sequence[OrderLike] | None = None,
+        select: Names | None = None,
+        ordered: bool = True,
+        name: str | None = None,
+    ) -> Stream:
+        """Pair tuples of this stream, ``left``, with those of another or of a static table, ``right``.
+
+        `order` is one order for both streams or a list of two; a static table takes neither order nor size.
+        """
+        fields: dict[str, Any] = {"on": on, "size": size, "order": _orders(order), "select": select, "ordered": ordered}
+        return self._box_of("join", name, (other,), **fields)
+
+    def resample(
+        self,
+        other: Stream,
+        *select: str,
+        size: Size,
+        order: OrderLike | Sequence[OrderLike],
+        ordered: bool = True,
+        name: str | None = None,
+    ) -> Stream:
+        """For each tuple of this stream: results over the tuples of the other that lie within `size`."""
+        fields: dict[str, Any] = {"select": _one(select), "size": size, "order": _orders(order), "ordered": ordered}
+        return self._box_of("resample", name, (other,), **fields)
+
+    def output(
+        self,
+        name: str,
+        *,
+        latency: Points | None = None,
+        loss: Points | None = None,
+        value: Mapping[str, Any] | tuple[str, Points] | None = None,
+        sink: str | Mapping[str, Any] | None = None,
+    ) -> Stream:
+        """Deliver this stream as an output, with its QoS graphs; returns the stream itself.
+
+        `value` is ``{"field": NAME, "graph": POINTS}`` or ``(NAME, POINTS)``.
+        """
+        if isinstance(value, tuple):
+            value = dict(zip(("field", "graph"), value, strict=False))
+        graphs = {"latency": latency, "loss": loss, "value": value}
+        qos = {key: graph for key, graph in graphs.items() if graph is not None}
+        self._builder._add_output(name, {"from": self.name, "qos": qos, "sink": sink})
+        return self
+
+    def _box_of(self, op: str, name: str | None, others: Sequence[Stream | Table] = (), **keys: Any) -> Stream:
+        inputs: list[str | dict[str, str]] = []
+        for stream in (self, *others):
+            if isinstance(stream, Table):
+                inputs.append({"table": stream.ref})
+            elif isinstance(stream, Stream):
+                if stream._builder is not self._builder:
+                    raise NetworkError(f"'{stream.name}' belongs to another network")
+                inputs.append(stream.name)
+            else:
+                raise NetworkError(f"an input of a {op} is a stream or a table, not {stream!r}")
+        if keys.get("ordered") is True:
+            del keys["ordered"]
+        return self._builder._add_box(name, {"op": op, "in": inputs, **keys})
+
+
+def _one(select: Sequence[str]) -> str | list[str] | None:
+    """Return a select list as a file would have it: text, or a list of texts."""
+    return (select[0] if len(select) == 1 else list(select)) if select else None
+
+
+def _order(order: OrderLike | None, on: str | None, slack: int, by: Names) -> Any:
+    if order is None:
+        return None if on is None else {"on": on, "slack": slack, "by": by if isinstance(by, str) else list(by)}
+    if on is not None or slack or by:
+        raise NetworkError("order: give either order, or on with slack and by, not both")
+    return _as_order(order)
+
+
+def _orders(order: OrderLike | Sequence[OrderLike] | None) -> Any:
+    if order is None or isinstance(order, str | Mapping | Order):
+        return None if order is None else _as_order(order)
+    return [_as_order(one) for one in order]
+
+
+def _as_order(order: OrderLike) -> Any:
+    return {"on": order} if isinstance(order, str) else order

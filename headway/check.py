@@ -1,0 +1,106 @@
+"""Check a whole network: its shape, and the schema of every arc."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from headway.boxes.base import inside
+from headway.errors import NetworkError
+from headway.functions import functions as registered
+from headway.network import Box, Network, Table, arc_name
+from headway.schema import Schema, type_name
+from headway.structure import Consumer, Structure, check_structure
+from headway.tables import table_schema
+
+if TYPE_CHECKING:
+    from headway.expressions import Functions
+
+
+@dataclass(frozen=True)
+class CheckedNetwork:
+    """A network that is well formed, with what was found out about it. Arcs have their canonical names."""
+
+    network: Network
+    structure: Structure
+    arcs: Mapping[str, Schema]
+    """The schema of every arc: a source's name, a box's name, or ``box.port``."""
+    tables: Mapping[str, Schema]
+    """The schema of every static table, by its ref."""
+    functions: Functions
+    """The functions that its expressions were checked with; compile with the same."""
+
+    @property
+    def order(self) -> tuple[Box, ...]:
+        """The boxes, each after those it reads."""
+        return self.structure.order
+
+    @property
+    def inputs(self) -> Mapping[str, tuple[str | Table, ...]]:
+        """By box: its inputs, arcs by their canonical names."""
+        return self.structure.inputs
+
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        """By output: the arc that it delivers."""
+        return self.structure.outputs
+
+    @property
+    def consumers(self) -> Mapping[str, tuple[Consumer, ...]]:
+        """By arc: who reads it."""
+        return self.structure.consumers
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is allowed but probably not meant."""
+        return self.structure.warnings
+
+    def input_schemas(self, box: str) -> tuple[Schema, ...]:
+        """Return the schemas of a box's inputs."""
+        return tuple(self.tables[item.ref] if isinstance(item, Table) else self.arcs[item] for item in self.inputs[box])
+
+    def output_schema(self, output: str) -> Schema:
+        """Return the schema of an output."""
+        return self.arcs[self.outputs[output]]
+
+
+def check(
+    network: Network, functions: Functions | None = None, tables: Mapping[str, Any] | None = None
+) -> CheckedNetwork:
+    """Return the network with the schema of every arc, or raise a NetworkError that names box and key.
+
+    `functions` are the user's functions over the built-in ones (default: all that are registered).
+    `tables` gives static tables, or their schemas, by name; others are read from their files.
+    """
+    structure = check_structure(network)
+    functions = registered() if functions is None else functions
+    arcs: dict[str, Schema] = {source.name: source.schema for source in network.sources}
+    statics: dict[str, Schema] = {}
+    for box in structure.order:
+        schemas: list[Schema] = []
+        for item in structure.inputs[box.name]:
+            if isinstance(item, Table):
+                if item.ref not in statics:
+                    with inside(f"box '{box.name}': in"):
+                        statics[item.ref] = table_schema(item.ref, tables, network.folder)
+                schemas.append(statics[item.ref])
+            else:
+                schemas.append(arcs[item])
+        found = box.spec.infer(box.name, schemas, functions)
+        arcs.update({arc_name(box.name, port): schema for port, schema in zip(box.spec.ports, found, strict=True)})
+    for output in network.outputs:
+        value = output.qos.value
+        if value is not None:
+            with inside(f"output '{output.name}': qos: value: field"):
+                _check_numeric(arcs[structure.outputs[output.name]], value.field)
+    return CheckedNetwork(network, structure, {arc: arcs[arc] for arc in structure.arcs}, statics, functions)
+
+
+def _check_numeric(schema: Schema, name: str) -> None:
+    field = schema.field(name)
+    numeric = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
+    if not numeric:
+        raise NetworkError(f"field '{field.name}' is a {type_name(field.type)}; a value graph needs a number")

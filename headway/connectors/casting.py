@@ -1,0 +1,135 @@
+"""Bring Arrow data to a source's schema, without losing anything."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from headway.errors import InputError, choices, did_you_mean
+from headway.schema import Schema, type_name
+
+_INTO: dict[str, tuple[str, ...]] = {
+    "integer": ("integer", "float", "decimal"),
+    "float": ("float", "integer"),
+    "decimal": ("decimal", "integer"),
+    "date": ("date", "timestamp"),
+}
+"""Kinds of types whose values another kind may hold exactly; every other kind only goes into itself."""
+
+
+def match_columns(schema: Schema, names: list[str], who: str, place: str) -> list[int]:
+    """Return for each field the position of its column, or raise InputError that names the missing one.
+
+    An exact name comes first, then one without regard to case; columns that no field names are left out.
+    """
+    folded = {name.lower(): at for at, name in reversed(list(enumerate(names)))}
+    exact = {name: at for at, name in reversed(list(enumerate(names)))}
+    positions = []
+    for field in schema:
+        at = exact.get(field.name, folded.get(field.name.lower()))
+        if at is None:
+            hint = did_you_mean(field.name, names) or ";"
+            raise InputError(f"{who}: {place} has no column '{field.name}'{hint} columns: {choices(names)}")
+        positions.append(at)
+    return positions
+
+
+class Caster:
+    """Casts batches of one Arrow schema to a source's schema; a batch that already fits is not copied."""
+
+    def __init__(self, schema: Schema, given: pa.Schema, who: str, place: str) -> None:
+        """Match the columns by name and check the types; raises InputError that names column and types."""
+        self._arrow = schema.to_arrow()
+        self._who, self._place = who, place
+        self._positions = match_columns(schema, given.names, who, place)
+        self._same = given.remove_metadata().equals(self._arrow)
+        for field, at in zip(schema, self._positions, strict=True):
+            if not _fits(given.field(at).type, field.type):
+                raise self._lossy(field.name, given.field(at).type, field.type, "")
+
+    @property
+    def columns(self) -> list[int]:
+        """The positions of the columns that are read."""
+        return self._positions
+
+    def cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with the source's schema; raises InputError for a value that would be changed."""
+        if self._same and not batch.schema.metadata:
+            return batch
+        return self.cast_columns([batch.column(at) for at in self._positions])
+
+    def cast_columns(self, arrays: list[pa.Array]) -> pa.RecordBatch:
+        """Return a batch of arrays that stand in the order of the source's fields."""
+        cast = []
+        for field, array in zip(self._arrow, arrays, strict=True):
+            try:
+                cast.append(cast_exactly(array, field.type))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise self._lossy(field.name, array.type, field.type, f": {error}") from None
+        return pa.RecordBatch.from_arrays(cast, schema=self._arrow)
+
+    def _lossy(self, name: str, given: pa.DataType, wanted: pa.DataType, why: str) -> InputError:
+        return InputError(
+            f"{self._who}: {self._place}: column '{name}' is {type_name(given)} and cannot become "
+            f"{type_name(wanted)} without loss{why}"
+        )
+
+
+def cast_exactly(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Cast an array, or raise ArrowInvalid if a value would change."""
+    if array.type == wanted:
+        return array
+    if pa.types.is_dictionary(array.type):
+        return cast_exactly(array.dictionary_decode(), wanted)
+    if pa.types.is_date(array.type) and pa.types.is_timestamp(wanted):
+        array = array.cast(pa.timestamp("us"))
+    if pa.types.is_decimal(array.type) and pa.types.is_integer(wanted):
+        array = array.cast(pa.decimal128(38, 0))
+    if pa.types.is_integer(array.type) and pa.types.is_decimal(wanted):
+        array = array.cast(pa.decimal128(38, 0) if pa.types.is_uint64(array.type) else pa.decimal128(19, 0))
+    result = array.cast(wanted)
+    if pa.types.is_floating(array.type) and pa.types.is_floating(wanted) and wanted.bit_width < array.type.bit_width:
+        # Arrow does not check that a narrower float holds the same number; NaN equals NaN here.
+        given, kept = (part.drop_null().to_numpy(zero_copy_only=False) for part in (array, result))
+        changed = np.flatnonzero(~((given == kept) | ((given != given) & (kept != kept))))
+        if len(changed):
+            raise pa.ArrowInvalid(f"{given[changed[0]]} would become {kept[changed[0]]}")
+    return result
+
+
+def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of a type may become values of the other; each value is still checked."""
+    if pa.types.is_dictionary(given):
+        return _fits(given.value_type, wanted)
+    if given == wanted or pa.types.is_null(given):
+        return True
+    kind, target = _kind(given), _kind(wanted)
+    if target not in _INTO.get(kind, (kind,)):
+        return False
+    if kind == "list":
+        return _fits(given.value_type, wanted.value_type)
+    if kind == "struct":
+        names = {field.name: field.type for field in given}
+        return all(field.name in names and _fits(names[field.name], field.type) for field in wanted)
+    return True
+
+
+def _kind(type_: pa.DataType) -> str:
+    types = pa.types
+    if types.is_integer(type_):
+        return "integer"
+    if types.is_floating(type_):
+        return "float"
+    if types.is_decimal(type_):
+        return "decimal"
+    if types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_):
+        return "string"
+    if types.is_binary(type_) or types.is_large_binary(type_) or types.is_fixed_size_binary(type_):
+        return "binary"
+    if types.is_date(type_):
+        return "date"
+    if types.is_timestamp(type_):
+        return "timestamp"
+    if types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_):
+        return "list"
+    return "struct" if types.is_struct(type_) else str(type_)

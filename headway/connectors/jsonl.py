@@ -1,0 +1,177 @@
+"""JSON lines: one object per line, in a file or on standard input and output.
+
+Lines go through Python's parser: Arrow's own (26.0) ends the process on a line that says `null`.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headway.connectors.base import Reader, SinkRequest, SourceRequest, Writer, register_sink, register_source
+from headway.connectors.cutting import BatchReader
+from headway.connectors.files import input_path, open_input
+from headway.connectors.iterables import RowConverter
+from headway.connectors.texts import plain, render_texts, to_json
+from headway.connectors.values import show
+from headway.connectors.writers import TextSink
+from headway.errors import InputError
+
+BLOCK = 1 << 20
+MAX_LINE = 1 << 24
+"""A longer line is malformed; so memory has a bound whatever comes in."""
+
+
+class JsonLinesReader(BatchReader):
+    """Reads one JSON object per line. A missing key is NULL, other keys are ignored, blank lines are skipped.
+
+    Each read takes what is there: on standard input and pipes, a line is handed over as soon as it is complete.
+    """
+
+    def __init__(self, request: SourceRequest) -> None:
+        """Open the file, or standard input for "-"."""
+        super().__init__(request.name, request.strict)
+        self._who = request.who
+        self._stdin = str(request.settings) == "-"
+        if self._stdin:
+            self._place = "standard input"
+            self._file: Any = sys.stdin.buffer
+            self.live, self.finite = True, False
+        else:
+            path = input_path(request)
+            self._place = path.name
+            self.live = not stat.S_ISREG(path.stat().st_mode)
+            self.finite = not self.live
+            self._file = open_input(path, request.who)
+        self._converter = RowConverter(request.schema)
+        exact = any(pa.types.is_decimal(type_) for type_ in request.schema.types)
+        self._loads = json.JSONDecoder(parse_float=Decimal).decode if exact else json.loads
+        self._rest = b""
+        self._line = 1
+        self._skipping = False
+
+    def next_batch(self, limit: int) -> pa.RecordBatch | None:
+        """Parse the lines that are there; wait for one if there is none."""
+        block = self._next_block()
+        if block is None:
+            return None
+        reasons: dict[int, str] = {}
+        rows, lines = self._load(block, reasons)
+        batch, bad = self._converter.batch(rows)
+        for position, reason in bad.items():
+            reasons[lines[position] if lines else position] = reason
+        texts = block.split(b"\n") if reasons else []
+        for at in sorted(reasons):
+            self._refuse(at, texts[at], reasons[at])
+        self._line += block.count(b"\n")
+        return batch
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        if not self._stdin:
+            self._file.close()
+
+    def _next_block(self) -> bytes | None:
+        """Return complete lines, or None at the end."""
+        while True:
+            try:
+                data: bytes = self._file.read1(BLOCK)
+            except (OSError, ValueError) as error:
+                raise InputError(f"{self._who}: {self._place} cannot be read: {error}") from error
+            if not data:
+                block, self._rest = self._rest, b""
+                return block + b"\n" if block else None
+            cut = data.rfind(b"\n") + 1
+            if cut:
+                block, self._rest = self._rest + data[:cut], data[cut:]
+                if not self._skipping:
+                    return block
+                self._skipping = False
+                self._line += 1
+                block = block.partition(b"\n")[2]
+                if block:
+                    return block
+            elif not self._skipping:
+                self._rest += data
+                if len(self._rest) > MAX_LINE:
+                    self._refuse(0, self._rest, f"a line longer than {MAX_LINE} bytes")
+                    self._rest, self._skipping = b"", True
+
+    def _load(self, block: bytes, reasons: dict[int, str]) -> tuple[list[Any], list[int]]:
+        """Return the objects of a block and the lines they stand on; no line numbers if every line has one."""
+        try:
+            rows = list(map(self._loads, block.decode().split("\n")[:-1]))
+            if set(map(type, rows)) <= {dict}:
+                return rows, []
+        except (ValueError, RecursionError):
+            pass  # some line is blank or malformed: look at each
+        rows, lines = [], []
+        for at, line in enumerate(block.split(b"\n")):
+            if not line.strip():
+                continue
+            try:
+                row = self._loads(line.decode())
+            except UnicodeDecodeError:
+                reasons[at] = "not valid UTF-8"
+            except (ValueError, RecursionError) as error:
+                reasons[at] = f"not valid JSON: {error}"
+            else:
+                if isinstance(row, dict):
+                    rows.append(row)
+                    lines.append(at)
+                else:
+                    reasons[at] = f'expected an object such as {{"a": 1}}, not {show(row)}'
+        return rows, lines
+
+    def _refuse(self, at: int, line: bytes, reason: str) -> None:
+        self.refuse(
+            f"{self._place} line {self._line + at}", line[:4096].decode("utf-8", "replace").rstrip("\r"), reason
+        )
+
+
+class JsonLinesSink(TextSink):
+    """Writes one JSON object per line: all fields, NULL as null, NaN and infinities as text."""
+
+    def lines(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return one line per tuple."""
+        parts: list[Any] = []
+        for at, (field, column) in enumerate(zip(self.schema, batch.columns, strict=True)):
+            parts += [("," if at else "{") + to_json(field.name) + ":", pc.fill_null(_json(column), "null")]
+        return pc.binary_join_element_wise(*parts, "}\n", "")
+
+
+def _json(column: pa.Array) -> pa.Array:
+    """Return the values of a column as JSON; NULL stays NULL."""
+    type_ = column.type
+    if pa.types.is_nested(type_):
+        values = [None if value is None else to_json(plain(value)) for value in column.to_pylist()]
+        return pa.array(values, pa.string())
+    texts = render_texts(column)
+    if pa.types.is_string(type_):
+        if pc.any(pc.match_substring_regex(texts, r'[\x00-\x1f"\\]')).as_py():
+            return pa.array([None if text is None else to_json(text) for text in texts.to_pylist()], pa.string())
+    elif pa.types.is_floating(type_):
+        if pc.all(pc.is_finite(column)).as_py() is not False:
+            return texts
+        return pc.if_else(pc.is_finite(column), texts, pc.binary_join_element_wise('"', texts, '"', ""))
+    elif pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_decimal(type_):
+        return texts
+    return pc.binary_join_element_wise('"', texts, '"', "")
+
+
+def _open_source(request: SourceRequest) -> Reader:
+    return JsonLinesReader(request)
+
+
+def _open_sink(request: SinkRequest) -> Writer:
+    return JsonLinesSink(request)
+
+
+register_source("jsonl", _open_source, (".jsonl",))
+register_sink("jsonl", _open_sink, (".jsonl",))

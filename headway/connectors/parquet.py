@@ -1,0 +1,125 @@
+"""Parquet files, read and written by row groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headway.connectors.base import Reader, SinkRequest, SourceRequest, Writer, register_sink, register_source
+from headway.connectors.casting import Caster
+from headway.connectors.cutting import BatchReader
+from headway.connectors.files import PartialFile, input_path, open_input
+from headway.errors import InputError, OutputError
+
+BATCH = 1 << 16
+"""Tuples that are decoded at a time."""
+
+GROUP_ROWS = 1 << 17
+GROUP_BYTES = 1 << 26
+"""A row group is written when it has this many tuples or bytes."""
+
+
+class ParquetReader(BatchReader):
+    """Reads the needed columns of a Parquet file in batches, cast to the source's schema where nothing is lost."""
+
+    def __init__(self, request: SourceRequest) -> None:
+        """Open the file; raises InputError if it is no Parquet or its columns do not fit."""
+        super().__init__(request.name, request.strict)
+        path = input_path(request)
+        self._who, self._path = request.who, path
+        self._handle = open_input(path, request.who)
+        try:
+            self._file = pq.ParquetFile(self._handle, pre_buffer=False)
+            given = self._file.schema_arrow
+        except (pa.ArrowException, OSError) as error:
+            self._handle.close()
+            raise self._unreadable(error) from error
+        try:
+            self._caster = Caster(request.schema, given, request.who, f"'{path}'")
+        except InputError:
+            self._handle.close()
+            raise
+        self._names = [given.names[at] for at in self._caster.columns]
+        self._batches: Iterator[pa.RecordBatch] = self._file.iter_batches(BATCH, columns=self._names)
+
+    def next_batch(self, limit: int) -> pa.RecordBatch | None:
+        """Decode the next batch."""
+        try:
+            batch = next(self._batches, None)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise self._unreadable(error) from error
+        if batch is None:
+            return None
+        return self._caster.cast_columns([batch.column(name) for name in self._names])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        self._handle.close()
+
+    def _unreadable(self, error: Exception) -> InputError:
+        return InputError(f"{self._who}: '{self._path}' cannot be read as Parquet: {error}")
+
+
+class ParquetSink:
+    """Writes a Parquet file; small batches are gathered to row groups of a sensible size."""
+
+    def __init__(self, request: SinkRequest) -> None:
+        """Start the file beside its target."""
+        self._target = PartialFile(request)
+        self._schema = request.schema.to_arrow()
+        try:
+            self._writer = pq.ParquetWriter(self._target.file, self._schema)
+        except (pa.ArrowException, OSError) as error:
+            self._target.remove()
+            raise OutputError(f"{request.who}: '{self._target.path}' cannot be written: {error}") from error
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+        self._open = True
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Gather the batch, and write a row group when there is enough."""
+        self._batches.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
+            self._flush()
+
+    def close(self) -> None:
+        """Write the last row group and the footer, and put the file in its place."""
+        if not self._open:
+            return
+        self._flush()
+        with self._target.guard():
+            self._writer.close()
+        self._open = False
+        self._target.complete()
+
+    def abort(self) -> None:
+        """Give up the file."""
+        if self._open:
+            self._open = False
+            with self._target.guard():
+                self._writer.close()
+            self._target.remove()
+
+    def _flush(self) -> None:
+        if self._rows:
+            table = pa.Table.from_batches(self._batches, schema=self._schema)
+            with self._target.guard():
+                self._writer.write_table(table, row_group_size=GROUP_ROWS)
+        self._batches, self._rows, self._bytes = [], 0, 0
+
+
+def _open_source(request: SourceRequest) -> Reader:
+    return ParquetReader(request)
+
+
+def _open_sink(request: SinkRequest) -> Writer:
+    return ParquetSink(request)
+
+
+register_source("parquet", _open_source, (".parquet",))
+register_sink("parquet", _open_sink, (".parquet",))

@@ -1,0 +1,167 @@
+"""Columns of text to values and back, as CSV and JSON lines write them.
+
+Timestamps and dates are ISO 8601, binary is base64, arrays and structs are JSON, and numbers that are not
+finite are NaN, Infinity and -Infinity.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headway.connectors.values import Bad, convert, show
+from headway.schema import type_name
+
+_SMALL = 512
+"""Below this many values they are asked one by one, which bounds the cost where nearly all of them fail."""
+
+_TRUE, _FALSE = ("true", "1"), ("false", "0")
+
+
+def parse_texts(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad]:
+    """Return the values that a column of text stands for, NULL where one does not convert, and those positions.
+
+    Empty text is NULL for every type but string and binary. Only the parts that fail are looked at value by value.
+    """
+    if pa.types.is_string(type_):
+        return texts, {}
+    texts = pc.utf8_trim_whitespace(texts)
+    if not pa.types.is_binary(type_):
+        texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+    bad: Bad = {}
+    parts = _parse(texts, type_, 0, bad)
+    return pa.concat_arrays(parts) if len(parts) != 1 else parts[0], bad
+
+
+def _parse(texts: pa.Array, type_: pa.DataType, offset: int, bad: Bad) -> list[pa.Array]:
+    vectorised = _vectorised(type_)
+    if vectorised is not None:
+        try:
+            return [vectorised(texts, type_)]
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            if len(texts) > _SMALL:
+                half = len(texts) // 2
+                left = _parse(texts.slice(0, half), type_, offset, bad)
+                return left + _parse(texts.slice(half), type_, offset + half, bad)
+    values = []
+    for position, text in enumerate(texts.to_pylist()):
+        try:
+            values.append(None if text is None else parse_text(text, type_))
+        except ValueError as error:
+            bad[offset + position] = str(error)
+            values.append(None)
+    return [pa.array(values, type_)]
+
+
+def parse_text(text: str, type_: pa.DataType) -> Any:
+    """Return the value that one text stands for, or raise ValueError with the reason."""
+    if pa.types.is_boolean(type_):
+        if text.lower() in _TRUE + _FALSE:
+            return text.lower() in _TRUE
+    elif pa.types.is_integer(type_):
+        if text.lstrip("+-").isdecimal() and text.isascii():
+            return convert(int(text), type_)
+    elif pa.types.is_floating(type_):
+        try:
+            if "_" not in text:
+                return convert(float(text), type_)
+        except ValueError:
+            pass
+    elif pa.types.is_list(type_) or pa.types.is_struct(type_):
+        try:
+            return convert(json.loads(text), type_)
+        except (json.JSONDecodeError, RecursionError):
+            pass
+    else:
+        return convert(text, type_)
+    raise ValueError(f"expected {type_name(type_)}, not {show(text)}")
+
+
+def _parse_timestamps(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    plain, zoned = pa.timestamp("us"), pa.timestamp("us", tz="UTC")
+    try:
+        return texts.cast(zoned).cast(type_)
+    except pa.ArrowInvalid:
+        return texts.cast(plain).cast(type_)
+
+
+def _parse_booleans(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    lower = pc.utf8_lower(texts)
+    true = pc.is_in(lower, value_set=pa.array(_TRUE))
+    false = pc.is_in(lower, value_set=pa.array(_FALSE))
+    if not pc.all(pc.or_(pc.or_(true, false), texts.is_null())).as_py():
+        raise pa.ArrowInvalid("not a boolean")
+    return pc.if_else(texts.is_valid(), true, pa.scalar(None, pa.bool_()))
+
+
+def _cast(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    return texts.cast(type_)
+
+
+def _vectorised(type_: pa.DataType) -> Callable[[pa.Array, pa.DataType], pa.Array] | None:
+    if pa.types.is_timestamp(type_):
+        return _parse_timestamps
+    if pa.types.is_boolean(type_):
+        return _parse_booleans
+    python_only = pa.types.is_nested(type_) or pa.types.is_binary(type_)
+    return None if python_only else _cast
+
+
+def render_texts(array: pa.Array) -> pa.Array:
+    """Return a column as text; NULL stays NULL."""
+    type_ = array.type
+    if pa.types.is_string(type_):
+        return array
+    if pa.types.is_floating(type_):
+        return _render_floats(array)
+    if pa.types.is_timestamp(type_):
+        text = pc.replace_substring(array.cast(pa.timestamp("us")).cast(pa.string()), " ", "T")
+        text = pc.replace_substring_regex(text, r"\.000000$", "")
+        return pc.binary_join_element_wise(text, "Z", "") if type_.tz else text
+    if pa.types.is_decimal(type_):
+        return pa.array([None if value is None else format(value, "f") for value in array.to_pylist()], pa.string())
+    if pa.types.is_binary(type_) or pa.types.is_nested(type_):
+        values = [None if value is None else plain(value) for value in array.to_pylist()]
+        texts = [text if text is None or isinstance(text, str) else to_json(text) for text in values]
+        return pa.array(texts, pa.string())
+    return array.cast(pa.string())
+
+
+def plain(value: Any) -> Any:
+    """Return a Python value as JSON has it: text for times, decimals, binary and numbers that are not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    return value
+
+
+def to_json(value: Any) -> str:
+    """Return compact JSON, in UTF-8 rather than escapes."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _render_floats(array: pa.Array) -> pa.Array:
+    text = pc.replace_substring_regex(array.cast(pa.string()), r"^(-?\d+)$", r"\1.0")
+    if pc.all(pc.is_finite(array)).as_py() is not False:
+        return text
+    text = pc.if_else(pc.is_nan(array), "NaN", text)
+    return pc.replace_substring(text, "inf", "Infinity")

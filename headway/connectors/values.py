@@ -1,0 +1,213 @@
+"""Python values to Arrow arrays, value by value where a column does not convert as a whole."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import numbers
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Context, Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headway.schema import type_name
+
+Bad = dict[int, str]
+"""Positions of values that do not convert, with the reason."""
+
+_NONE = type(None)
+_NOT_FINITE = {"nan": math.nan, "infinity": math.inf, "+infinity": math.inf, "-infinity": -math.inf}
+_NOT_FINITE |= {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
+_WIDE = Context(prec=100)
+
+
+def to_array(values: Sequence[Any], type_: pa.DataType) -> tuple[pa.Array, Bad]:
+    """Return the values as an array of the type, with NULL where a value does not convert, and those positions."""
+    kinds = set(map(type, values))
+    exact = _exact_types(type_)
+    whole = pa.types.is_floating(type_) and kinds == {int, float}
+    if whole or (exact and kinds <= exact):
+        try:
+            return pa.array([float(value) for value in values] if whole else values, type_), {}
+        except (pa.ArrowException, OverflowError, UnicodeError, ValueError):
+            pass  # some value is out of range: find it below
+    bad: Bad = {}
+    converted: list[object] = []
+    convert = _converter(type_)
+    for position, value in enumerate(values):
+        try:
+            converted.append(None if value is None else convert(value, type_))
+        except (ValueError, TypeError, OverflowError) as error:
+            bad[position] = str(error)
+            converted.append(None)
+    return pa.array(converted, type_), bad
+
+
+def convert(value: Any, type_: pa.DataType) -> Any:
+    """Return a value that Arrow takes for the type exactly, or raise ValueError with the reason."""
+    return None if value is None else _converter(type_)(value, type_)
+
+
+def show(value: object) -> str:
+    """Return a value for a message, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _wrong(value: object, type_: pa.DataType) -> ValueError:
+    return ValueError(f"expected {type_name(type_)}, not {show(value)}")
+
+
+def _exact_types(type_: pa.DataType) -> frozenset[type] | None:
+    """Return the Python types that Arrow converts exactly as we want; it would cut 1.5 to an int without a word."""
+    if pa.types.is_integer(type_):
+        return frozenset((int, _NONE))
+    if pa.types.is_floating(type_):
+        return frozenset((float, _NONE))
+    if pa.types.is_string(type_):
+        return frozenset((str, _NONE))
+    if pa.types.is_boolean(type_):
+        return frozenset((bool, _NONE))
+    if pa.types.is_date(type_):
+        return frozenset((date, _NONE))
+    return frozenset((bytes, _NONE)) if pa.types.is_binary(type_) else None
+
+
+def _boolean(value: Any, type_: pa.DataType) -> bool:
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise _wrong(value, type_)
+
+
+def _integer(value: Any, type_: pa.DataType) -> int:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Number):
+        raise _wrong(value, type_)
+    if isinstance(value, numbers.Integral):
+        number = operator.index(value)
+    else:
+        real: Any = value
+        if not math.isfinite(real) or real != int(real):
+            raise _wrong(value, type_)
+        number = int(real)
+    bound = 1 << (type_.bit_width - 1)
+    if not -bound <= number < bound:
+        raise ValueError(f"{show(value)} is out of range for {type_name(type_)}")
+    return number
+
+
+def _float(value: Any, type_: pa.DataType) -> float:
+    if isinstance(value, str) and value.strip().lower() in _NOT_FINITE:
+        return _NOT_FINITE[value.strip().lower()]
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Number) or isinstance(value, complex):
+        raise _wrong(value, type_)
+    real: Any = value
+    try:
+        return float(real)
+    except OverflowError:
+        raise ValueError(f"{show(value)} is out of range for {type_name(type_)}") from None
+
+
+def _string(value: Any, type_: pa.DataType) -> str:
+    if not isinstance(value, str):
+        raise _wrong(value, type_)
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"text that is not valid Unicode: {error.reason}") from None
+    return str(value)
+
+
+def _binary(value: Any, type_: pa.DataType) -> bytes:
+    if isinstance(value, str):
+        try:
+            return base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError):
+            raise ValueError(f"expected binary as base64, not {show(value)}") from None
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    raise _wrong(value, type_)
+
+
+def _date(value: Any, type_: pa.DataType) -> date:
+    if isinstance(value, str):
+        try:
+            return date.fromisoformat(value.strip())
+        except ValueError:
+            raise ValueError(f"expected an ISO 8601 date such as 2024-12-31, not {show(value)}") from None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    if isinstance(value, np.datetime64):
+        return _date(value.item(), type_)
+    raise _wrong(value, type_)
+
+
+def _timestamp(value: Any, type_: pa.DataType) -> datetime:
+    moment = value
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise ValueError(
+                f"expected an ISO 8601 timestamp such as 2024-12-31T23:59:59Z, not {show(value)}"
+            ) from None
+    elif isinstance(value, np.datetime64):
+        moment = value.astype("datetime64[us]").item()
+    if isinstance(moment, date) and not isinstance(moment, datetime):
+        moment = datetime(moment.year, moment.month, moment.day)
+    if not isinstance(moment, datetime):
+        raise _wrong(value, type_)
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC) if type_.tz else moment
+    moment = moment.astimezone(UTC)
+    return moment if type_.tz else moment.replace(tzinfo=None)
+
+
+def _decimal(value: Any, type_: pa.DataType) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        raise _wrong(value, type_)
+    try:
+        exact = Decimal(repr(value) if isinstance(value, float) else value)
+        fitted = exact.quantize(Decimal(1).scaleb(-type_.scale), context=_WIDE)
+    except InvalidOperation:
+        raise _wrong(value, type_) from None
+    if fitted != exact or abs(fitted) >= Decimal(10) ** (type_.precision - type_.scale):
+        raise ValueError(f"{show(value)} does not fit {type_name(type_)}")
+    return fitted
+
+
+def _list(value: Any, type_: pa.DataType) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise _wrong(value, type_)
+    return [convert(item, type_.value_type) for item in value]
+
+
+def _struct(value: Any, type_: pa.DataType) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise _wrong(value, type_)
+    return {field.name: convert(value.get(field.name), field.type) for field in type_}
+
+
+_CONVERTERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any, pa.DataType], Any]], ...] = (
+    (pa.types.is_integer, _integer),
+    (pa.types.is_floating, _float),
+    (pa.types.is_string, _string),
+    (pa.types.is_boolean, _boolean),
+    (pa.types.is_timestamp, _timestamp),
+    (pa.types.is_date, _date),
+    (pa.types.is_decimal, _decimal),
+    (pa.types.is_binary, _binary),
+    (pa.types.is_list, _list),
+    (pa.types.is_struct, _struct),
+)
+
+
+def _converter(type_: pa.DataType) -> Callable[[Any, pa.DataType], Any]:
+    for accepts, converter in _CONVERTERS:
+        if accepts(type_):
+            return converter
+    raise ValueError(f"no values of type {type_name(type_)} can be read")

@@ -1,0 +1,89 @@
+"""What all engines share: the settings of a run, its result, and the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from headway.check import CheckedNetwork
+from headway.clock import Clock
+from headway.errors import HeadwayError, unknown
+from headway.scheduling.schedule import Schedule
+
+DEAD_LETTERS = pa.schema(
+    [("box", pa.string()), ("reason", pa.string()), ("tuple", pa.string()), ("where", pa.string())]
+)
+"""The columns of a run's dead letters; `tuple` is JSON text, `where` says for an input's row where it stood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How far a run is, for a status line."""
+
+    seconds: float
+    tuples_in: int
+    tuples_out: int
+    queued: int
+    queued_bytes: int
+    dead_letters: int
+    paused: bool
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Everything that a run needs beside the network."""
+
+    schedule: Schedule
+    inputs: Mapping[str, object]
+    outputs: Mapping[str, object]
+    rates: Mapping[str, float] = field(default_factory=dict)
+    tables: Mapping[str, Any] | None = None
+    workers: int | None = None
+    strict: bool = False
+    memory: int = 256 << 20
+    """Queued bytes above which sources are paused."""
+    dead_letters: object = None
+    clock: Clock | None = None
+    on_status: Callable[[Status], None] | None = None
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run gave."""
+
+    outputs: Mapping[str, pa.Table]
+    """By output: its tuples, the user's fields only, for outputs that no sink was named for."""
+    summary: Mapping[str, Any]
+    dead_letters: pa.Table
+    """The first dead letters (all of them are counted in the summary)."""
+
+
+class Engine(Protocol):
+    """Carries a network out."""
+
+    def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
+        """Run until all inputs have ended and everything is delivered, or raise a HeadwayError."""
+        ...
+
+
+_engines: dict[str, Callable[[], Engine]] = {}
+
+
+def register_engine(name: str, make: Callable[[], Engine]) -> None:
+    """Make an engine known by name."""
+    _engines[name] = make
+
+
+def engine_names() -> tuple[str, ...]:
+    """Return the engines that can be named."""
+    return tuple(sorted(_engines))
+
+
+def make_engine(name: str) -> Engine:
+    """Return an engine by name."""
+    if name not in _engines:
+        raise HeadwayError(unknown("engine", name, _engines))
+    return _engines[name]()

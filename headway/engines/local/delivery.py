@@ -1,0 +1,116 @@
+"""Outputs at run time: sinks, latencies and what results were worth."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headway.clock import SECOND, Clock
+from headway.connectors.base import Writer
+from headway.network import Output
+from headway.schema import Schema
+from headway.trains import Train
+
+Counts = npt.NDArray[np.int64]
+
+
+class LatencyHistogram:
+    """Latencies in buckets whose bounds grow by 2 per cent: quantiles within 1 per cent, in constant memory."""
+
+    _BASE = 1.02
+    _LEAST = 1e-6
+    _BUCKETS = 1500
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._counts: Counts = np.zeros(self._BUCKETS, np.int64)
+        self.count = 0
+        self.total = 0.0
+        self.largest = 0.0
+
+    def add(self, seconds: npt.NDArray[np.float64]) -> None:
+        """Add latencies."""
+        places = np.log(np.maximum(seconds, self._LEAST) / self._LEAST) / np.log(self._BASE)
+        places = np.minimum(places.astype(np.int64), self._BUCKETS - 1)
+        if len(places) == 1:
+            self._counts[places[0]] += 1
+        else:
+            self._counts += np.bincount(places, minlength=self._BUCKETS)
+        self.count += len(seconds)
+        self.total += float(seconds.sum())
+        self.largest = max(self.largest, float(seconds.max()))
+
+    def quantile(self, share: float) -> float | None:
+        """Return the latency below which this share lies, or None without any."""
+        if self.count == 0:
+            return None
+        place = int(np.searchsorted(np.cumsum(self._counts), share * self.count))
+        middle = self._LEAST * float(self._BASE ** (place + 0.5))
+        return min(middle, self.largest)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean latency, or None without any."""
+        return self.total / self.count if self.count else None
+
+
+class Delivery:
+    """One output: hands tuples to its sink and measures when they arrive there."""
+
+    def __init__(self, output: Output, schema: Schema, writer: Writer, clock: Clock) -> None:
+        """Deliver an output's tuples to a writer."""
+        self.name = output.name
+        self._graph = output.qos.latency
+        self._schema = schema
+        self._writer = writer
+        self._clock = clock
+        self._lock = threading.Lock()
+        self.latencies = LatencyHistogram()
+        self.tuples = 0
+        self._utility = 0.0
+
+    def deliver(self, train: Train) -> None:
+        """Hand a train to the sink. May block, which holds the run back."""
+        count = len(train)
+        if count == 0:
+            return
+        batch = train.to_batch(self._schema)
+        with self._lock:
+            self._writer.write(batch)
+            seconds = np.maximum(self._clock.now() - train.stamps, 0) / SECOND
+            self.tuples += count
+            self.latencies.add(seconds)
+            if self._graph is not None:
+                self._utility += float(self._graph.values(seconds).sum())
+
+    @property
+    def utility(self) -> float | None:
+        """The mean utility of the tuples delivered, by their latency; 1 without a graph, None without tuples."""
+        if self.tuples == 0:
+            return None
+        return 1.0 if self._graph is None else self._utility / self.tuples
+
+    def close(self) -> None:
+        """Complete the output."""
+        self._writer.close()
+
+    def abort(self) -> None:
+        """Give the output up."""
+        self._writer.abort()
+
+    def summary(self) -> dict[str, Any]:
+        """Return what the summary says of this output; latencies in seconds."""
+        return {
+            "tuples": self.tuples,
+            "latency": {
+                "mean": self.latencies.mean,
+                "p50": self.latencies.quantile(0.5),
+                "p99": self.latencies.quantile(0.99),
+                "max": self.latencies.largest if self.tuples else None,
+            },
+            "utility": self.utility,
+            "shed": 0,
+        }

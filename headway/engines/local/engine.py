@@ -1,0 +1,427 @@
+"""The local engine: snapshot, policy, plan, steps, readings, until all inputs have ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headway.catalog import Floats
+from headway.check import CheckedNetwork
+from headway.clock import MILLISECOND, SECOND, Clock, WallClock, stopwatch
+from headway.columns import Int64s, Mask
+from headway.connectors import TableSink, open_sink, open_source
+from headway.engines.base import DEAD_LETTERS, RunResult, RunSettings, Status, register_engine
+from headway.engines.local.delivery import Delivery
+from headway.engines.local.ingest import Feed, Ingest
+from headway.engines.local.letters import DeadLetters
+from headway.engines.local.runtime import Runtime
+from headway.engines.local.steps import StepRunner
+from headway.engines.local.workers import Done, Inline, Pool, Workers
+from headway.errors import HeadwayError, InputError, RunError
+from headway.network import thaw
+from headway.schema import Schema
+from headway.scheduling.base import OutputReadings, Snapshot, Step, Unit
+from headway.storage.queues import FAR
+from headway.trains import Train
+
+_STATUS_EVERY = SECOND // 4
+_MOST_READ = 65_536
+_LEAST_READ = 1024
+
+
+class LocalEngine:
+    """Runs networks in this process."""
+
+    def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
+        """Run until all inputs have ended and everything is delivered.
+
+        An interrupt (Ctrl-C) ends the inputs: what has arrived is processed and delivered. A second one gives up.
+        """
+        with contextlib.ExitStack() as stack:
+            return _Run(checked, settings, stack).go()
+
+
+class _Run:
+    """One run."""
+
+    def __init__(self, checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack) -> None:
+        self._checked = checked
+        self._settings = settings
+        self._schedule = settings.schedule
+        self._clock: Clock = settings.clock or WallClock()
+        self._stack = stack
+        network = checked.network
+        readers = []
+        for source in network.sources:
+            given = settings.inputs.get(source.name, thaw(source.connector))
+            if given is None:
+                raise InputError(
+                    f"source '{source.name}' has no input: give one for it, or a 'source:' in the network file"
+                )
+            reader = open_source(
+                source.name,
+                source.schema,
+                given,
+                rate=settings.rates.get(source.name),
+                strict=settings.strict,
+                base=None if source.name in settings.inputs else network.folder,
+            )
+            stack.callback(reader.close)
+            readers.append(reader)
+        self._tables: dict[str, TableSink] = {}
+        self._deliveries: dict[str, Delivery] = {}
+        self._completed = False
+        stack.callback(self._abort_outputs)
+        for output in network.outputs:
+            schema = checked.output_schema(output.name)
+            writer = self._open_output(output.name, schema, settings.outputs, thaw(output.sink))
+            self._deliveries[output.name] = Delivery(output, schema, writer, self._clock)
+        self._letter_sink = None
+        if settings.dead_letters is not None:
+            self._letter_sink = open_sink("dead letters", Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)
+        write = None if self._letter_sink is None else self._letter_sink.write
+        self._letters = DeadLetters(settings.strict, write)
+        self._runtime = Runtime(checked, self._deliveries, settings.tables, self._letters, self._clock)
+        self._units = self._schedule.units(self._runtime.topology)
+        self._steps = StepRunner(self._runtime, self._units)
+        self._members = _Members(self._units)
+        self._policy = self._schedule.make_policy()
+        feeds = [self._feed(source.name, source.schema, reader)
+                 for source, reader in zip(network.sources, readers, strict=True)]
+        chunk = min(max(16 * self._schedule.train, _LEAST_READ), _MOST_READ)
+        self._ingest = Ingest(feeds, self._clock, chunk, self._letters.refuse)
+        stack.callback(self._ingest.stop)
+        self._feeds = feeds
+        self._low_water = chunk
+        count = settings.workers if settings.workers is not None else (os.cpu_count() or 1)
+        self._worker_count = max(1, min(count, len(self._units)))
+        self._workers: Workers
+        if self._worker_count == 1:
+            self._workers = Inline(self._run_step)
+        else:
+            self._workers = Pool(self._run_step, self._worker_count, self._ingest.wake)
+        stack.callback(self._workers.close)
+        self._scheduling = 0
+        self._reading = 0
+        self._plans = 0
+        self._interrupted = False
+        self._peak_queued = 0
+
+    def _open_output(self, name: str, schema: Schema, given: Mapping[str, object], sink: object) -> Any:
+        if name in given:
+            return open_sink(name, schema, given[name])
+        if sink is not None:
+            return open_sink(name, schema, sink, base=self._checked.network.folder)
+        self._tables[name] = TableSink(schema)
+        return self._tables[name]
+
+    def _feed(self, name: str, schema: Schema, reader: Any) -> Feed:
+        arc = self._runtime.arcs[name]
+
+        def promise(number: int) -> None:
+            if number > arc.queue.progress:
+                arc.queue.progress = number
+
+        return Feed(name, reader, arc.push, promise, Train.empty(schema))
+
+    def _abort_outputs(self) -> None:
+        if not self._completed:
+            for delivery in self._deliveries.values():
+                delivery.abort()
+
+    # The loop
+
+    def go(self) -> RunResult:
+        """Run to the end."""
+        begun = stopwatch()
+        self._begun = begun
+        try:
+            try:
+                self._loop()
+            except KeyboardInterrupt:
+                self._interrupted = True
+                self._ingest.stop()
+                self._loop()
+        finally:
+            self._workers.close()
+        for delivery in self._deliveries.values():
+            delivery.close()
+        if self._letter_sink is not None:
+            self._letter_sink.close()
+        self._completed = True
+        seconds = (stopwatch() - begun) / 1e9
+        tables = {name: sink.table for name, sink in self._tables.items()}
+        return RunResult(tables, self._summary(seconds), self._letters.table())
+
+    def _loop(self) -> None:
+        memory = self._policy.start()
+        ended = False
+        next_status = self._clock.now() + _STATUS_EVERY
+        runtime, ingest, workers = self._runtime, self._ingest, self._workers
+        under_way = 0
+        while True:
+            read_from = stopwatch()
+            self._tick_if_due()
+            if runtime.board.bytes <= self._settings.memory:
+                ingest.pull(self._hungry())
+            scheduling_from = stopwatch()
+            self._reading += scheduling_from - read_from
+            snapshot = self._snapshot()
+            if snapshot.ready.any():
+                plan, memory = self._policy.plan(snapshot, memory)
+                self._plans += 1
+                steps = plan.steps
+            else:
+                steps = ()
+            self._scheduling += stopwatch() - scheduling_from
+            started = 0
+            for step in steps:
+                while workers.free == 0:
+                    under_way -= self._collect(workers.done(60.0))
+                if not self._claim(step):
+                    continue
+                workers.start(step)
+                started += 1
+                under_way += 1
+                if self._worker_count == 1:
+                    under_way -= self._collect(workers.done(None))
+            under_way -= self._collect(workers.done(None))
+            now = self._clock.now()
+            if now >= next_status:
+                self._report(snapshot)
+                next_status = now + _STATUS_EVERY
+            if started:
+                continue
+            if under_way:
+                under_way -= self._collect(workers.done(0.05))
+                continue
+            if snapshot.ready.any():
+                continue
+            if ingest.ended:
+                if ended:
+                    self._check_drained(snapshot)
+                    return
+                ended = True
+                ingest.end()
+                continue
+            if not ingest.more_in_turn:
+                self._wait(next_status)
+
+    def _hungry(self) -> bool:
+        """Whether sources without rates should give more: when the slowest reader has little left."""
+        if not self._ingest.more_in_turn:
+            return False
+        board = self._runtime.board
+        return int((board.arrived - board.taken).max(initial=0)) < self._low_water
+
+    def _wait(self, until: int) -> None:
+        """Sleep until something can happen: a tuple is due, a window times out, a live source speaks."""
+        moments = [until]
+        due = self._ingest.next_due()
+        if due is not None:
+            moments.append(due)
+        moments += [box.deadline for box in self._runtime.boxes if box.timed and box.deadline is not None]
+        pause = min(moments) - self._clock.now()
+        if pause <= 0:
+            return
+        if self._ingest.listening:
+            self._ingest.wake.wait(pause / SECOND)
+            self._ingest.wake.clear()
+        else:
+            self._clock.sleep(pause)
+
+    def _tick_if_due(self) -> None:
+        if not self._timeouts:
+            return
+        now = self._clock.now()
+        due = [box for box in self._timeouts if box.deadline is not None and box.deadline <= now]
+        if due and not self._ingest.ended:
+            for box in due:
+                box.deadline = None  # until the tick has reached it
+            self._ingest.tick()
+
+    def _claim(self, step: Step) -> bool:
+        """Reserve a unit's boxes, or refuse the step because one of them is at work."""
+        boxes = self._members.boxes[step.unit]
+        busy = self._runtime.busy
+        if self._worker_count > 1 and busy[boxes].any():
+            return False
+        busy[boxes] = True
+        return True
+
+    def _collect(self, done: Sequence[Done]) -> int:
+        for step, error in done:
+            self._runtime.busy[self._members.boxes[step.unit]] = False
+            if error is not None:
+                self._fail(step, error)
+        return len(done)
+
+    def _fail(self, step: Step, error: BaseException) -> None:
+        if isinstance(error, HeadwayError | KeyboardInterrupt):
+            raise error
+        name = self._units[step.unit].name
+        raise RunError(f"'{name}' failed: {type(error).__name__}: {error}") from error
+
+    def _run_step(self, step: Step) -> None:
+        self._steps.run(step.unit, step.tuples)
+
+    @property
+    def _timeouts(self) -> list[Any]:
+        timed = self.__dict__.get("_timed_boxes")
+        if timed is None:
+            timed = self.__dict__["_timed_boxes"] = [box for box in self._runtime.boxes if box.timed]
+        return timed
+
+    def _check_drained(self, snapshot: Snapshot) -> None:
+        left = snapshot.box_waiting
+        if left.any():
+            names = [self._runtime.boxes[at].name for at in np.flatnonzero(left)]
+            raise RunError(f"the run ended with tuples left at: {', '.join(names)}")
+
+    # Readings
+
+    def _snapshot(self) -> Snapshot:
+        runtime = self._runtime
+        board = runtime.board
+        waiting = board.arrived - board.taken
+        count = len(runtime.boxes)
+        work = waiting + board.marks
+        box_waiting = np.bincount(runtime.cursor_box, weights=waiting, minlength=count).astype(np.int64)
+        box_ready: Mask = np.bincount(runtime.cursor_box, weights=work, minlength=count) > 0
+        box_oldest = np.full(count, FAR)
+        np.minimum.at(box_oldest, runtime.cursor_box, board.oldest)
+        for box in runtime.several:
+            if box_ready[box.index]:
+                box_ready[box.index] = runtime.takeable(box) is not None
+        if self._worker_count > 1:
+            box_ready &= ~runtime.busy
+        members = self._members
+        ready, unit_waiting, oldest = members.gather(box_ready, box_waiting, box_oldest)
+        if self._worker_count > 1 and runtime.busy.any():
+            ready &= ~members.any(runtime.busy)
+        return Snapshot(
+            self._clock.now(),
+            runtime.topology,
+            self._units,
+            ready,
+            unit_waiting,
+            oldest,
+            box_waiting,
+            box_oldest,
+            self._rates(),
+            board.bytes,
+            self._schedule.train,
+            runtime.statistics.readings,
+            self._output_readings,
+        )
+
+    def _rates(self) -> Floats:
+        seconds = max(1e-9, (stopwatch() - self._begun) / 1e9)
+        return np.array([feed.tuples / seconds for feed in self._feeds])
+
+    def _output_readings(self) -> OutputReadings:
+        every = list(self._deliveries.values())
+        return OutputReadings(
+            np.array([one.tuples for one in every], np.int64),
+            np.array([one.latencies.mean or 0.0 for one in every]),
+            np.array([1.0 if one.utility is None else one.utility for one in every]),
+        )
+
+    def _report(self, snapshot: Snapshot) -> None:
+        if self._settings.on_status is None:
+            return
+        board = self._runtime.board
+        status = Status(
+            (stopwatch() - self._begun) / 1e9,
+            self._ingest.tuples,
+            sum(one.tuples for one in self._deliveries.values()),
+            int(snapshot.box_waiting.sum()),
+            board.bytes,
+            self._letters.total,
+            board.bytes > self._settings.memory,
+        )
+        self._settings.on_status(status)
+
+    def _summary(self, seconds: float) -> dict[str, Any]:
+        runtime = self._runtime
+        readings = runtime.statistics.readings()
+        tuples_in = self._ingest.tuples
+        boxes = {}
+        for box in runtime.boxes:
+            at = box.index
+            boxes[box.name] = {
+                "calls": int(readings.calls[at]),
+                "tuples_in": int(readings.tuples_in[at]),
+                "tuples_out": int(readings.tuples_out[at]),
+                "selectivity": float(readings.selectivity[at]),
+                "seconds": float(readings.busy[at]) / 1e9,
+                "cost_per_tuple": float(readings.cost[at]),
+                "cost_per_call": float(readings.overhead[at]),
+                "ignored": box.ignored,
+                "dead_letters": self._letters.counts[box.name],
+            }
+        sources = {
+            feed.name: {"tuples": feed.tuples, "malformed": self._letters.counts[feed.name]} for feed in self._feeds
+        }
+        return {
+            "network": self._checked.network.name,
+            "engine": "local",
+            "policy": str(self._schedule),
+            "workers": self._worker_count,
+            "seconds": seconds,
+            "interrupted": self._interrupted,
+            "tuples_in": tuples_in,
+            "tuples_out": sum(one.tuples for one in self._deliveries.values()),
+            "tuples_per_second": tuples_in / seconds if seconds else 0.0,
+            "sources": sources,
+            "outputs": {name: one.summary() for name, one in self._deliveries.items()},
+            "boxes": boxes,
+            "dead_letters": self._letters.summary(),
+            "time": {
+                "scheduler": self._scheduling / 1e9,
+                "boxes": float(readings.busy.sum()) / 1e9,
+                "storage": runtime.storage / 1e9,
+                "sources": self._reading / 1e9,
+                "sinks": runtime.delivering / 1e9,
+            },
+            "plans": self._plans,
+            "box_calls": int(readings.calls.sum()),
+            "peak_queued_bytes": runtime.board.peak_bytes,
+        }
+
+
+class _Members:
+    """Which boxes belong to which unit, as arrays, so that readings of boxes become readings of units at once."""
+
+    def __init__(self, units: Sequence[Unit]) -> None:
+        self.boxes = [np.array(unit.boxes, np.intp) for unit in units]
+        self._flat = np.concatenate(self.boxes) if units else np.zeros(0, np.intp)
+        lengths = [len(boxes) for boxes in self.boxes]
+        self._starts = np.cumsum([0, *lengths[:-1]]) if units else np.zeros(0, np.intp)
+        self._single = all(length == 1 for length in lengths) and bool(
+            (self._flat == np.arange(len(self._flat))).all()
+        )
+
+    def gather(self, ready: Mask, waiting: Int64s, oldest: Int64s) -> tuple[Mask, Int64s, Int64s]:
+        if self._single or len(self._flat) == 0:
+            return ready[: len(self.boxes)], waiting[: len(self.boxes)], oldest[: len(self.boxes)]
+        return (
+            np.logical_or.reduceat(ready[self._flat], self._starts),
+            np.add.reduceat(waiting[self._flat], self._starts),
+            np.minimum.reduceat(oldest[self._flat], self._starts),
+        )
+
+    def any(self, flags: Mask) -> Mask:
+        if len(self._flat) == 0:
+            return np.zeros(0, np.bool_)
+        result: Mask = np.logical_or.reduceat(flags[self._flat], self._starts)
+        return result
+
+
+register_engine("local", LocalEngine)
+_ = (MILLISECOND, pa)

@@ -1,0 +1,291 @@
+"""Sources at run time: tuples get their arrival numbers and timestamps and enter the network.
+
+Numbers are given in one place, by the scheduler thread, and all sources' progress moves with them. Sources
+without rates arrive in turn: the first tuple of each in the file's order, then the second of each. Timed
+sources arrive when they are due, merged by due moment. Live ones are read by a thread each and arrive as
+they come.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from headway.clock import Clock
+from headway.columns import Int64s
+from headway.connectors.base import Chunk, Malformed, Reader
+from headway.errors import HeadwayError
+from headway.trains import NOTHING, Tick, Train, join_trains
+
+_LIVE_CHUNKS = 8
+"""Chunks that a live source may be ahead; then its thread waits."""
+
+
+class Feed:
+    """One source while it is read."""
+
+    def __init__(
+        self, name: str, reader: Reader, push: Callable[[Train], None], promise: Callable[[int], None], empty: Train
+    ) -> None:
+        """Read from `reader`; `push` puts a train on the source's arc, `promise` moves the arc's progress."""
+        self.name = name
+        self.reader = reader
+        self.push = push
+        self.promise = promise
+        self.empty = empty
+        self.tuples = 0
+        self.ended = False
+        self._buffer: list[Chunk] = []
+        self._buffered = 0
+        self._chunks: queue.Queue[Chunk | BaseException | None] | None = None
+
+    def fill(self, limit: int) -> None:
+        """Have at least one tuple at hand, unless the source has ended."""
+        while not self.ended and self._buffered == 0:
+            chunk = self.reader.read(limit)
+            if chunk is None:
+                self.ended = True
+            else:
+                self._keep(chunk)
+
+    def listen(self, wake: threading.Event, stop: threading.Event, limit: int) -> None:
+        """Start a thread that reads a live source."""
+        chunks: queue.Queue[Chunk | BaseException | None] = queue.Queue(_LIVE_CHUNKS)
+        self._chunks = chunks
+
+        def read() -> None:
+            item: Chunk | BaseException | None
+            while not stop.is_set():
+                try:
+                    item = self.reader.read(limit)
+                except BaseException as error:  # handed to the scheduler thread, which stops the run
+                    item = error
+                while not stop.is_set():
+                    try:
+                        chunks.put(item, timeout=0.1)
+                        break
+                    except queue.Full:
+                        continue
+                wake.set()
+                if not isinstance(item, Chunk):
+                    return
+
+        threading.Thread(target=read, name=f"headway-source-{self.name}", daemon=True).start()
+
+    def hear(self) -> None:
+        """Take over what a live source's thread has read."""
+        assert self._chunks is not None
+        while not self.ended:
+            try:
+                item = self._chunks.get_nowait()
+            except queue.Empty:
+                return
+            if item is None:
+                self.ended = True
+            elif isinstance(item, BaseException):
+                raise item
+            else:
+                self._keep(item)
+
+    @property
+    def waiting(self) -> int:
+        """Tuples read but not arrived."""
+        return self._buffered
+
+    def due(self) -> Int64s:
+        """Return the due moments of the tuples at hand."""
+        parts = [chunk.due for chunk in self._buffer if chunk.due is not None]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    def arrive(self, count: int, stamps: Int64s, numbers: Int64s) -> Train:
+        """Move tuples from the buffer to a train."""
+        batches = []
+        rest = count
+        while rest:
+            chunk = self._buffer[0]
+            if len(chunk) <= rest:
+                batches.append(chunk.batch)
+                rest -= len(chunk)
+                self._buffer.pop(0)
+            else:
+                batches.append(chunk.batch.slice(0, rest))
+                due = None if chunk.due is None else chunk.due[rest:]
+                self._buffer[0] = Chunk(chunk.batch.slice(rest), due)
+                rest = 0
+        self._buffered -= count
+        self.tuples += count
+        trains, at = [], 0
+        for batch in batches:
+            stop = at + batch.num_rows
+            trains.append(Train.from_batch(batch, stamps[at:stop], numbers[at:stop]))
+            at = stop
+        return join_trains(trains)
+
+    def _keep(self, chunk: Chunk) -> None:
+        if len(chunk):
+            self._buffer.append(chunk)
+            self._buffered += len(chunk)
+
+
+class Ingest:
+    """All sources of a run. Used by the scheduler thread."""
+
+    def __init__(
+        self,
+        feeds: Sequence[Feed],
+        clock: Clock,
+        chunk: int,
+        refuse: Callable[[Sequence[Malformed]], None],
+    ) -> None:
+        """Read the feeds; `chunk` is how many tuples to read at a time."""
+        self._feeds = list(feeds)
+        self._clock = clock
+        self._chunk = chunk
+        self._refuse = refuse
+        self._turns = [feed for feed in feeds if not feed.reader.timed and not feed.reader.live]
+        self._timed = [feed for feed in feeds if feed.reader.timed]
+        self._live = [feed for feed in feeds if feed.reader.live and not feed.reader.timed]
+        self.issued = NOTHING
+        self.wake = threading.Event()
+        self._stop = threading.Event()
+        self._start = clock.now()
+        self.stopped = False
+        for feed in self._live:
+            feed.listen(self.wake, self._stop, chunk)
+
+    @property
+    def ended(self) -> bool:
+        """Whether no tuple will come any more."""
+        return self.stopped or all(feed.ended and feed.waiting == 0 for feed in self._feeds)
+
+    @property
+    def tuples(self) -> int:
+        """Tuples that have arrived."""
+        return sum(feed.tuples for feed in self._feeds)
+
+    def stop(self) -> None:
+        """Take no more tuples in, as if all inputs had ended."""
+        self.stopped = True
+        self._stop.set()
+
+    def close(self) -> None:
+        """Stop, and close the readers."""
+        self.stop()
+        for feed in self._feeds:
+            feed.reader.close()
+
+    def pull(self, hungry: bool) -> int:
+        """Let tuples arrive: those that are due, and, if the network is hungry, the next ones in turn.
+
+        Returns how many.
+        """
+        if self.stopped:
+            return 0
+        before = self.issued
+        if self._timed:
+            self._pull_timed()
+        for feed in self._live:
+            feed.hear()
+            if feed.waiting:
+                now = self._clock.now()
+                count = feed.waiting
+                self._enter([(feed, np.full(count, now), np.arange(count) + self.issued + 1)])
+        if hungry and self._turns:
+            self._pull_turns()
+        for feed in self._feeds:
+            self._refuse(feed.reader.malformed())
+        return self.issued - before
+
+    def _pull_turns(self) -> None:
+        for feed in self._turns:
+            feed.fill(self._chunk)
+        self._turns = [feed for feed in self._turns if feed.waiting]
+        if not self._turns:
+            return
+        count = min(feed.waiting for feed in self._turns)
+        many, now = len(self._turns), self._clock.now()
+        base = self.issued + 1
+        arrivals = [
+            (feed, np.full(count, now), np.arange(base + turn, base + turn + count * many, many))
+            for turn, feed in enumerate(self._turns)
+        ]
+        self._enter(arrivals)
+
+    def _pull_timed(self) -> None:
+        limit = self._clock.now() - self._start
+        arrivals: list[tuple[Feed, Int64s]] = []
+        for feed in self._timed:
+            feed.fill(self._chunk)
+            due = feed.due()
+            count = int(np.searchsorted(due, limit, side="right"))
+            arrivals.append((feed, due[:count]))
+        # A feed whose buffer is used up may have more that is due: then nobody passes its last moment.
+        cut = limit
+        for feed, due in arrivals:
+            if len(due) == feed.waiting and not feed.ended and len(due):
+                cut = min(cut, int(due[-1]))
+        arrivals = [(feed, due[: int(np.searchsorted(due, cut, side="right"))]) for feed, due in arrivals]
+        filled = [(feed, due) for feed, due in arrivals if len(due)]
+        if not filled:
+            return
+        merged = np.argsort(np.concatenate([due for _, due in filled]), kind="stable")
+        numbers = np.empty(len(merged), np.int64)
+        numbers[merged] = np.arange(len(merged)) + self.issued + 1
+        at, entering = 0, []
+        for feed, due in filled:
+            entering.append((feed, due + self._start, numbers[at : at + len(due)]))
+            at += len(due)
+        self._enter(entering)
+
+    def _enter(self, arrivals: Sequence[tuple[Feed, Int64s, Int64s]]) -> None:
+        last = max(int(numbers[-1]) for _, _, numbers in arrivals)
+        for feed, stamps, numbers in arrivals:
+            train = feed.arrive(len(numbers), stamps, numbers)
+            feed.push(Train(train.columns, train.stamps, train.numbers, last))
+        self.issued = last
+        # A silent source holds nobody up: it is as far as the others, once their tuples are queued.
+        for feed in self._feeds:
+            feed.promise(last)
+
+    def tick(self) -> None:
+        """Let a clock tick arrive at every source."""
+        self.issued += 1
+        tick = Tick(self.issued, self._clock.now())
+        self._mark((tick,), False)
+
+    def end(self) -> None:
+        """Let the end arrive at every source."""
+        self.issued += 1
+        self._mark((), True)
+
+    def _mark(self, ticks: tuple[Tick, ...], end: bool) -> None:
+        for feed in self._feeds:
+            empty = feed.empty
+            feed.push(Train(empty.columns, empty.stamps, empty.numbers, self.issued, ticks, end))
+
+    def next_due(self) -> int | None:
+        """Return the moment at which the next timed tuple is due, or None."""
+        moments = []
+        for feed in self._timed:
+            try:
+                feed.fill(self._chunk)
+            except HeadwayError:
+                return self._clock.now()  # the next pull raises it
+            if feed.waiting:
+                due = feed._buffer[0].due
+                assert due is not None
+                moments.append(int(due[0]))
+        return min(moments) + self._start if moments else None
+
+    @property
+    def more_in_turn(self) -> bool:
+        """Whether sources without rates have more to give."""
+        return bool(self._turns) and not self.stopped
+
+    @property
+    def listening(self) -> bool:
+        """Whether a live source may still bring something."""
+        return not self.stopped and any(not feed.ended for feed in self._live)

@@ -1,0 +1,78 @@
+"""The network's dead letters: counted, the first of them kept, all of them written where the user asked."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from headway.connectors.base import Malformed
+from headway.engines.base import DEAD_LETTERS
+from headway.errors import RunError
+from headway.kernels.base import DeadLetter
+
+KEPT = 10_000
+
+
+class DeadLetters:
+    """Takes what could not be processed; in a strict run the first one stops it."""
+
+    def __init__(self, strict: bool, write: Callable[[pa.RecordBatch], None] | None) -> None:
+        """Keep the first letters, and hand all of them to `write` if there is one."""
+        self._strict = strict
+        self._write = write
+        self._lock = threading.Lock()
+        self._kept: list[tuple[str, str, str, str]] = []
+        self.counts: Counter[str] = Counter()
+        self.reasons: Counter[tuple[str, str]] = Counter()
+
+    @property
+    def total(self) -> int:
+        """All letters so far."""
+        return sum(self.counts.values())
+
+    def bury(self, letters: Sequence[DeadLetter]) -> None:
+        """Take tuples on which a box failed."""
+        for letter in letters:
+            rows = letter.train.to_batch(letter.schema).to_pylist()
+            self._add([(letter.box, letter.reason, json.dumps(row, default=str), "") for row in rows])
+
+    def refuse(self, rows: Sequence[Malformed]) -> None:
+        """Take rows of an input that are no tuples."""
+        self._add([(row.source, row.reason, row.text, row.where) for row in rows])
+
+    def _add(self, rows: list[tuple[str, str, str, str]]) -> None:
+        if not rows:
+            return
+        box, reason, text, where = rows[0]
+        if self._strict:
+            raise RunError(f"box '{box}': {reason}, on the tuple {text}" if not where else f"{where}: {reason}")
+        with self._lock:
+            for row in rows:
+                self.counts[row[0]] += 1
+                if len(self.reasons) < 1000:
+                    self.reasons[row[0], row[1]] += 1
+            self._kept += rows[: max(0, KEPT - len(self._kept))]
+            if self._write is not None:
+                self._write(_batch(rows))
+
+    def table(self) -> pa.Table:
+        """Return the letters that were kept."""
+        return pa.Table.from_batches([_batch(self._kept)], DEAD_LETTERS)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the counts and the most frequent reasons."""
+        most = [
+            {"box": box, "reason": reason, "tuples": count}
+            for (box, reason), count in self.reasons.most_common(10)
+        ]
+        return {"total": self.total, "by": dict(self.counts), "reasons": most}
+
+
+def _batch(rows: Sequence[tuple[str, str, str, str]]) -> pa.RecordBatch:
+    columns = [pa.array([row[at] for row in rows], pa.string()) for at in range(4)]
+    return pa.RecordBatch.from_arrays(columns, schema=DEAD_LETTERS)

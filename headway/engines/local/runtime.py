@@ -1,0 +1,278 @@
+"""A network made ready to run in this process: kernels, states, queues and cursors, by box number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from headway.boxes.filter import Filter
+from headway.boxes.map import Map
+from headway.catalog import Statistics, Topology
+from headway.check import CheckedNetwork
+from headway.clock import Clock, stopwatch
+from headway.columns import Mask
+from headway.engines.local.delivery import Delivery
+from headway.engines.local.letters import DeadLetters
+from headway.kernels.base import Kernel, Result
+from headway.kernels.chain import ChainKernel
+from headway.kernels.compile import compile_kernel, compile_link
+from headway.network import Table, arc_name
+from headway.schema import Schema
+from headway.storage.queues import FAR, Board, Cursor, Queue
+from headway.structure import owner
+from headway.tables import load_table
+from headway.trains import Train
+
+ALL = 1 << 62
+"""A limit that is none."""
+
+
+class Arc:
+    """An arc at run time: its queue, and the outputs that it is delivered to at once."""
+
+    __slots__ = ("deliveries", "queue", "schema")
+
+    def __init__(self, schema: Schema, queue: Queue, deliveries: Sequence[Delivery]) -> None:
+        """Bring together who consumes an arc."""
+        self.schema = schema
+        self.queue = queue
+        self.deliveries = tuple(deliveries)
+
+    def push(self, train: Train) -> None:
+        """Deliver a train to outputs and queue it for boxes."""
+        for delivery in self.deliveries:
+            delivery.deliver(train)
+        self.queue.push(train)
+
+
+class RunningBox:
+    """A box at run time. Used by one worker at a time."""
+
+    __slots__ = (
+        "arcs",
+        "cursors",
+        "deadline",
+        "fusible",
+        "ignored",
+        "index",
+        "inputs",
+        "kernel",
+        "name",
+        "ordered",
+        "state",
+        "timed",
+    )
+
+    def __init__(
+        self, index: int, name: str, kernel: Kernel, cursors: Sequence[Cursor], arcs: Sequence[Arc | None]
+    ) -> None:
+        """Start with the kernel's initial state."""
+        self.index = index
+        self.name = name
+        self.kernel = kernel
+        self.state: Any = kernel.initial()
+        self.cursors = tuple(cursors)
+        self.inputs: tuple[str, ...] = ()
+        self.arcs = tuple(arcs)
+        self.ordered = True
+        self.fusible = False
+        self.ignored = 0
+        self.timed = False
+        self.deadline: int | None = None
+
+
+class Runtime:
+    """All boxes of a network at run time."""
+
+    def __init__(
+        self,
+        checked: CheckedNetwork,
+        deliveries: Mapping[str, Delivery],
+        tables: Mapping[str, Any] | None,
+        letters: DeadLetters,
+        clock: Clock,
+    ) -> None:
+        """Compile every box and lay the queues between them."""
+        network = checked.network
+        self.letters = letters
+        self.clock = clock
+        self.index = {box.name: at for at, box in enumerate(checked.order)}
+        self.storage = 0  # nanoseconds in queues; boxes' own time is in the statistics
+        self.delivering = 0
+        self._calls = 0
+        cursor_count = sum(1 for items in checked.inputs.values() for item in items if not isinstance(item, Table))
+        self.board = Board(cursor_count)
+        self.cursor_box = np.zeros(cursor_count, np.intp)
+        cursor_of = self._lay_arcs(checked, deliveries)
+        self.boxes: list[RunningBox] = []
+        for at, box in enumerate(checked.order):
+            schemas = checked.input_schemas(box.name)
+            items = checked.inputs[box.name]
+            contents = [
+                load_table(item.ref, tables, network.folder) if isinstance(item, Table) else None for item in items
+            ]
+            ports = [self.arcs.get(arc_name(box.name, port)) for port in box.spec.ports]
+            used = [arc if arc is not None and (arc.queue.cursors or arc.deliveries) else None for arc in ports]
+            only_first = not any(used[1:])
+            fusible = isinstance(box.spec, Map) or (
+                isinstance(box.spec, Filter) and len(box.spec.where) == 1 and only_first
+            )
+            kernel: Kernel
+            if fusible:
+                kernel = ChainKernel((compile_link(box.spec, box.name, schemas[0], checked.functions),))  # type: ignore[arg-type]
+                used = used[:1]
+            else:
+                kernel = compile_kernel(box.spec, box.name, schemas, contents, checked.functions)  # type: ignore[arg-type]
+            cursors = [cursor_of[box.name, place] for place, item in enumerate(items) if not isinstance(item, Table)]
+            running = RunningBox(at, box.name, kernel, cursors, used)
+            running.inputs = tuple(item for item in items if isinstance(item, str))
+            running.ordered = getattr(box.spec, "ordered", True)
+            running.fusible = fusible
+            running.timed = getattr(box.spec, "timeout", None) is not None
+            for cursor in cursors:
+                self.cursor_box[cursor.number] = at
+            self.boxes.append(running)
+        self.topology = _topology(checked, self.index)
+        self.statistics = Statistics(len(self.boxes))
+        self.several = [box for box in self.boxes if len(box.cursors) > 1]
+        self.busy: Mask = np.zeros(len(self.boxes), np.bool_)
+        self._specs = {self.index[box.name]: (box, checked.input_schemas(box.name)) for box in checked.order}
+        self._functions = checked.functions
+
+    def _lay_arcs(
+        self, checked: CheckedNetwork, deliveries: Mapping[str, Delivery]
+    ) -> dict[tuple[str, int], Cursor]:
+        cursor_of: dict[tuple[str, int], Cursor] = {}
+        self.arcs: dict[str, Arc] = {}
+        next_number = 0
+        for name, schema in checked.arcs.items():
+            boxes = [one for one in checked.consumers[name] if one.kind == "box"]
+            outputs = [deliveries[one.name] for one in checked.consumers[name] if one.kind == "output"]
+            queue = Queue(schema, self.board, range(next_number, next_number + len(boxes)))
+            next_number += len(boxes)
+            for one, cursor in zip(boxes, queue.cursors, strict=True):
+                cursor_of[one.name, one.input] = cursor
+            self.arcs[name] = Arc(schema, queue, outputs)
+        return cursor_of
+
+    def fuse(self, boxes: Sequence[int]) -> ChainKernel:
+        """Return one kernel for neighbouring filters and maps."""
+        links = []
+        for at in boxes:
+            box, schemas = self._specs[at]
+            links.append(compile_link(box.spec, box.name, schemas[0], self._functions))  # type: ignore[arg-type]
+        return ChainKernel(tuple(links))
+
+    def only_consumer(self, at: int) -> int | None:
+        """Return the box that alone consumes a box's first output, and no output does; None otherwise."""
+        box = self.boxes[at]
+        arc = box.arcs[0]
+        if arc is None or arc.deliveries or len(arc.queue.cursors) != 1 or any(box.arcs[1:]):
+            return None
+        return int(self.cursor_box[arc.queue.cursors[0].number])
+
+    def progress(self, arc: str, own: frozenset[int], memo: dict[str, int]) -> int:
+        """Return how far an arc is certain to be complete, also where nobody had to run for it.
+
+        A box that has nothing to take, and that nobody but the caller (`own`) runs, has processed all that its
+        inputs' progress covers. The inputs are read first: what they promise was queued before, so a box that
+        is idle afterwards has taken it, and one that is not busy after that has pushed its results.
+        """
+        known = memo.get(arc)
+        if known is not None:
+            return known
+        name = owner(arc)
+        queue = self.arcs[arc].queue
+        if name not in self.index:
+            result = queue.progress
+        else:
+            box = self.boxes[self.index[name]]
+            possible = min(self.progress(one, own, memo) for one in box.inputs)
+            done = all(cursor.idle for cursor in box.cursors) and (box.index in own or not self.busy[box.index])
+            result = max(queue.progress, possible) if done else queue.progress
+        memo[arc] = result
+        return result
+
+    def takeable(self, box: RunningBox, own: frozenset[int] = frozenset()) -> int | None:
+        """Return up to which arrival number a box with several inputs may take, or None if it has nothing to take."""
+        if all(cursor.idle for cursor in box.cursors):
+            return None
+        if not box.ordered:
+            return FAR
+        memo: dict[str, int] = {}
+        upto = min(self.progress(one, own, memo) for one in box.inputs)
+        return upto if any(cursor.next_number() <= upto for cursor in box.cursors) else None
+
+    def take(self, box: RunningBox, limit: int, upto: int | None) -> tuple[Train, ...]:
+        """Take a box's next trains; with several inputs all up to one arrival number."""
+        if len(box.cursors) == 1:
+            return (box.cursors[0].take(limit),)
+        assert upto is not None
+        if not box.ordered:
+            return tuple(cursor.take(limit) for cursor in box.cursors)
+        if limit < ALL:
+            numbers = np.concatenate([cursor.numbers(limit, upto) for cursor in box.cursors])
+            if len(numbers) > limit:
+                upto = int(np.partition(numbers, limit - 1)[limit - 1])
+        return tuple(cursor.take(ALL, upto, upto) for cursor in box.cursors)
+
+    def call(self, boxes: tuple[int, ...], kernel: Kernel, state: Any, trains: Sequence[Train]) -> tuple[Any, Result]:
+        """Run a kernel over trains, for one box or for several that are fused, and note what it cost."""
+        begun = stopwatch()
+        state, result = kernel.run(state, trains, self.clock.now())
+        spent = stopwatch() - begun
+        report = self.statistics.report
+        tuples_in = sum([len(train) for train in trains])
+        tuples_out = sum([len(output) for output in result.outputs])
+        # Sizes are read for one call in sixteen, or for long trains, where they cost nothing in comparison.
+        self._calls += 1
+        size = sum([train.nbytes for train in trains]) if tuples_in >= 1024 or self._calls & 15 == 0 else -1
+        if len(boxes) == 1:
+            report(boxes[0], tuples_in, tuples_out, spent, size)
+        else:
+            # A fused kernel's time is shared out by the tuples that each of its boxes had to look at.
+            counts = (*result.counts, tuples_out)
+            weight = max(1, sum(result.counts))
+            for place, box in enumerate(boxes):
+                share = spent * result.counts[place] // weight
+                bytes_in = size if size < 0 else size * result.counts[place] // max(1, tuples_in)
+                report(box, counts[place], counts[place + 1], share, bytes_in)
+        if result.ignored:
+            self.boxes[boxes[0]].ignored += result.ignored
+        if result.dead:
+            self.letters.bury(result.dead)
+        return state, result
+
+
+def _topology(checked: CheckedNetwork, index: Mapping[str, int]) -> Topology:
+    network = checked.network
+    producers = [
+        tuple(
+            dict.fromkeys(
+                index[owner(item)]
+                for item in checked.inputs[box.name]
+                if isinstance(item, str) and owner(item) in index
+            )
+        )
+        for box in checked.order
+    ]
+    consumers: list[list[int]] = [[] for _ in checked.order]
+    for box, feeding in enumerate(producers):
+        for producer in feeding:
+            consumers[producer].append(box)
+    readers = [
+        tuple(index[one.name] for one in checked.consumers[source.name] if one.kind == "box")
+        for source in network.sources
+    ]
+    return Topology(
+        tuple(box.name for box in checked.order),
+        tuple(source.name for source in network.sources),
+        tuple(output.name for output in network.outputs),
+        tuple(output.qos for output in network.outputs),
+        tuple(producers),
+        tuple(tuple(one) for one in consumers),
+        tuple(readers),
+        tuple(index.get(owner(checked.outputs[output.name]), -1) for output in network.outputs),
+    )

@@ -1,0 +1,62 @@
+"""One hierarchy of errors.
+
+A message names the culprit (box, field, file), says what was expected and lists the choices.
+Every error a user can cause is a `HeadwayError`; the command line turns it into one line and exit code 2.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class HeadwayError(Exception):
+    """Something the user can mend. The message is complete without a traceback."""
+
+
+class NetworkError(HeadwayError):
+    """A network that is not well formed."""
+
+
+class SchemaError(NetworkError):
+    """A type or a schema that cannot be understood or does not fit."""
+
+
+class ExpressionError(NetworkError):
+    """An expression that does not parse or does not type-check. Raised when a network is checked, never on data."""
+
+
+class PolicyError(HeadwayError):
+    """A scheduling policy, unit, traversal or train that does not exist."""
+
+
+class InputError(HeadwayError):
+    """Input data, or a connector's settings, that cannot be read."""
+
+
+class OutputError(HeadwayError):
+    """An output that cannot be written."""
+
+
+class RunError(HeadwayError):
+    """A run that had to stop."""
+
+
+def choices(names: Iterable[str]) -> str:
+    """Return the names as a readable list for a message."""
+    listed = [str(name) for name in names]
+    return ", ".join(listed) if listed else "(none)"
+
+
+def did_you_mean(word: str, names: Iterable[str]) -> str:
+    """Return a hint such as ``; did you mean 'size'?``, or an empty string when nothing is close."""
+    listed = [str(name) for name in names]
+    folded = {name.lower(): name for name in listed}
+    close = difflib.get_close_matches(str(word).lower(), list(folded), n=1, cutoff=0.6)
+    return f"; did you mean '{folded[close[0]]}'?" if close else ""
+
+
+def unknown(kind: str, word: str, names: Iterable[str]) -> str:
+    """Return the standard sentence for a name that does not exist."""
+    listed = sorted({str(name) for name in names})
+    return f"unknown {kind} '{word}'{did_you_mean(word, listed) or ';'} choices: {choices(listed)}"

@@ -1,0 +1,250 @@
+"""CAST and TRY_CAST with ANSI rules: a value that does not fit is an error, or NULL for TRY_CAST."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headway.columns import Mask, Values, numpy_type
+from headway.errors import ExpressionError
+from headway.expressions import texts
+from headway.expressions.nodes import EvaluationError, Node, check, literal, null, over_arrow, over_values, unary
+from headway.expressions.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    STRING,
+    VOID,
+    is_decimal,
+    is_float,
+    is_integer,
+    is_nested,
+    is_numeric,
+    is_timestamp,
+)
+from headway.schema import TIMESTAMP, TIMESTAMP_NTZ, type_name
+
+DAY = 86_400_000_000
+"""Microseconds of a day."""
+
+
+def cast(node: Node, type_: pa.DataType, lenient: bool = False) -> Node:
+    """Return the node as another type; with `lenient`, what does not fit becomes NULL (TRY_CAST)."""
+    source = node.type
+    if source == type_:
+        return node
+    if source == VOID:
+        return null(type_)
+    if node.is_null:
+        _checked(source, type_)
+        return null(type_)
+    _checked(source, type_)
+    if lenient and not _always_fits(source, type_):
+        return over_values(type_, (node,), _lenient(source, type_))
+    if source == STRING or is_decimal(source):
+        return over_values(type_, (node,), _from_python(source, type_))
+    if type_ == STRING:
+        return _to_text(node)
+    if is_decimal(type_):
+        return _to_decimal(node, type_)
+    return _fixed(node, type_)
+
+
+def _checked(source: pa.DataType, target: pa.DataType) -> None:
+    """Raise unless the cast exists."""
+    if _exists(source, target):
+        return
+    names = f"{type_name(source)} to {type_name(target)}"
+    hints = {
+        (True, True): "",
+        (True, False): "; use unix_seconds, unix_millis or unix_micros",
+        (False, True): "; use timestamp_seconds, timestamp_millis or timestamp_micros",
+    }
+    time_source = is_timestamp(source) or source == DATE
+    time_target = is_timestamp(target) or target == DATE
+    hint = hints.get((time_source, time_target), "") if is_numeric(source) or is_numeric(target) else ""
+    raise ExpressionError(f"cannot cast {names}{hint}")
+
+
+def _exists(source: pa.DataType, target: pa.DataType) -> bool:
+    if is_nested(source) or is_nested(target):
+        return False
+    if pa.types.is_binary(source) or pa.types.is_binary(target):
+        return STRING in (source, target)
+    if STRING in (source, target):
+        return True
+    times = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+    if source in times and target in times:
+        return True
+    if source in times or target in times:  # of these only the instant can be seconds
+        other = target if source in times else source
+        return TIMESTAMP in (source, target) and is_numeric(other)
+    return True
+
+
+def _always_fits(source: pa.DataType, target: pa.DataType) -> bool:
+    if target in (STRING, BOOLEAN) and source != STRING:
+        return True
+    if is_float(target):
+        return bool(source != STRING)
+    if is_integer(source) and is_integer(target):
+        return bool(source.bit_width <= target.bit_width)
+    return bool(source == DATE) and is_timestamp(target)
+
+
+def _lenient(source: pa.DataType, target: pa.DataType) -> Callable[[Any], object]:
+    """Return the cast of one Python value that gives None where the strict one fails."""
+    if source == STRING or is_decimal(source):
+        strict = _from_python(source, target)
+
+        def convert(value: Any) -> object:
+            try:
+                return strict(value)
+            except EvaluationError:
+                return None
+
+        return convert
+
+    def through_node(value: Any) -> object:
+        made = cast(literal(value, source), target)
+        return made.value if made.constant is not None else None  # a constant that fails is not folded
+
+    return through_node
+
+
+def _from_python(source: pa.DataType, target: pa.DataType) -> Callable[[Any], object]:
+    """Return the cast of one Python value from text or decimal."""
+    if source == STRING:
+        return texts.reader(target)
+    if target == STRING:
+        return lambda value: format(value, "f")
+    if target == BOOLEAN:
+        return lambda value: bool(value)
+    if target == DOUBLE:
+        return float
+    if target == FLOAT:
+        return lambda value: float(np.float32(float(value)))
+    if is_decimal(target):
+        return lambda value: texts.fit(value, target)
+    if is_timestamp(target):
+        return lambda value: texts.moment(int((value * 1_000_000).to_integral_value("ROUND_FLOOR")), target)
+    limits = np.iinfo(target.to_pandas_dtype())
+    low, high, name = int(limits.min), int(limits.max), type_name(target)
+
+    def whole(value: Decimal) -> int:
+        number = int(value)
+        if not low <= number <= high:
+            raise EvaluationError(f"{value} does not fit {name}")
+        return number
+
+    return whole
+
+
+def _to_text(node: Node) -> Node:
+    if is_float(node.type):
+        return over_values(STRING, (node,), texts.float_text if node.type == DOUBLE else texts.float32_text)
+    if is_timestamp(node.type):
+        return over_values(STRING, (node,), texts.timestamp_text)
+    if pa.types.is_binary(node.type):
+        return over_arrow(STRING, (node,), lambda array: array.cast(STRING))
+    return over_arrow(STRING, (node,), lambda array: pc.cast(array, STRING))
+
+
+def _to_decimal(node: Node, type_: pa.DataType) -> Node:
+    if is_integer(node.type):
+        digits = type_.precision - type_.scale
+        if digits >= 19 or digits >= {8: 3, 16: 5, 32: 10, 64: 19}[node.type.bit_width]:
+            inner = pa.decimal128(min(38, max(19, type_.precision)), 0) if type_.scale == 0 else None
+            if inner is not None:
+                return over_arrow(type_, (node,), lambda array: array.cast(inner).cast(type_))
+        return over_values(type_, (node,), lambda value: texts.fit(Decimal(value), type_))
+    if node.type == FLOAT:
+        return over_values(type_, (node,), lambda value: texts.fit(texts.finite(value, float32=True), type_))
+    if is_timestamp(node.type):
+        return over_values(type_, (node,), lambda value: texts.fit(Decimal(texts.micros(value)).scaleb(-6), type_))
+    if node.type == BOOLEAN:
+        return over_values(type_, (node,), lambda value: texts.fit(Decimal(int(value)), type_))
+    return over_values(type_, (node,), lambda value: texts.fit(texts.finite(value), type_))
+
+
+def _fixed(node: Node, target: pa.DataType) -> Node:
+    """Cast between types of a fixed width, with numpy."""
+    source = node.type
+    dtype: Any = numpy_type(target)
+    if is_timestamp(source) and is_timestamp(target):
+        return unary(target, node, lambda values, valid: values)
+    if source == DATE:
+        return unary(target, node, lambda values, valid: values.astype(np.int64) * DAY)
+    if target == DATE:
+        return unary(target, node, lambda values, valid: np.floor_divide(values, DAY).astype(np.int32))
+    if is_timestamp(source):
+        return _seconds(node, target)
+    if is_timestamp(target):
+        return _instant(node, target)
+    if target == BOOLEAN:
+        return unary(target, node, lambda values, valid: values != 0)
+    if is_float(target):
+        return unary(target, node, lambda values, valid: values.astype(dtype), warns=True)
+    if source == BOOLEAN or (is_integer(source) and source.bit_width <= target.bit_width):
+        return unary(target, node, lambda values, valid: values.astype(dtype))
+    if is_integer(source):
+        return unary(target, node, _narrowing(dtype, target))
+    return unary(target, node, truncating(target), warns=True)
+
+
+def _narrowing(dtype: Any, target: pa.DataType) -> Callable[[Values, Mask | None], Values]:
+    reason = f"a value does not fit {type_name(target)}"
+
+    def kernel(values: Values, valid: Mask | None) -> Values:
+        result: Values = values.astype(dtype)
+        check(result != values, valid, reason)
+        return result
+
+    return kernel
+
+
+def truncating(target: pa.DataType) -> Callable[[Values, Mask | None], Values]:
+    """Return the kernel that cuts floats to whole numbers, and refuses NaN and what does not fit."""
+    bits = target.bit_width - 1
+    low, high = -(2.0**bits), 2.0**bits
+    reason = f"a value does not fit {type_name(target)}"
+    dtype = target.to_pandas_dtype()
+
+    def kernel(values: Values, valid: Mask | None) -> Values:
+        cut = np.trunc(values)
+        good = (cut >= low) & (cut < high)
+        check(~good, valid, reason)
+        result: Values = np.where(good, cut, 0).astype(dtype)
+        return result
+
+    return kernel
+
+
+def _seconds(node: Node, target: pa.DataType) -> Node:
+    """Cast an instant to seconds since 1970."""
+    if is_float(target):
+        return unary(target, node, lambda values, valid: (values / 1e6).astype(target.to_pandas_dtype()))
+    whole = unary(pa.int64(), node, lambda values, valid: np.floor_divide(values, 1_000_000))
+    return cast(whole, target)
+
+
+def _instant(node: Node, target: pa.DataType) -> Node:
+    """Cast seconds since 1970 to an instant."""
+    limit = (2**63 - 1) // 1_000_000
+    if is_float(node.type):
+        micros = unary(node.type, node, lambda values, valid: values * 1e6, warns=True)
+        whole = unary(pa.int64(), micros, truncating(pa.int64()), warns=True)
+        return unary(target, whole, lambda values, valid: values)
+
+    def kernel(values: Values, valid: Mask | None) -> Values:
+        wide = values.astype(np.int64)
+        check((wide > limit) | (wide < -limit), valid, "a value does not fit timestamp")
+        return wide * 1_000_000
+
+    return unary(target, node, kernel)

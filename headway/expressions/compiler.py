@@ -1,0 +1,389 @@
+"""From sqlglot's tree to nodes: names are resolved, types checked and functions bound, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from headway.errors import ExpressionError, SchemaError, choices, did_you_mean
+from headway.expressions import comparison, logic, nodes
+from headway.expressions.aggregation import AGGREGATES
+from headway.expressions.arithmetic import arithmetic, bitwise, bitwise_not, negate
+from headway.expressions.casts import cast
+from headway.expressions.intervals import Interval, read_interval, shift
+from headway.expressions.library.table import BUILTINS
+from headway.expressions.nodes import Node
+from headway.expressions.parsing import fragment
+from headway.expressions.scopes import Scope
+from headway.expressions.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID
+from headway.expressions.users import call_user
+from headway.schema import parse_type, type_name
+
+_UNREPEATABLE = {
+    "current_timestamp": "the clock",
+    "current_date": "the clock",
+    "now": "the clock",
+    "localtimestamp": "the clock",
+    "current_time": "the clock",
+    "curdate": "the clock",
+    "rand": "chance",
+    "random": "chance",
+    "randn": "chance",
+    "uuid": "chance",
+    "shuffle": "chance",
+    "monotonically_increasing_id": "the way the work is cut up",
+    "input_file_name": "the way the work is cut up",
+    "current_user": "who runs it",
+    "session_user": "who runs it",
+    "user": "who runs it",
+}
+_ARITHMETIC: dict[type[exp.Expression], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.IntDiv: "div",
+}
+_COMPARISON: dict[type[exp.Expression], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_BITWISE: dict[type[exp.Expression], str] = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^"}
+_REFUSED: tuple[tuple[tuple[type[exp.Expression], ...], str], ...] = (
+    ((exp.Subquery, exp.Select, exp.Exists, exp.SetOperation), "subqueries are not allowed in expressions"),
+    ((exp.Window,), "window functions (OVER) are not allowed; use an aggregate box"),
+    ((exp.Lambda, exp.JSONExtract), "lambdas and -> are not supported"),
+    ((exp.Placeholder, exp.Parameter), "parameters are not supported; write the value"),
+    ((exp.Bracket,), "indexing with [ ] is not supported"),
+    ((exp.Star,), "* is only allowed as an item of a select list and in count(*)"),
+    ((exp.Filter,), "FILTER (WHERE …) is only allowed after an aggregate function"),
+    ((exp.Distinct,), "DISTINCT is only allowed in count(distinct …)"),
+    ((exp.IgnoreNulls, exp.RespectNulls), "IGNORE NULLS is only allowed after first, last and any_value"),
+    ((exp.Alias,), "an alias is only allowed at the top of a select list"),
+    ((exp.Tuple,), "tuples are not supported"),
+    ((exp.AtTimeZone,), "AT TIME ZONE is not supported; timestamps are in UTC"),
+)
+_PARTS: dict[type[exp.Expression], tuple[str, ...]] = {
+    exp.Column: ("table", "db", "catalog"),
+    exp.Identifier: ("quoted",),
+    exp.Literal: ("is_string",),
+    exp.Cast: ("to",),
+    exp.TryCast: ("to", "safe"),
+    exp.Between: ("low", "high"),
+    exp.Like: ("negate",),
+    exp.ILike: ("negate",),
+    exp.Case: ("ifs", "default"),
+    exp.If: ("true", "false"),
+    exp.In: ("query", "field", "unnest"),
+    exp.DPipe: ("safe",),
+}
+Replacements = Mapping[exp.Expression, Node]
+
+
+def compile_tree(tree: exp.Expression, scope: Scope, replacements: Replacements | None = None) -> Node:
+    """Return the node of a tree. `replacements` stand for aggregate calls that were found beforehand."""
+    try:
+        made = _Compiler(scope, replacements or {}).visit(tree)
+    except RecursionError:
+        raise ExpressionError("it is nested too deeply") from None
+    if isinstance(made, Interval):
+        raise ExpressionError("an interval alone is not a value; add it to a timestamp or a date")
+    return made
+
+
+class _Compiler:
+    def __init__(self, scope: Scope, replacements: Replacements) -> None:
+        self.scope = scope
+        self.replacements = replacements
+
+    def visit(self, tree: exp.Expression) -> Node | Interval:
+        """Return a node, or an interval, which only arithmetic with dates and timestamps takes."""
+        kind = type(tree)
+        if kind in _ARITHMETIC:
+            return self._arithmetic(_ARITHMETIC[kind], tree)
+        if kind is exp.Paren:
+            return self.visit(tree.this)
+        if kind is exp.Interval:
+            return read_interval(tree)
+        if kind is exp.Neg:
+            return self._negative(tree)
+        return self.node(tree)
+
+    def node(self, tree: exp.Expression) -> Node:
+        """Return the node of a tree that must be a value."""
+        if self.replacements and tree in self.replacements:
+            return self.replacements[tree]
+        _check_parts(tree)
+        handler = _HANDLERS.get(type(tree))
+        if handler is not None:
+            return handler(self, tree)
+        if type(tree) in _ARITHMETIC or isinstance(tree, exp.Paren | exp.Neg | exp.Interval):
+            made = self.visit(tree)
+            if isinstance(made, Interval):
+                raise ExpressionError(f"'{fragment(tree)}' is an interval; add it to a timestamp or a date")
+            return made
+        if type(tree) in _COMPARISON:
+            return comparison.compare(_COMPARISON[type(tree)], self.node(tree.this), self.node(tree.expression))
+        if type(tree) in _BITWISE:
+            return self._bitwise(tree)
+        for kinds, reason in _REFUSED:
+            if isinstance(tree, kinds):
+                raise ExpressionError(f"'{fragment(tree)}': {reason}")
+        name = tree.sql_name().lower() if isinstance(tree, exp.Func) else ""
+        if name in _UNREPEATABLE:
+            raise ExpressionError(_unrepeatable(name))
+        raise ExpressionError(f"'{fragment(tree)}' is not supported in expressions")
+
+    def _arithmetic(self, operator: str, tree: exp.Expression) -> Node | Interval:
+        left, right = self.visit(tree.this), self.visit(tree.expression)
+        if isinstance(left, Node) and isinstance(right, Node):
+            return arithmetic(operator, left, right)
+        if operator not in ("+", "-"):
+            raise ExpressionError(f"'{fragment(tree)}': intervals can only be added and subtracted")
+        if isinstance(right, Interval):
+            change = right if operator == "+" else right.negated()
+            return left.plus(change) if isinstance(left, Interval) else shift(left, change)
+        if operator == "-":
+            raise ExpressionError(f"'{fragment(tree)}': a date or timestamp cannot be subtracted from an interval")
+        assert isinstance(left, Interval)
+        assert isinstance(right, Node)
+        return shift(right, left)
+
+    def _negative(self, tree: exp.Expression) -> Node | Interval:
+        inner = tree.this
+        if isinstance(inner, exp.Literal) and not inner.is_string:
+            return number("-" + inner.this)  # the sign belongs to the number: -2147483648 is an int
+        made = self.visit(inner)
+        return made.negated() if isinstance(made, Interval) else negate(made)
+
+    def _bitwise(self, tree: exp.Expression) -> Node:
+        for side in (tree.this, tree.expression):
+            if type(side) in _BITWISE and type(side) is not type(tree):
+                raise ExpressionError(f"'{fragment(tree)}': put brackets where different bitwise operators meet")
+        return bitwise(_BITWISE[type(tree)], self.node(tree.this), self.node(tree.expression))
+
+    def column(self, tree: exp.Expression) -> Node:
+        parts = [part.name for part in tree.parts] if isinstance(tree, exp.Column) else [tree.name]
+        if isinstance(tree.this, exp.Star):
+            raise ExpressionError(f"'{fragment(tree)}' is only allowed as an item of a select list")
+        qualified = len(parts) > 1 and self.scope.has_qualifier(parts[0])
+        # a.b may be a part of the struct a; if there is no field a, the message about the qualifier is better
+        owned = qualified or any(relation.schema.find(parts[0]) is not None for relation in self.scope.relations)
+        if len(parts) > 1 and not owned:
+            self.scope.resolve(parts[1], parts[0])
+        slot = self.scope.resolve(parts[1], parts[0]) if qualified else self.scope.resolve(parts[0])
+        made = nodes.field(slot, self.scope.fields[slot].type)
+        for part in parts[2 if qualified else 1 :]:
+            made = _part(made, part)
+        return made
+
+    def literal(self, tree: exp.Expression) -> Node:
+        return nodes.literal(tree.this, STRING) if tree.is_string else number(tree.this)
+
+    def boolean(self, tree: exp.Expression) -> Node:
+        return nodes.literal(bool(tree.this), BOOLEAN)
+
+    def null(self, tree: exp.Expression) -> Node:
+        return nodes.null(VOID)
+
+    def conjunction(self, tree: exp.Expression) -> Node:
+        return logic.conjunction(self.node(tree.this), self.node(tree.expression))
+
+    def disjunction(self, tree: exp.Expression) -> Node:
+        return logic.disjunction(self.node(tree.this), self.node(tree.expression))
+
+    def negation(self, tree: exp.Expression) -> Node:
+        return logic.negation(self.node(tree.this))
+
+    def bit_not(self, tree: exp.Expression) -> Node:
+        return bitwise_not(self.node(tree.this))
+
+    def is_(self, tree: exp.Expression) -> Node:
+        argument = self.node(tree.this)
+        if isinstance(tree.expression, exp.Null):
+            return comparison.is_null(argument)
+        if isinstance(tree.expression, exp.Boolean):
+            return logic.is_boolean(argument, bool(tree.expression.this))
+        raise ExpressionError(f"'{fragment(tree)}': IS takes NULL, TRUE or FALSE")
+
+    def null_safe(self, tree: exp.Expression) -> Node:
+        equal = comparison.null_safe_equal(self.node(tree.this), self.node(tree.expression))
+        return logic.negation(equal) if isinstance(tree, exp.NullSafeNEQ) else equal
+
+    def in_(self, tree: exp.Expression) -> Node:
+        if not tree.expressions:
+            raise ExpressionError(f"'{fragment(tree)}': IN takes a list of values in brackets")
+        return logic.membership(self.node(tree.this), [self.node(item) for item in tree.expressions])
+
+    def between(self, tree: exp.Expression) -> Node:
+        return logic.between(self.node(tree.this), self.node(tree.args["low"]), self.node(tree.args["high"]))
+
+    def like(self, tree: exp.Expression, escape: str = "\\") -> Node:
+        kind = "like" if isinstance(tree, exp.Like) else "ilike" if isinstance(tree, exp.ILike) else "rlike"
+        if isinstance(tree.expression, exp.Any | exp.All):
+            raise ExpressionError(f"'{fragment(tree)}': LIKE ANY and LIKE ALL are not supported; use OR and AND")
+        made = logic.matches(self.node(tree.this), self.node(tree.expression), kind, escape)
+        return logic.negation(made) if tree.args.get("negate") else made
+
+    def escape(self, tree: exp.Expression) -> Node:
+        character = tree.expression
+        if not isinstance(character, exp.Literal) or not character.is_string or len(character.this) != 1:
+            raise ExpressionError(f"'{fragment(tree)}': ESCAPE takes one character")
+        if not isinstance(tree.this, exp.Like | exp.ILike):
+            raise ExpressionError(f"'{fragment(tree)}': ESCAPE belongs to LIKE and ILIKE")
+        return self.like(tree.this, character.this)
+
+    def case(self, tree: exp.Expression) -> Node:
+        conditions, results = [], []
+        for branch in tree.args["ifs"]:
+            if tree.this is None:
+                conditions.append(self.node(branch.this))
+            else:
+                conditions.append(comparison.compare("=", self.node(tree.this), self.node(branch.this)))
+            results.append(self.node(branch.args["true"]))
+        default = tree.args.get("default")
+        return logic.case(conditions, results, None if default is None else self.node(default))
+
+    def if_(self, tree: exp.Expression) -> Node:
+        otherwise = tree.args.get("false")
+        if otherwise is None:
+            raise ExpressionError("if is called as if(condition, then, else)")
+        condition = logic.boolean(self.node(tree.this), "the condition of if")
+        return logic.case([condition], [self.node(tree.args["true"])], self.node(otherwise))
+
+    def cast(self, tree: exp.Expression) -> Node:
+        return cast(self.node(tree.this), _target(tree.args["to"]), lenient=bool(tree.args.get("safe")))
+
+    def pipe(self, tree: exp.Expression) -> Node:
+        return BUILTINS["concat"]([self.node(tree.this), self.node(tree.expression)])
+
+    def concat(self, tree: exp.Expression) -> Node:
+        return BUILTINS["concat"]([self.node(item) for item in tree.expressions])
+
+    def extract(self, tree: exp.Expression) -> Node:
+        unit = tree.this.name.lower().rstrip("s")
+        unit = {"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear"}.get(unit, unit)
+        units = ("year", "quarter", "month", "weekofyear", "day", "dayofweek", "dayofyear", "hour", "minute")
+        if unit not in units:
+            raise ExpressionError(f"extract: unknown unit '{tree.this.name}'; choices: {choices(units)}")
+        return BUILTINS[unit]([self.node(tree.expression)])
+
+    def call(self, tree: exp.Expression) -> Node:
+        name = tree.name.lower()
+        user = self.scope.functions.scalars.get(name)
+        if user is not None:
+            return call_user(user, [self.node(item) for item in tree.expressions])
+        if name in _UNREPEATABLE:
+            raise ExpressionError(_unrepeatable(name))
+        builtin = BUILTINS.get(name)
+        if builtin is not None:
+            return builtin([self._argument(builtin.name, item) for item in tree.expressions])
+        if name in AGGREGATES or name in self.scope.functions.aggregates:
+            raise ExpressionError(
+                f"'{fragment(tree)}': aggregate functions are only allowed in the select of an "
+                "aggregate or resample box, and not inside one another"
+            )
+        known = sorted({*BUILTINS, "if", *self.scope.functions.scalars})
+        hint = did_you_mean(name, known)
+        raise ExpressionError(f"unknown function '{tree.name}'{hint or ';'} functions: {choices(known)}")
+
+    def _argument(self, name: str, tree: exp.Expression) -> Node:
+        if name in ("datediff", "date_add", "dateadd") and isinstance(tree, exp.Var):
+            raise ExpressionError(f"{name} takes no unit here; see the docs for its form")
+        return self.node(tree)
+
+
+def number(text: str) -> Node:
+    """Return a numeric literal: int, bigint if it is big, decimal with a point, double with an exponent."""
+    if "e" in text.lower():
+        return nodes.literal(float(text), DOUBLE)
+    if text.lstrip("-").isdigit():
+        value = int(text)
+        if -(2**31) <= value < 2**31:
+            return nodes.literal(value, INT)
+        if -(2**63) <= value < 2**63:
+            return nodes.literal(value, BIGINT)
+    try:
+        exact = Decimal(text)
+    except ArithmeticError:
+        raise ExpressionError(f"'{text}' is not a number") from None
+    _, digits, exponent = exact.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(0, -exponent)
+    precision = max(len(digits), scale, 1)
+    if precision > 38:
+        raise ExpressionError(f"'{text}' has more than 38 digits; write it as a double, such as 1e40")
+    return nodes.literal(exact, pa.decimal128(precision, scale))
+
+
+def _check_parts(tree: exp.Expression) -> None:
+    """Refuse syntax that sqlglot reads and this compiler would silently leave out."""
+    known = _PARTS.get(type(tree), ())
+    for key, part in tree.args.items():
+        if part and key not in ("this", "expression", "expressions") and key not in known and type(tree) in _HANDLERS:
+            raise ExpressionError(f"'{fragment(tree)}': {key.rstrip('_').upper()} is not supported")
+
+
+def _part(node: Node, name: str) -> Node:
+    if not pa.types.is_struct(node.type):
+        raise ExpressionError(f"'{name}' cannot be taken from a {type_name(node.type)}; only structs have parts")
+    names = [part.name for part in node.type]
+    match = [position for position, known in enumerate(names) if known.lower() == name.lower()]
+    if not match:
+        hint = did_you_mean(name, names) or ";"
+        raise ExpressionError(f"unknown part '{name}' of a struct{hint} parts: {choices(names)}")
+    position = match[0]
+    return nodes.over_arrow(node.type[position].type, (node,), lambda array: pc.struct_field(array, [position]))
+
+
+def _target(tree: exp.Expression) -> pa.DataType:
+    text = tree.sql(dialect="spark")
+    try:
+        return parse_type(text)
+    except SchemaError as error:
+        raise ExpressionError(str(error)) from None
+
+
+def _unrepeatable(name: str) -> str:
+    return f"{name} depends on {_UNREPEATABLE[name]}; results must be the same on every run, so it is not allowed"
+
+
+Handler = Callable[[_Compiler, Any], Node]
+_HANDLERS: dict[type[exp.Expression], Handler] = {
+    exp.Column: _Compiler.column,
+    exp.Identifier: _Compiler.column,
+    exp.Literal: _Compiler.literal,
+    exp.Boolean: _Compiler.boolean,
+    exp.Null: _Compiler.null,
+    exp.And: _Compiler.conjunction,
+    exp.Or: _Compiler.disjunction,
+    exp.Not: _Compiler.negation,
+    exp.BitwiseNot: _Compiler.bit_not,
+    exp.Is: _Compiler.is_,
+    exp.NullSafeEQ: _Compiler.null_safe,
+    exp.NullSafeNEQ: _Compiler.null_safe,
+    exp.In: _Compiler.in_,
+    exp.Between: _Compiler.between,
+    exp.Like: _Compiler.like,
+    exp.ILike: _Compiler.like,
+    exp.RegexpLike: _Compiler.like,
+    exp.Escape: _Compiler.escape,
+    exp.Case: _Compiler.case,
+    exp.If: _Compiler.if_,
+    exp.Cast: _Compiler.cast,
+    exp.TryCast: _Compiler.cast,
+    exp.DPipe: _Compiler.pipe,
+    exp.Concat: _Compiler.concat,
+    exp.Extract: _Compiler.extract,
+    exp.Anonymous: _Compiler.call,
+}

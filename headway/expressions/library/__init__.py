@@ -1,0 +1,1 @@
+"""The built-in functions, by group. Each is a name, a signature for people and a builder of nodes."""

@@ -1,0 +1,113 @@
+"""String functions in Python, one value at a time: what Arrow cannot do, or not with arguments that vary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from headway.errors import ExpressionError
+from headway.expressions.nodes import EvaluationError
+
+
+def substring(value: str, position: int, length: int = 2**31 - 1) -> str:
+    """Return a part; positions count from 1, negative ones from the end."""
+    start = position - 1 if position > 0 else len(value) + position if position < 0 else 0
+    return value[max(start, 0) : max(start + max(length, 0), 0)]
+
+
+def left(value: str, count: int) -> str:
+    """Return the first characters."""
+    return value[: max(0, count)]
+
+
+def right(value: str, count: int) -> str:
+    """Return the last characters."""
+    return value[-count:] if count > 0 else ""
+
+
+def initcap(value: str) -> str:
+    """Return the words, separated by spaces, with a capital first letter."""
+    return " ".join(word[:1].upper() + word[1:].lower() for word in value.split(" "))
+
+
+def replace(value: str, search: str, replacement: str = "") -> str:
+    """Return the value with all occurrences replaced; an empty search changes nothing."""
+    return value.replace(search, replacement) if search else value
+
+
+def instr(value: str, part: str) -> int:
+    """Return the position of a part, from 1, or 0."""
+    return value.find(part) + 1
+
+
+def locate(part: str, value: str, position: int = 1) -> int:
+    """Return the position of a part at or after a position, from 1, or 0."""
+    return value.find(part, position - 1) + 1 if position > 0 else 0
+
+
+def lpad(value: str, length: int, pad: str = " ") -> str:
+    """Return the value filled or cut to a length, filled on the left."""
+    missing = max(0, length) - len(value)
+    return value[: max(0, length)] if missing <= 0 or not pad else (pad * missing)[:missing] + value
+
+
+def rpad(value: str, length: int, pad: str = " ") -> str:
+    """Return the value filled or cut to a length, filled on the right."""
+    missing = max(0, length) - len(value)
+    return value[: max(0, length)] if missing <= 0 or not pad else value + (pad * missing)[:missing]
+
+
+def split_part(value: str, delimiter: str, number: int) -> str:
+    """Return a part between delimiters, from 1, or from the end with -1; empty past the ends."""
+    if number == 0:
+        raise EvaluationError("split_part counts parts from 1; 0 is not allowed")
+    parts = value.split(delimiter) if delimiter else [value]
+    index = number - 1 if number > 0 else len(parts) + number
+    return parts[index] if 0 <= index < len(parts) else ""
+
+
+def ascii_code(value: str) -> int:
+    """Return the code of the first character, or 0."""
+    return ord(value[0]) if value else 0
+
+
+def translation(before: str, after: str) -> dict[int, str | None]:
+    """Return the table of translate: characters without a partner are deleted, the first mention counts."""
+    table: dict[int, str | None] = {}
+    for index, character in enumerate(before):
+        table.setdefault(ord(character), after[index] if index < len(after) else None)
+    return table
+
+
+def re2_template(replacement: str) -> str:
+    """Return Java's replacement text, with $1 for groups, as RE2 writes it."""
+    out, position = [], 0
+    while position < len(replacement):
+        character = replacement[position]
+        following = replacement[position + 1] if position + 1 < len(replacement) else ""
+        if character == "$" and following.isdigit():
+            out.append("\\" + following)
+            position += 1
+        elif character == "\\" and following:
+            out.append("\\\\" if following == "\\" else following)
+            position += 1
+        else:
+            out.append("\\\\" if character == "\\" else character)
+        position += 1
+    return "".join(out)
+
+
+def extractor(pattern: str, group: int) -> Callable[[str], str]:
+    """Return the function that gives a group of the first match, or an empty string."""
+    try:
+        regex = re.compile(pattern)
+    except (re.error, OverflowError) as error:
+        raise ExpressionError(f"regexp_extract: '{pattern}' is not a regular expression: {error}") from None
+    if not 0 <= group <= regex.groups:
+        raise ExpressionError(f"regexp_extract: '{pattern}' has {regex.groups} groups; group {group} does not exist")
+
+    def extract(value: str) -> str:
+        match = regex.search(value)
+        return (match[group] or "") if match else ""
+
+    return extract

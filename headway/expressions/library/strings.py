@@ -1,0 +1,188 @@
+"""String functions. Arrow does those whose other arguments are literals; `perstring` does the rest per value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headway.errors import ExpressionError
+from headway.expressions.library import perstring
+from headway.expressions.library.base import Builtin, fixed, integer, text
+from headway.expressions.logic import check_regex
+from headway.expressions.nodes import Node, null, over_arrow, over_values
+from headway.expressions.types import BOOLEAN, INT, STRING
+
+
+def _arrow(type_: pa.DataType, kernel: Callable[[Any], Any]) -> Callable[[Node], Node]:
+    return lambda node: over_arrow(type_, (text(node),), kernel)
+
+
+def _values(type_: pa.DataType, function: Callable[..., object], numbers: tuple[int, ...] = ()) -> Callable[..., Node]:
+    """Return a builder that calls a function per value; the arguments at `numbers` are ints, the others text."""
+
+    def build(*arguments: Node) -> Node:
+        name = function.__name__
+        nodes = [integer(node, name) if index in numbers else text(node) for index, node in enumerate(arguments)]
+        return over_values(type_, nodes, function)
+
+    return build
+
+
+def _constant(*nodes: Node) -> bool:
+    return all(node.constant is not None and not node.is_null for node in nodes)
+
+
+def _trim(kernel: Any) -> Callable[..., Node]:
+    def build(string: Node, characters: Node | None = None) -> Node:
+        wanted = " " if characters is None else fixed(text(characters), "trim", "the characters")
+        if wanted is None:
+            return null(STRING)
+        return over_arrow(STRING, (text(string),), lambda array: kernel(array, characters=wanted))
+
+    return build
+
+
+def _side_trim(kernel: Any) -> Callable[..., Node]:
+    plain = _trim(kernel)  # Spark's ltrim and rtrim take the characters first
+    return lambda first, second=None: plain(first) if second is None else plain(second, first)
+
+
+def _substring(string: Node, position: Node, length: Node | None = None) -> Node:
+    string, position = text(string), integer(position, "substring")
+    if length is not None:
+        length = integer(length, "substring")
+    if not _constant(position, *([] if length is None else [length])):
+        nodes = (string, position) if length is None else (string, position, length)
+        return over_values(STRING, nodes, perstring.substring)
+    start = int(position.value)
+    start = start - 1 if start > 0 else start
+    stop = None if length is None else start + max(0, int(length.value))
+    if start < 0 and stop is not None and stop >= 0:
+        # such as substring(s, -2, 5): counted from the end, it runs past it
+        return over_values(STRING, (string, position, length or position), perstring.substring)
+    return over_arrow(STRING, (string,), lambda array: pc.utf8_slice_codeunits(array, start, stop))
+
+
+def _left(string: Node, count: Node) -> Node:
+    string, count = text(string), integer(count, "left")
+    if not _constant(count):
+        return over_values(STRING, (string, count), perstring.left)
+    stop = max(0, int(count.value))
+    return over_arrow(STRING, (string,), lambda array: pc.utf8_slice_codeunits(array, 0, stop))
+
+
+def _concat(*arguments: Node) -> Node:
+    nodes = [text(node) for node in arguments]
+    if any(node.is_null for node in nodes):
+        return null(STRING)
+    return over_arrow(STRING, nodes, lambda *arrays: pc.binary_join_element_wise(*arrays, ""))
+
+
+def _concat_ws(separator: Node, *arguments: Node) -> Node:
+    nodes = [text(separator), *(text(node) for node in arguments)]
+    if nodes[0].is_null:
+        return null(STRING)
+    if len(nodes) == 1:
+        return over_values(STRING, nodes, lambda joint: "")
+    return over_arrow(
+        STRING,
+        nodes,
+        lambda joint, *arrays: pc.binary_join_element_wise(*arrays, joint, null_handling="skip"),
+    )
+
+
+def _replace(string: Node, search: Node, replacement: Node | None = None) -> Node:
+    nodes = [text(node) for node in (string, search, replacement) if node is not None]
+    if _constant(*nodes[1:]) and nodes[1].value:
+        old, new = nodes[1].value, nodes[2].value if len(nodes) == 3 else ""
+        return over_arrow(STRING, nodes[:1], lambda array: pc.replace_substring(array, old, new))
+    return over_values(STRING, nodes, perstring.replace)
+
+
+def _search(kernel: Any, function: Callable[[str, str], bool]) -> Callable[[Node, Node], Node]:
+    def build(string: Node, part: Node) -> Node:
+        string, part = text(string), text(part)
+        if not _constant(part):
+            return over_values(BOOLEAN, (string, part), function)
+        pattern = part.value
+        return over_arrow(BOOLEAN, (string,), lambda array: kernel(array, pattern))
+
+    return build
+
+
+def _repeat(string: Node, count: Node) -> Node:
+    return over_values(STRING, (text(string), integer(count, "repeat")), lambda value, times: value * max(0, times))
+
+
+def _regexp_replace(string: Node, pattern: Node, replacement: Node) -> Node:
+    regex = fixed(text(pattern), "regexp_replace", "the pattern")
+    new = fixed(text(replacement), "regexp_replace", "the replacement")
+    if regex is None or new is None:
+        return null(STRING)
+    check_regex(str(regex))
+    template = perstring.re2_template(str(new))
+    return over_arrow(STRING, (text(string),), lambda array: pc.replace_substring_regex(array, str(regex), template))
+
+
+def _regexp_extract(string: Node, pattern: Node, group: Node | None = None) -> Node:
+    regex = fixed(text(pattern), "regexp_extract", "the pattern")
+    number = 1 if group is None else fixed(integer(group, "regexp_extract"), "regexp_extract", "the group")
+    if regex is None or number is None:
+        return null(STRING)
+    return over_values(STRING, (text(string),), perstring.extractor(str(regex), int(str(number))))
+
+
+def _translate(string: Node, old: Node, new: Node) -> Node:
+    before, after = (fixed(text(node), "translate", "a list of characters") for node in (old, new))
+    if before is None or after is None:
+        return null(STRING)
+    table = perstring.translation(str(before), str(after))
+    return over_values(STRING, (text(string),), lambda value: value.translate(table))
+
+
+def _split_part(string: Node, delimiter: Node, number: Node) -> Node:
+    number = integer(number, "split_part")
+    if _constant(number) and number.value == 0:
+        raise ExpressionError("split_part counts parts from 1, or from the end with -1; 0 is not allowed")
+    return over_values(STRING, (text(string), text(delimiter), number), perstring.split_part)
+
+
+_LENGTH = _arrow(INT, pc.utf8_length)
+STRINGS = (
+    Builtin("upper", "upper(s)", _arrow(STRING, pc.utf8_upper), 1, 1),
+    Builtin("ucase", "ucase(s)", _arrow(STRING, pc.utf8_upper), 1, 1),
+    Builtin("lower", "lower(s)", _arrow(STRING, pc.utf8_lower), 1, 1),
+    Builtin("lcase", "lcase(s)", _arrow(STRING, pc.utf8_lower), 1, 1),
+    Builtin("initcap", "initcap(s)", _values(STRING, perstring.initcap), 1, 1),
+    Builtin("length", "length(s)", _LENGTH, 1, 1),
+    Builtin("char_length", "char_length(s)", _LENGTH, 1, 1),
+    Builtin("trim", "trim(s)", _trim(pc.utf8_trim), 1, 1),
+    Builtin("btrim", "btrim(s[, characters])", _trim(pc.utf8_trim), 1, 2),
+    Builtin("ltrim", "ltrim([characters, ]s)", _side_trim(pc.utf8_ltrim), 1, 2),
+    Builtin("rtrim", "rtrim([characters, ]s)", _side_trim(pc.utf8_rtrim), 1, 2),
+    Builtin("substring", "substring(s, position[, length])", _substring, 2, 3),
+    Builtin("substr", "substr(s, position[, length])", _substring, 2, 3),
+    Builtin("left", "left(s, n)", _left, 2, 2),
+    Builtin("right", "right(s, n)", _values(STRING, perstring.right, (1,)), 2, 2),
+    Builtin("concat", "concat(x, y, …)", _concat, 1, None),
+    Builtin("concat_ws", "concat_ws(separator, x, y, …)", _concat_ws, 1, None),
+    Builtin("replace", "replace(s, search[, replacement])", _replace, 2, 3),
+    Builtin("translate", "translate(s, from, to)", _translate, 3, 3),
+    Builtin("instr", "instr(s, part)", _values(INT, perstring.instr), 2, 2),
+    Builtin("locate", "locate(part, s[, position])", _values(INT, perstring.locate, (2,)), 2, 3),
+    Builtin("position", "position(part, s[, position])", _values(INT, perstring.locate, (2,)), 2, 3),
+    Builtin("startswith", "startswith(s, part)", _search(pc.starts_with, str.startswith), 2, 2),
+    Builtin("endswith", "endswith(s, part)", _search(pc.ends_with, str.endswith), 2, 2),
+    Builtin("contains", "contains(s, part)", _search(pc.match_substring, str.__contains__), 2, 2),
+    Builtin("lpad", "lpad(s, length[, pad])", _values(STRING, perstring.lpad, (1,)), 2, 3),
+    Builtin("rpad", "rpad(s, length[, pad])", _values(STRING, perstring.rpad, (1,)), 2, 3),
+    Builtin("reverse", "reverse(s)", _arrow(STRING, pc.utf8_reverse), 1, 1),
+    Builtin("repeat", "repeat(s, n)", _repeat, 2, 2),
+    Builtin("split_part", "split_part(s, delimiter, n)", _split_part, 3, 3),
+    Builtin("ascii", "ascii(s)", _values(INT, perstring.ascii_code), 1, 1),
+    Builtin("regexp_replace", "regexp_replace(s, pattern, replacement)", _regexp_replace, 3, 3),
+    Builtin("regexp_extract", "regexp_extract(s, pattern[, group])", _regexp_extract, 2, 3),
+)

@@ -1,0 +1,297 @@
+"""Compiled expressions: a tree of closures over columns, all types and literals resolved beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headway.columns import Column, Indices, Mask, Values, from_arrow, nulls, numpy_type, to_arrow
+
+Columns = Sequence[Column | None]
+Run = Callable[[Columns, int], Column]
+
+
+class EvaluationError(Exception):
+    """An expression that fails on a tuple: overflow, division by zero, a bad cast, a Python function that raises.
+
+    Not a HeadwayError: it concerns tuples, not the network.
+    """
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One compiled step: its type, the closure that evaluates it and the slots that it reads.
+
+    `constant` is a column of one tuple if the value does not depend on the tuples. `warns` says that numpy
+    may warn about floating point, so that the whole expression runs with warnings off.
+    """
+
+    type: pa.DataType
+    run: Run
+    slots: frozenset[int] = frozenset()
+    constant: Column | None = None
+    field: int | None = None
+    warns: bool = False
+
+    @property
+    def is_null(self) -> bool:
+        """Whether this is the constant NULL."""
+        return self.constant is not None and not bool(self.constant.is_valid()[0])
+
+    @property
+    def literal(self) -> Any:
+        """The constant as numpy's zero-dimensional array, which ufuncs take fastest, or as an Arrow scalar."""
+        assert self.constant is not None
+        values = self.constant.values
+        return np.array(values[0], values.dtype) if isinstance(values, np.ndarray) else values[0]
+
+    @property
+    def value(self) -> Any:
+        """The constant as a Python value."""
+        assert self.constant is not None
+        return to_arrow(self.constant, self.type)[0].as_py()
+
+
+def field(slot: int, type_: pa.DataType) -> Node:
+    """Return a reference to a slot."""
+
+    def run(columns: Columns, count: int) -> Column:
+        column = columns[slot]
+        assert column is not None
+        return column
+
+    return Node(type_, run, frozenset((slot,)), None, slot)
+
+
+def constant(column: Column, type_: pa.DataType) -> Node:
+    """Return a constant from a column of one tuple."""
+    run: Run
+    if not column.is_valid()[0]:
+
+        def run(columns: Columns, count: int) -> Column:
+            return nulls(count, type_)
+    elif isinstance(column.values, np.ndarray):
+        dtype, value = column.values.dtype, column.values[0]
+        column = Column(column.values)
+
+        def run(columns: Columns, count: int) -> Column:
+            return Column(np.full(count, value, dtype))
+    else:
+        scalar = column.values[0]
+
+        def run(columns: Columns, count: int) -> Column:
+            return Column(pa.repeat(scalar, count))
+
+    return Node(type_, run, frozenset(), column)
+
+
+def literal(value: object, type_: pa.DataType) -> Node:
+    """Return a constant from a Python value."""
+    return constant(from_arrow(pa.array([value], type_)), type_)
+
+
+def null(type_: pa.DataType) -> Node:
+    """Return the constant NULL of a type."""
+    return constant(nulls(1, type_), type_)
+
+
+def build(type_: pa.DataType, arguments: Iterable[Node], run: Run, warns: bool = False) -> Node:
+    """Return a node over arguments; folded into a constant if they all are, unless it fails."""
+    listed = tuple(arguments)
+    slots = frozenset[int]().union(*(argument.slots for argument in listed))
+    node = Node(type_, run, slots, None, None, warns or any(argument.warns for argument in listed))
+    if listed and all(argument.constant is not None for argument in listed):
+        try:
+            with np.errstate(all="ignore"):
+                return constant(run((), 1), type_)
+        except EvaluationError:  # then it must fail on tuples, not when the network is checked
+            return node
+    return node
+
+
+def over_columns(
+    type_: pa.DataType, arguments: Sequence[Node], kernel: Callable[..., Column], warns: bool = False
+) -> Node:
+    """Return a node whose kernel takes the arguments' columns."""
+    runs = [argument.run for argument in arguments]
+    run: Run
+    if len(runs) == 1:
+        first = runs[0]
+
+        def run(columns: Columns, count: int) -> Column:
+            return kernel(first(columns, count))
+    elif len(runs) == 2:
+        left, right = runs
+
+        def run(columns: Columns, count: int) -> Column:
+            return kernel(left(columns, count), right(columns, count))
+    else:
+
+        def run(columns: Columns, count: int) -> Column:
+            return kernel(*[step(columns, count) for step in runs])
+
+    return build(type_, arguments, run, warns)
+
+
+def over_arrow(type_: pa.DataType, arguments: Sequence[Node], kernel: Callable[..., Any]) -> Node:
+    """Return a node whose kernel takes Arrow arrays (Arrow scalars for constants) and returns an array.
+
+    Several constants are passed as arrays of one tuple only while folding; then a kernel may return a scalar.
+    """
+    fixed: list[Any] = [to_arrow(a.constant, a.type)[0] if a.constant is not None else None for a in arguments]
+    steps = [(argument.run, argument.type, scalar) for argument, scalar in zip(arguments, fixed, strict=True)]
+    if all(scalar is not None for scalar in fixed):
+        steps[0] = (*steps[0][:2], None)
+
+    def run(columns: Columns, count: int) -> Column:
+        inputs = [to_arrow(step(columns, count), t) if scalar is None else scalar for step, t, scalar in steps]
+        try:
+            array = kernel(*inputs)
+        except pa.ArrowException as error:
+            raise EvaluationError(first_line(error)) from None
+        return from_arrow(array if array.type == type_ else array.cast(type_))
+
+    return build(type_, arguments, run)
+
+
+def over_values(
+    type_: pa.DataType, arguments: Sequence[Node], function: Callable[..., object], strict: bool = True
+) -> Node:
+    """Return a node that calls a Python function per tuple; with `strict`, NULL in gives NULL out uncalled."""
+    steps = [(argument.run, argument.type) for argument in arguments]
+
+    def run(columns: Columns, count: int) -> Column:
+        try:
+            lists = [to_arrow(step(columns, count), t).to_pylist() for step, t in steps]
+            rows = zip(*lists, strict=True)
+            if strict:
+                results = [None if None in row else function(*row) for row in rows]
+            else:
+                results = [function(*row) for row in rows]
+            return from_arrow(pa.array(results, type_))
+        except (pa.ArrowException, ArithmeticError, ValueError) as error:  # years beyond 9999, digits beyond 38
+            raise EvaluationError(first_line(error)) from None
+
+    return build(type_, arguments, run)
+
+
+def unary(
+    type_: pa.DataType, argument: Node, kernel: Callable[[Values, Mask | None], Values], warns: bool = False
+) -> Node:
+    """Return a node over numpy values; NULL in, NULL out."""
+    if argument.is_null:
+        return null(type_)
+    step = argument.run
+
+    def run(columns: Columns, count: int) -> Column:
+        column = step(columns, count)
+        return Column(kernel(column.values, column.valid), column.valid)
+
+    return build(type_, (argument,), run, warns)
+
+
+def binary(
+    type_: pa.DataType,
+    left: Node,
+    right: Node,
+    kernel: Callable[[Any, Any, Mask | None], Values],
+    warns: bool = False,
+) -> Node:
+    """Return a node over two sides' numpy values; NULL in, NULL out. The kernel ignores or checks the mask."""
+    if left.is_null or right.is_null:
+        return null(type_)
+    run: Run
+    step, other = left.run, right.run
+    if left.constant is not None and right.constant is not None:
+
+        def run(columns: Columns, count: int) -> Column:
+            return Column(kernel(step(columns, count).values, other(columns, count).values, None))
+    elif right.constant is not None and left.field is not None:
+        slot, scalar = left.field, right.literal
+
+        def run(columns: Columns, count: int) -> Column:
+            column: Any = columns[slot]
+            valid = column.valid
+            return Column(kernel(column.values, scalar, valid), valid)
+    elif right.constant is not None:
+        scalar = right.literal
+
+        def run(columns: Columns, count: int) -> Column:
+            column = step(columns, count)
+            return Column(kernel(column.values, scalar, column.valid), column.valid)
+    elif left.constant is not None:
+        scalar = left.literal
+
+        def run(columns: Columns, count: int) -> Column:
+            column = other(columns, count)
+            return Column(kernel(scalar, column.values, column.valid), column.valid)
+    else:
+
+        def run(columns: Columns, count: int) -> Column:
+            one, two = step(columns, count), other(columns, count)
+            valid = both(one.valid, two.valid)
+            return Column(kernel(one.values, two.values, valid), valid)
+
+    return build(type_, (left, right), run, warns)
+
+
+def both(one: Mask | None, two: Mask | None) -> Mask | None:
+    """Return where both sides are valid."""
+    if one is None:
+        return two
+    return one if two is None else one & two
+
+
+def check(bad: Any, valid: Mask | None, reason: str) -> None:
+    """Raise an EvaluationError if a tuple is bad; tuples that are NULL never are."""
+    if np.count_nonzero(bad) and (valid is None or np.count_nonzero(bad & valid)):
+        raise EvaluationError(reason)
+
+
+def guarded(node: Node, columns: Columns, count: int, taken: Callable[[], Mask]) -> Column:
+    """Evaluate a branch on all tuples; if that fails, only on those that take it.
+
+    Elsewhere the result is then NULL. This is how CASE, AND and their like never fail because of a branch
+    that no tuple takes, at no cost where nothing fails.
+    """
+    try:
+        return node.run(columns, count)
+    except EvaluationError:
+        indices = np.flatnonzero(taken())
+        if len(indices) == count:
+            raise
+        if not len(indices):
+            return nulls(count, node.type)
+        return scatter(node.run(take(columns, node.slots, indices), len(indices)), indices, count, node.type)
+
+
+def take(columns: Columns, slots: Iterable[int], indices: Indices) -> list[Column | None]:
+    """Return the columns at some positions, those of these slots only."""
+    taken: list[Column | None] = [None] * len(columns)
+    for slot in slots:
+        column = columns[slot]
+        assert column is not None
+        taken[slot] = column.take(indices)
+    return taken
+
+
+def scatter(part: Column, indices: Indices, count: int, type_: pa.DataType) -> Column:
+    """Put a part's values back at their positions; NULL elsewhere."""
+    dtype = numpy_type(type_)
+    if dtype is None:
+        positions = np.full(count, -1, np.int64)
+        positions[indices] = np.arange(len(indices))
+        return Column(part.values.take(pa.array(positions, mask=positions < 0)))
+    values, valid = np.zeros(count, dtype), np.zeros(count, np.bool_)
+    values[indices] = part.values
+    valid[indices] = part.is_valid()
+    return Column(values, valid)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of a foreign error's message."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,122 @@
+"""From text to sqlglot's tree, with messages of our own.
+
+The dialect is Spark's with one change: no function has a class of its own, so that a call keeps the name
+the user wrote and Headway's own tables alone decide what exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
+
+from headway.errors import ExpressionError
+
+_PREFIX = "SELECT "
+_KEPT = ("CAST", "TRY_CAST", "EXTRACT")
+
+
+class Dialect(Spark):
+    """Spark SQL in which all functions parse alike."""
+
+    class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
+        """Spark's parser without function classes."""
+
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            name: parse for name, parse in Spark.Parser.FUNCTION_PARSERS.items() if name in _KEPT
+        }
+
+
+def parse_list(text: str) -> list[exp.Expression]:
+    """Return the trees of a list of expressions, aliases and stars included; raise an ExpressionError."""
+    if not isinstance(text, str):
+        raise ExpressionError(f"an expression is text, not {text!r}")
+    if not text.strip():
+        raise ExpressionError("it is empty")
+    statement = _PREFIX + text
+    dialect = Dialect()
+    try:
+        tokens = dialect.tokenize(statement)
+        if any(token.token_type == TokenType.SEMICOLON for token in tokens):
+            raise ExpressionError("';' is not allowed; write one expression")
+        if tokens[-1].token_type == TokenType.COMMA:
+            raise ExpressionError("there is nothing after the last comma")
+        parsed = dialect.parser().parse(tokens, statement)
+    except SqlglotError as error:
+        raise ExpressionError(_message(error)) from None
+    except RecursionError:
+        raise ExpressionError("it is nested too deeply") from None
+    tree = parsed[0] if len(parsed) == 1 else None
+    if not isinstance(tree, exp.Select):
+        raise ExpressionError("only expressions are allowed here, not statements or set operations")
+    for key, value in tree.args.items():
+        if value and key != "expressions":
+            clause = key.rstrip("_").replace("_", " ").upper()
+            raise ExpressionError(f"only expressions are allowed here, not a {clause} clause or a statement")
+    items = tree.expressions
+    if not items:
+        raise ExpressionError("it is empty")
+    for item in items:
+        _bracket_intervals(item)
+    return list(items)
+
+
+def parse_one(text: str) -> exp.Expression:
+    """Return the tree of one expression without an alias."""
+    items = parse_list(text)
+    if len(items) > 1:
+        raise ExpressionError(f"one expression is expected here, not {len(items)}; is there a comma too many?")
+    if isinstance(items[0], exp.Alias):
+        raise ExpressionError(f"an alias is not allowed here; leave out 'as {items[0].alias}'")
+    return items[0]
+
+
+def parse_items(text: str | Sequence[str]) -> list[exp.Expression]:
+    """Return the trees of a select list, given as one text or one text per item."""
+    if isinstance(text, str):
+        return parse_list(text)
+    items = [item for part in text for item in parse_list(part)]
+    if not items:
+        raise ExpressionError("it selects nothing; name at least one expression")
+    return items
+
+
+def to_sql(tree: exp.Expression, functions: str | bool = "lower") -> str:
+    """Return a tree as Spark SQL on one line."""
+    return str(tree.sql(dialect=Dialect, normalize_functions=functions, comments=False))
+
+
+def fragment(tree: exp.Expression, length: int = 60) -> str:
+    """Return a short form of a part of an expression, for messages."""
+    text = to_sql(tree)
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _bracket_intervals(item: exp.Expression) -> None:
+    """Put brackets around ``interval 1 day 2 hours``, which sqlglot reads as a sum of two intervals."""
+    for tree in list(item.find_all(exp.Add)):
+        if isinstance(tree.this, exp.Interval) and isinstance(tree.expression, exp.Interval):
+            parent = tree.parent
+            if isinstance(parent, exp.Add | exp.Sub) and tree.arg_key == "expression":
+                tree.replace(exp.Paren(this=tree.copy()))
+
+
+def _message(error: SqlglotError) -> str:
+    details: list[dict[str, Any]] = getattr(error, "errors", None) or [{}]
+    highlight = str(details[0].get("highlight") or "")
+    line, column = details[0].get("line"), details[0].get("col")
+    if not highlight or not isinstance(line, int) or not isinstance(column, int):
+        return "it does not parse; is a quote or a bracket missing?"
+    start = column - len(highlight) + 1 - (len(_PREFIX) if line == 1 else 0)
+    where = f"at character {max(start, 1)}" if line == 1 else f"at line {line}, character {max(start, 1)}"
+    description = str(details[0].get("description") or "")
+    if description.startswith("Required keyword"):
+        return f"something is missing after '{highlight}' {where}"
+    if description.startswith("Expecting "):
+        return f"'{description.removeprefix('Expecting ').strip()}' is expected, not '{highlight}', {where}"
+    return f"'{highlight}' is not expected {where}"

@@ -1,0 +1,282 @@
+"""Network files: YAML or JSON text, a path or a mapping, read into a frozen Network and written back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from headway.boxes.base import IN, OP, REGISTRY, Key, Operator, check_count, check_keys, inside, parse_text
+from headway.errors import NetworkError, unknown
+from headway.network import Box, FrozenMap, Network, Output, Source, Table, check_name, freeze
+from headway.qos import Graph, QoS, ValueGraph
+from headway.schema import Schema
+from headway.structure import check_structure
+from headway.yamls import read_text, write_text
+
+NETWORK_KEYS = (
+    Key("network", "name", "the network's name", required=True),
+    Key("sources", "sources", "the streams that enter, by name; their order is the order of arrival", required=True),
+    Key("boxes", "boxes", "the boxes by name"),
+    Key("outputs", "outputs", "the streams that leave, by name", required=True),
+    Key("schedule", "schedule", "how to run it, unless the run says otherwise"),
+)
+SOURCE_KEYS = (
+    Key("schema", "schema", "the fields and their Spark SQL types", required=True),
+    Key("source", "connector", "where the tuples come from: a path, or a connector such as {csv: path}"),
+)
+OUTPUT_KEYS = (
+    Key("from", "arc", "the source, box or `box.port` whose tuples leave here", required=True),
+    Key("qos", "qos", "what results are worth, by latency, loss and value"),
+    Key("sink", "connector", "where the tuples go: a path, or a connector such as {csv: path}"),
+)
+QOS_KEYS = (
+    Key("latency", "graph", "utility over seconds: [[0, 1], [2, 1], [10, 0]]"),
+    Key("loss", "graph", "utility over per cent delivered: [[100, 1], [50, 0.2], [0, 0]]"),
+    Key("value", "value", "utility over a field's value: {field: n, graph: [[0, 0.1], [3, 1]]}"),
+)
+VALUE_KEYS = (
+    Key("field", "field", "a numeric field of the output", required=True),
+    Key("graph", "graph", "utility over the field's value", required=True),
+)
+SCHEDULE_KEYS = (
+    Key("engine", "text", "the engine's name"),
+    Key("policy", "text", "the scheduling policy's name"),
+    Key("train", "positive", "the most tuples that one box call takes"),
+    Key("workers", "positive", "how many workers run boxes"),
+)
+TABLE_KEYS = (Key("table", "text", "a path, or a name that the run gives a table for", required=True),)
+
+_DEEPEST = 60
+_LARGEST = 1_000_000
+
+
+def load(source: str | Path | Mapping[str, Any]) -> Network:
+    """Read a network from a path, YAML or JSON text, or a mapping.
+
+    Its form, names, inputs and loops are checked here; its fields and types by `headway.check.check`, which
+    may need tables and functions that only the run knows. Raises NetworkError.
+    """
+    if isinstance(source, Mapping):
+        return parse_network(source)
+    if isinstance(source, Path):
+        return _load_path(source)
+    if not isinstance(source, str):
+        raise NetworkError(f"a network is a path, YAML text or a mapping, not {type(source).__name__}")
+    if not source.strip():
+        raise NetworkError("the network file is empty")
+    if "\n" in source.strip() or source.lstrip().startswith("{") or ": " in source or source.rstrip().endswith(":"):
+        return parse_network(read_text(source))
+    return _load_path(Path(source))
+
+
+def dump(network: Network) -> str:
+    """Return a network as YAML text; `load` of it is equal to the network."""
+    return write_text(network.to_mapping())
+
+
+def parse_network(data: object, folder: Path | None = None) -> Network:
+    """Read a network from plain data. Relative paths in it are meant from `folder`."""
+    if data is None:
+        raise NetworkError("the network file is empty")
+    mapping = _plain(data, [0])
+    if not isinstance(mapping, dict):
+        raise NetworkError(f"a network is a mapping with the keys network, sources, boxes, outputs, not {_kind(data)}")
+    check_keys(mapping, NETWORK_KEYS)
+    name = check_name(mapping["network"], "network")
+    schedule = mapping.get("schedule")
+    network = Network(
+        name,
+        tuple(parse_source(key, value) for key, value in _section(mapping, "sources", "source")),
+        tuple(parse_box(key, value) for key, value in _section(mapping, "boxes", "box")),
+        tuple(parse_output(key, value) for key, value in _section(mapping, "outputs", "output")),
+        None if schedule is None else parse_schedule(schedule),
+        folder,
+    )
+    check_structure(network)
+    return network
+
+
+def parse_source(name: object, value: object) -> Source:
+    """Read one source from its mapping."""
+    name = check_name(name, "source")
+    with inside(f"source '{name}'"):
+        mapping = _mapping(value, "such as {schema: {time: bigint, pos: int}}")
+        check_keys(mapping, SOURCE_KEYS)
+        with inside("schema"):
+            given = mapping["schema"]
+            schema = given if isinstance(given, Schema) else Schema.parse(given)
+        return Source(name, schema, _connector(mapping, "source"))
+
+
+def parse_box(name: object, value: object) -> Box:
+    """Read one box from its mapping: its operator, its inputs and the operator's keys."""
+    name = check_name(name, "box")
+    with inside(f"box '{name}'"):
+        mapping = _mapping(value, 'such as {op: filter, in: positions, where: "pos >= 30"}')
+        for key in (OP, IN):
+            if mapping.get(key.name) is None:
+                raise NetworkError(f"{key.name}: is missing ({key.doc})")
+        op = mapping["op"]
+        if not isinstance(op, str) or op not in REGISTRY:
+            raise NetworkError(unknown("op", str(op), REGISTRY))
+    kind: type[Operator] = REGISTRY[op]
+    spec = kind.parse(name, mapping)
+    with inside(f"box '{name}'"), inside("in"):
+        inputs = _inputs(mapping["in"])
+        if op != "join" and any(isinstance(item, Table) for item in inputs):
+            raise NetworkError(f"a {op} takes streams only; only a join takes a static table")
+    with inside(f"box '{name}'"):
+        check_count(op, len(inputs), kind.inputs)
+    return Box(name, inputs, spec)
+
+
+def parse_output(name: object, value: object) -> Output:
+    """Read one output from its mapping."""
+    name = check_name(name, "output")
+    with inside(f"output '{name}'"):
+        mapping = _mapping(value, "such as {from: alarms}")
+        check_keys(mapping, OUTPUT_KEYS)
+        arc = mapping["from"]
+        if not isinstance(arc, str):
+            raise NetworkError(
+                f"from: must be the name of one source or box, not {arc!r}; a union brings several together"
+            )
+        with inside("qos"):
+            qos = parse_qos(mapping.get("qos"))
+        return Output(name, arc, qos, _connector(mapping, "sink"))
+
+
+def parse_qos(value: object) -> QoS:
+    """Read the QoS graphs of an output; None means none."""
+    if value is None:
+        return QoS()
+    mapping = _mapping(value, "such as {latency: [[0, 1], [10, 0]]}")
+    check_keys(mapping, QOS_KEYS)
+    latency = loss = graph = None
+    if mapping.get("latency") is not None:
+        latency = _bounded(Graph.parse(mapping["latency"], "latency"), "latency", "seconds", math.inf)
+    if mapping.get("loss") is not None:
+        loss = _bounded(Graph.parse(mapping["loss"], "loss", descending=True), "loss", "per cent delivered", 100)
+    if mapping.get("value") is not None:
+        with inside("value"):
+            inner = _mapping(mapping["value"], "such as {field: n, graph: [[0, 0.1], [3, 1]]}")
+            check_keys(inner, VALUE_KEYS)
+            with inside("field"):
+                field = parse_text(inner["field"])
+            graph = ValueGraph(field, Graph.parse(inner["graph"], "graph"))
+    return QoS(latency, loss, graph)
+
+
+def parse_schedule(value: object) -> FrozenMap:
+    """Read how a network wants to be run."""
+    with inside("schedule"):
+        mapping = _mapping(value, "such as {policy: NAME, train: 1000}")
+        check_keys(mapping, SCHEDULE_KEYS)
+        for key in SCHEDULE_KEYS:
+            given = mapping.get(key.name)
+            if given is None:
+                continue
+            whole = isinstance(given, int) and not isinstance(given, bool)
+            if key.kind == "positive" and (not whole or given < 1):
+                raise NetworkError(f"{key.name}: must be a whole number, one or more, not {given!r}")
+            if key.kind == "text" and (not isinstance(given, str) or not given):
+                raise NetworkError(f"{key.name}: must be a name, not {given!r}")
+        return FrozenMap({key: given for key, given in mapping.items() if given is not None})
+
+
+def _load_path(path: Path) -> Network:
+    try:
+        text = path.read_text("utf-8-sig")
+    except FileNotFoundError as error:
+        raise NetworkError(f"no such file: {path}") from error
+    except IsADirectoryError as error:
+        raise NetworkError(f"{path} is a folder; a network is a YAML or JSON file") from error
+    except UnicodeDecodeError as error:
+        raise NetworkError(f"{path}: not a text file in UTF-8") from error
+    except (OSError, ValueError) as error:
+        raise NetworkError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    with inside(str(path)):
+        data = read_text(text)
+    return parse_network(data, path.parent)
+
+
+def _section(mapping: dict[Any, Any], key: str, kind: str) -> list[tuple[Any, Any]]:
+    section = mapping.get(key)
+    if section is None:
+        return []
+    if not isinstance(section, dict):
+        raise NetworkError(f"{key}: must be a mapping from the {kind}'s name to its keys, not {_kind(section)}")
+    return list(section.items())
+
+
+def _mapping(value: object, example: str) -> dict[Any, Any]:
+    """Return a mapping as a dictionary, or say what was expected."""
+    if not isinstance(value, Mapping):
+        raise NetworkError(f"must be a mapping {example}, not {_kind(value)}")
+    return dict(value)
+
+
+def _inputs(value: object) -> tuple[str | Table, ...]:
+    listed = value if isinstance(value, list | tuple) else [value]
+    if not listed:
+        raise NetworkError("needs at least one input")
+    inputs: list[str | Table] = []
+    for item in listed:
+        if isinstance(item, Mapping):
+            check_keys(item, TABLE_KEYS)
+            with inside("table"):
+                inputs.append(Table(parse_text(item["table"])))
+        elif isinstance(item, str) and item:
+            inputs.append(item)
+        else:
+            raise NetworkError(f"an input is the name of a source or box, `box.port`, or {{table: path}}, not {item!r}")
+    return tuple(inputs)
+
+
+def _connector(mapping: Mapping[str, Any], key: str) -> FrozenMap | str | None:
+    value = mapping.get(key)
+    if value is None:
+        return None
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, Mapping) and len(value) == 1:
+        frozen: FrozenMap = freeze(value, key)
+        return frozen
+    raise NetworkError(f"{key}: must be a path, or a mapping with one connector such as {{csv: path}}, not {value!r}")
+
+
+def _bounded(graph: Graph, key: str, unit: str, most: float) -> Graph:
+    for x, _ in graph.points:
+        if not 0 <= x <= most:
+            bounds = "zero or more" if most == math.inf else f"from 0 to {most:g}"
+            raise NetworkError(f"{key}: x is in {unit}, {bounds}, not {x:g}")
+    return graph
+
+
+def _plain(value: object, count: list[int], depth: int = 0) -> Any:
+    """Copy mappings and lists; a key True, as other YAML readers make of ``on``, is ``on`` again.
+
+    Aliases can make a small text deep without end or very large: both are refused.
+    """
+    count[0] += 1
+    if depth > _DEEPEST or count[0] > _LARGEST:
+        raise NetworkError(
+            "the network file is nested too deeply" if depth > _DEEPEST else "the network file is too large"
+        )
+    if isinstance(value, Mapping):
+        return {("on" if key is True else key): _plain(inner, count, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner, count, depth + 1) for inner in value]
+    return value
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, list | tuple):
+        return "a list"
+    return f"a mapping with the keys {', '.join(map(str, value))}" if isinstance(value, Mapping) else repr(value)

@@ -1,0 +1,139 @@
+"""The JSON Schema of the network file, for editors. Generated from the specifications' keys.
+
+``python -m headway.jsonschema`` writes it beside this module as ``network.schema.json``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from headway.boxes.aggregate import ALIGNMENTS, When
+from headway.boxes.base import IN, OP, REGISTRY, Key
+from headway.boxes.order import Order
+from headway.files import (
+    NETWORK_KEYS,
+    OUTPUT_KEYS,
+    QOS_KEYS,
+    SCHEDULE_KEYS,
+    SOURCE_KEYS,
+    TABLE_KEYS,
+    VALUE_KEYS,
+)
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+PATH = Path(__file__).with_name("network.schema.json")
+
+_TEXT = {"type": "string", "minLength": 1}
+_EXPRESSION = {"type": ["string", "number", "boolean"], "minLength": 1}
+_SIZE: dict[str, Any] = {
+    "oneOf": [
+        {"type": "number", "exclusiveMinimum": 0},
+        {"type": "string", "pattern": r"^(\s*\d+(\.\d+)?\s*[A-Za-zµμ]+\s*)+$"},
+    ]
+}
+_SIMPLE: dict[str, dict[str, Any]] = {
+    "text": _EXPRESSION,
+    "texts": {"oneOf": [_EXPRESSION, {"type": "array", "items": _EXPRESSION, "minItems": 1}]},
+    "select": {"oneOf": [_EXPRESSION, {"type": "array", "items": _EXPRESSION, "minItems": 1}]},
+    "field": _TEXT,
+    "names": {"oneOf": [_TEXT, {"type": "array", "items": _TEXT}]},
+    "count": {"type": "integer", "minimum": 0},
+    "positive": {"type": "integer", "minimum": 1},
+    "flag": {"type": "boolean"},
+    "align": {"enum": list(ALIGNMENTS)},
+    "size": _SIZE,
+    "duration": {"type": "string", "pattern": r"^(\s*\d+(\.\d+)?\s*[A-Za-zµμ]+\s*)+$"},
+    "arc": _TEXT,
+    "name": {"type": "string", "pattern": r"^[^\s.]+$"},
+    "op": {"enum": list(REGISTRY)},
+    "connector": {"oneOf": [_TEXT, {"type": "object", "minProperties": 1, "maxProperties": 1}]},
+    "schema": {"oneOf": [_TEXT, {"type": "object", "minProperties": 1, "additionalProperties": _TEXT}]},
+    "graph": {
+        "type": "array",
+        "minItems": 1,
+        "items": {"type": "array", "prefixItems": [{"type": "number"}, {"type": "number", "minimum": 0, "maximum": 1}]}
+        | {"minItems": 2, "maxItems": 2},
+    },
+}
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the network file."""
+    top = _object(NETWORK_KEYS)
+    definitions: dict[str, Any] = {
+        "order": _object(Order.keys),
+        "when": _object(When.keys),
+        "table": _object(TABLE_KEYS),
+        "source": _object(SOURCE_KEYS),
+        "output": _object(OUTPUT_KEYS),
+        "qos": _object(QOS_KEYS),
+        "value": _object(VALUE_KEYS),
+        "schedule": _object(SCHEDULE_KEYS),
+        "box": {
+            "type": "object",
+            "required": ["op", "in"],
+            "properties": {"op": _property(OP), "in": _property(IN)},
+            "allOf": [
+                {"if": {"properties": {"op": {"const": op}}, "required": ["op"]}, "then": {"$ref": f"#/$defs/{op}"}}
+                for op in REGISTRY
+            ],
+        },
+    }
+    for op, spec in REGISTRY.items():
+        definitions[op] = {"description": spec.doc, **_object((OP, IN, *spec.keys))}
+    return {
+        "$schema": DIALECT,
+        "title": "Headway network",
+        "description": "A network of boxes and arcs over streams, with QoS graphs at its outputs.",
+        **top,
+        "$defs": definitions,
+    }
+
+
+def text() -> str:
+    """Return the JSON Schema as the file has it."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def write(path: Path = PATH) -> None:
+    """Write the JSON Schema to its file."""
+    path.write_text(text(), "utf-8")
+
+
+def _object(keys: Sequence[Key]) -> dict[str, Any]:
+    required = [key.name for key in keys if key.required]
+    result: dict[str, Any] = {"type": "object", "properties": {key.name: _property(key) for key in keys}}
+    if required:
+        result["required"] = required
+    return {**result, "additionalProperties": False}
+
+
+def _property(key: Key) -> dict[str, Any]:
+    return {"description": key.doc, **_kind(key.kind)}
+
+
+def _kind(kind: str) -> Mapping[str, Any]:
+    """Return the fragment for a kind of value."""
+    if kind in _SIMPLE:
+        return _SIMPLE[kind]
+    if kind in ("order", "qos", "value", "schedule"):
+        return {"$ref": f"#/$defs/{kind}"}
+    if kind == "orders":
+        one: dict[str, Any] = {"$ref": "#/$defs/order"}
+        return {"oneOf": [one, {"type": "array", "items": one, "minItems": 2, "maxItems": 2}]}
+    if kind == "advance":
+        return {"oneOf": [*_SIZE["oneOf"], {"$ref": "#/$defs/when"}]}
+    if kind == "inputs":
+        one = {"oneOf": [_TEXT, {"$ref": "#/$defs/table"}]}
+        return {"oneOf": [_TEXT, {"type": "array", "items": one, "minItems": 1}]}
+    item = {"sources": "source", "boxes": "box", "outputs": "output"}[kind]
+    least = {} if kind == "boxes" else {"minProperties": 1}
+    names = {"propertyNames": _SIMPLE["name"]}
+    return {"type": "object", **least, **names, "additionalProperties": {"$ref": f"#/$defs/{item}"}}
+
+
+if __name__ == "__main__":
+    write()

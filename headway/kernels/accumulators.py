@@ -1,0 +1,320 @@
+"""Aggregate functions that need only a few numbers per group, updated train by train.
+
+Values are added one after the other in arrival order onto what the group holds, never as a sum of partial
+sums: results are the same to the last bit however the stream was cut into trains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from headway.columns import Column, Int64s, Mask, Values
+from headway.expressions import AggregateCall
+from headway.kernels.groups import expand
+from headway.kernels.sketches import HyperLogLog
+
+Arrays = dict[str, Values]
+
+
+class Accumulator(Protocol):
+    """The numbers that a function keeps for each group, as arrays by group."""
+
+    fields: Mapping[str, tuple[Any, Any]]
+    """Name to (dtype, value of an empty group); a dtype may be a pair (dtype, width) for rows of numbers."""
+
+    def add(self, arrays: Arrays, ids: Int64s, column: Column | None) -> None:
+        """Add tuples, in arrival order, to their groups; `ids` are positions in the arrays."""
+        ...
+
+    def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
+        """Return the numbers of ranges of neighbouring groups, for windows made of panes."""
+        ...
+
+    def result(self, arrays: Arrays) -> Column:
+        """Return the function's value for each group."""
+        ...
+
+
+def reduce_ranges(ufunc: np.ufunc, values: Values, starts: Int64s, stops: Int64s) -> Values:
+    """Reduce values over ranges, which are not empty and may overlap."""
+    padded = np.concatenate([values, values[:1]])
+    result: Values = ufunc.reduceat(padded, np.stack([starts, stops], axis=1).ravel(), axis=0)[::2]
+    return result
+
+
+def _present(ids: Int64s, column: Column) -> tuple[Int64s, Values]:
+    """Return ids and values of the tuples whose value is not NULL."""
+    if column.is_arrow:
+        return ids[column.is_valid()], np.zeros(0)
+    if column.valid is None:
+        return ids, column.values
+    return ids[column.valid], column.values[column.valid]
+
+
+class Count:
+    """count(*), count(x), count_if(x)."""
+
+    fields = {"n": (np.int64, 0)}
+
+    def __init__(self, only_true: bool = False) -> None:
+        """Count tuples, values that are not NULL, or, for count_if, values that are true."""
+        self._only_true = only_true
+
+    def add(self, arrays: Arrays, ids: Int64s, column: Column | None) -> None:
+        """Count."""
+        if column is not None:
+            ids, values = _present(ids, column)
+            if self._only_true:
+                ids = ids[values]
+        arrays["n"] += np.bincount(ids, minlength=len(arrays["n"]))
+
+    def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
+        """Add the counts up."""
+        return {"n": reduce_ranges(np.add, arrays["n"], starts, stops)}
+
+    def result(self, arrays: Arrays) -> Column:
+        """Return the counts, 0 for none."""
+        return Column(arrays["n"])
+
+
+class Sum:
+    """sum of floating-point numbers, and avg of any numbers."""
+
+    fields = {"n": (np.int64, 0), "s": (np.float64, 0.0)}
+
+    def __init__(self, average: bool) -> None:
+        """Return the sum, or the average."""
+        self._average = average
+
+    def add(self, arrays: Arrays, ids: Int64s, column: Column | None) -> None:
+        """Add the values up, in their order."""
+        assert column is not None
+        ids, values = _present(ids, column)
+        np.add.at(arrays["s"], ids, values.astype(np.float64, copy=False))
+        arrays["n"] += np.bincount(ids, minlength=len(arrays["n"]))
+
+    def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
+        """Add the panes up."""
+        return {name: reduce_ranges(np.add, arrays[name], starts, stops) for name in self.fields}
+
+    def result(self, arrays: Arrays) -> Column:
+        """Return NULL for no values."""
+        some = arrays["n"] > 0
+        values = arrays["s"] / np.maximum(arrays["n"], 1) if self._average else arrays["s"]
+        return Column(values, None if some.all() else some)
+
+
+class IntegerSum:
+    """sum of integers: exact; a sum beyond bigint is an overflow, seen by its floating-point shadow."""
+
+    fields = {"n": (np.int64, 0), "s": (np.int64, 0), "f": (np.float64, 0.0)}
+    _BOUND = 9.2e18
+
+    def add(self, arrays: Arrays, ids: Int64s, column: Column | None) -> None:
+        """Add the values up."""
+        assert column is not None
+        ids, values = _present(ids, column)
+        values = values.astype(np.int64, copy=False)
+        np.add.at(arrays["s"], ids, values)
+        np.add.at(arrays["f"], ids, values.astype(np.float64))
+        arrays["n"] += np.bincount(ids, minlength=len(arrays["n"]))
+
+    def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
+        """Add the panes up."""
+        return {name: reduce_ranges(np.add, arrays[name], starts, stops) for name in self.fields}
+
+    def result(self, arrays: Arrays) -> Column:
+        """Return NULL for no values."""
+        some = arrays["n"] > 0
+        return Column(arrays["s"], None if some.all() else some)
+
+    def overflowed(self, arrays: Arrays) -> Mask:
+        """Return the groups whose sum does not fit: within rounding of the bound, or wrapped around."""
+        shadow, exact = arrays["f"], arrays["s"].astype(np.float64)
+        wrapped: Mask = np.abs(shadow - exact) > 1e18
+        return wrapped
+
+
+class Extreme:
+    """min, max, bool_and, bool_or. NaN is larger than every number, as in Spark."""
+
+    def __init__(self, dtype: np.dtype[Any], largest: bool) -> None:
+        """Keep the largest or the smallest value of a numpy type."""
+        self._dtype = dtype
+        self._largest = largest
+        if dtype.kind == "f":
+            start: Any = -np.inf if largest else np.nan
+            self._ufunc = np.maximum if largest else np.fmin
+        elif dtype.kind == "b":
+            start = not largest
+            self._ufunc = np.logical_or if largest else np.logical_and
+        else:
+            info = np.iinfo(dtype)
+            start = info.min if largest else info.max
+            self._ufunc = np.maximum if largest else np.minimum
+        self.fields = {"n": (np.int64, 0), "m": (dtype, start)}
+
+    def add(self, arrays: Arrays, ids: Int64s, column: Column | None) -> None:
+        """Compare."""
+        assert column is not None
+        ids, values = _present(ids, column)
+        self._ufunc.at(arrays["m"], ids, values)
+        arrays["n"] += np.bincount(ids, minlength=len(arrays["n"]))
+
+    def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
+        """Compare the panes."""
+        return {
+            "n": reduce_ranges(np.add, arrays["n"], starts, stops),
+            "m": reduce_ranges(self._ufunc, arrays["m"], starts, stops),
+        }
+
+    def result(self, arrays: Arrays) -> Column:
+        """Return NULL for no values."""
+        some = arrays["n"] > 0
+        return Column(arrays["m"], None if some.all() else some)
+
+
+class Spread:
+    """stddev and variance: sums of differences from the group's first value, which do not cancel out."""
+
+    fields = {"n": (np.int64, 0), "k": (np.float64, 0.0), "s1": (np.float64, 0.0), "s2": (np.float64, 0.0)}
+
+    def __init__(self, sample: bool, root: bool) -> None:
+        """Divide by n-1 for a sample, by n for a population; the root of it is the standard deviation."""
+        self._sample = sample
+        self._root = root
+
+    def add(self, arrays: Arrays, ids: Int64s, column: Column | None) -> None:
+        """Add differences and their squares."""
+        assert column is not None
+        ids, values = _present(ids, column)
+        values = values.astype(np.float64, copy=False)
+        fresh = arrays["n"][ids] == 0
+        backwards = np.flatnonzero(fresh)[::-1]
+        arrays["k"][ids[backwards]] = values[backwards]  # the last write is the first value
+        differences = values - arrays["k"][ids]
+        np.add.at(arrays["s1"], ids, differences)
+        np.add.at(arrays["s2"], ids, differences * differences)
+        arrays["n"] += np.bincount(ids, minlength=len(arrays["n"]))
+
+    def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
+        """Move the panes' sums to the first pane's origin, then add them up."""
+        owners, at = expand(starts, stops)
+        n, k = arrays["n"][at].astype(np.float64), arrays["k"][at]
+        filled = n > 0
+        origin = np.zeros(len(starts))
+        backwards = np.flatnonzero(filled)[::-1]
+        origin[owners[backwards]] = k[backwards]
+        shift = np.where(filled, k - origin[owners], 0.0)
+        s1 = arrays["s1"][at] + n * shift
+        s2 = arrays["s2"][at] + 2 * shift * arrays["s1"][at] + n * shift * shift
+        merged = {name: np.zeros(len(starts), dtype) for name, (dtype, _) in self.fields.items()}
+        merged["k"] = origin
+        np.add.at(merged["n"], owners, arrays["n"][at])
+        np.add.at(merged["s1"], owners, s1)
+        np.add.at(merged["s2"], owners, s2)
+        return merged
+
+    def result(self, arrays: Arrays) -> Column:
+        """Return NULL for no values, and for a sample of one."""
+        n = arrays["n"]
+        some = n > (1 if self._sample else 0)
+        squares = np.maximum(arrays["s2"] - arrays["s1"] ** 2 / np.maximum(n, 1), 0.0)
+        values = squares / np.maximum(n - 1 if self._sample else n, 1)
+        return Column(np.sqrt(values) if self._root else values, None if some.all() else some)
+
+
+class First:
+    """first or last value of a group, NULLs included; only where tuples come in order and windows are whole."""
+
+    def __init__(self, dtype: np.dtype[Any], last: bool) -> None:
+        """Keep the first or the last value of a numpy type."""
+        self._last = last
+        self.fields = {"n": (np.int64, 0), "v": (dtype, dtype.type(0)), "ok": (np.bool_, False)}
+
+    def add(self, arrays: Arrays, ids: Int64s, column: Column | None) -> None:
+        """Keep the first value, or replace the last."""
+        assert column is not None
+        if self._last:
+            rows = np.arange(len(ids))
+        else:
+            rows = np.flatnonzero(arrays["n"][ids] == 0)[::-1]  # the last write is the first value
+        arrays["v"][ids[rows]] = column.values[rows]
+        arrays["ok"][ids[rows]] = True if column.valid is None else column.valid[rows]
+        arrays["n"] += np.bincount(ids, minlength=len(arrays["n"]))
+
+    def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
+        """Windows made of panes hold their tuples instead."""
+        raise NotImplementedError
+
+    def result(self, arrays: Arrays) -> Column:
+        """Return the value kept."""
+        ok = arrays["ok"]
+        return Column(arrays["v"], None if ok.all() else ok)
+
+
+class ApproximateDistinct:
+    """approx_count_distinct: a HyperLogLog sketch per group."""
+
+    fields = {"registers": ((np.uint8, HyperLogLog.WIDTH), 0)}
+
+    def __init__(self, type_: pa.DataType) -> None:
+        """Sketch values of a type."""
+        self._type = type_
+
+    def add(self, arrays: Arrays, ids: Int64s, column: Column | None) -> None:
+        """Note the values' hashes."""
+        assert column is not None
+        HyperLogLog.add(arrays["registers"], ids, column, self._type)
+
+    def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
+        """Take the larger registers."""
+        return {"registers": reduce_ranges(np.maximum, arrays["registers"], starts, stops)}
+
+    def result(self, arrays: Arrays) -> Column:
+        """Estimate."""
+        return Column(HyperLogLog.estimate(arrays["registers"]))
+
+
+def accumulator(call: AggregateCall, in_order: bool, whole: bool) -> Accumulator | None:
+    """Return the accumulator for a call, or None where the tuples themselves must be held.
+
+    `in_order`: tuples come ascending in the order field. `whole`: windows are not made of panes.
+    """
+    name = call.function
+    if name == "count":
+        return Count()
+    if name == "approx_count_distinct":
+        return ApproximateDistinct(call.arguments[0].type)
+    if not call.arguments:
+        return None
+    from headway.columns import numpy_type
+
+    dtype = numpy_type(call.arguments[0].type)
+    if dtype is None:
+        return None
+    if name == "count_if":
+        return Count(only_true=True)
+    if name in ("bool_and", "bool_or"):
+        return Extreme(dtype, largest=name == "bool_or")
+    if name in ("min", "max"):
+        return Extreme(dtype, largest=name == "max")
+    if name in ("first", "last", "any_value"):
+        return First(dtype, last=name == "last") if in_order and whole else None
+    if name == "sum":
+        return IntegerSum() if dtype.kind == "i" else Sum(average=False)
+    if name == "avg":
+        return Sum(average=True)
+    spreads = {
+        "stddev": (True, True),
+        "stddev_samp": (True, True),
+        "stddev_pop": (False, True),
+        "variance": (True, False),
+        "var_samp": (True, False),
+        "var_pop": (False, False),
+    }
+    return Spread(*spreads[name]) if name in spreads else None

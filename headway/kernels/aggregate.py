@@ -1,0 +1,392 @@
+"""Aggregate over windows of the order field or of the tuple number; data-driven windows are in sessions.py.
+
+A train is taken in as a whole: which tuples are in order (order.py), which windows they belong to (grid.py),
+and the accumulators of all open windows at once (windows.py). Then every window that the partition's frontier
+has passed is emitted with the arrival number of the tuple that moved the frontier there. An in-order tuple
+never belongs to a window that is closed, so taking in first and closing afterwards gives what tuple at a
+time gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headway.boxes.aggregate import Aggregate
+from headway.columns import Column, Int64s, Mask, Values
+from headway.expressions import Functions
+from headway.kernels.base import Result
+from headway.kernels.codec import pack, unpack
+from headway.kernels.emission import Emission, Emitted
+from headway.kernels.grid import NEVER, Grid
+from headway.kernels.groups import composites, expand, group
+from headway.kernels.holistic import Rows
+from headway.kernels.isolation import evaluate
+from headway.kernels.order import Frontiers, number_in_partition
+from headway.kernels.partitions import Partitions
+from headway.kernels.selects import CompiledSelect
+from headway.kernels.windows import FAR, Held, Store
+from headway.schema import Schema
+from headway.trains import Tick, Train
+
+
+@dataclass(slots=True)
+class AggregateState:
+    """What an Aggregate remembers: partitions, frontiers, and what its open windows hold."""
+
+    partitions: Partitions
+    frontiers: Frontiers
+    store: Store
+    held: Held
+    closed: Int64s  # per partition, the last window that its frontier has closed
+    counted: Int64s  # per partition, the tuples so far (for order on "#")
+    origin: Values  # per partition, where its grid starts (for align: first)
+    has_origin: Mask
+    expired: tuple[Int64s, Int64s]  # windows that a timeout emitted: partition, window
+
+    def grow(self) -> None:
+        """Make room for new partitions."""
+        count = self.partitions.count
+        self.frontiers.grow(count)
+        missing = count - len(self.closed)
+        if missing > 0:
+            more = max(missing, len(self.closed))
+            self.closed = np.concatenate([self.closed, np.full(more, NEVER)])
+            self.counted = np.concatenate([self.counted, np.zeros(more, np.int64)])
+            self.origin = np.concatenate([self.origin, np.zeros(more, self.origin.dtype)])
+            self.has_origin = np.concatenate([self.has_origin, np.zeros(more, np.bool_)])
+
+
+class AggregateKernel:
+    """Aggregate with `size` and `advance`."""
+
+    def __init__(self, box: str, spec: Aggregate, schema: Schema, functions: Functions | None) -> None:
+        """Compile a specification for an input schema."""
+        self._box = box
+        self._schema = schema
+        self._numbered = spec.order.on == "#"
+        self._on = -1 if self._numbered else schema.index(spec.order.on)
+        self._by = tuple(schema.index(name) for name in spec.order.by)
+        self._slack = 0 if self._numbered else spec.order.slack
+        self._align = spec.align == "first"
+        self._timeout = None if spec.timeout is None else spec.timeout.nanoseconds
+        type_ = pa.int64() if self._numbered else schema.fields[self._on].type
+        self._dtype = np.dtype(np.float64 if pa.types.is_floating(type_) else np.int64)
+        size, advance = spec.window(schema)
+        assert size is not None
+        assert advance is not None
+        # A timeout belongs to a window, so windows that can time out do not share panes.
+        self._grid = Grid(size, advance, self._dtype, whole=self._timeout is not None)
+        select = spec.results(schema, functions)
+        self._select = CompiledSelect(select, in_order=self._slack == 0, whole=not self._grid.panes)
+        by_types = tuple(schema.types[at] for at in self._by)
+        (output,) = spec.infer(box, [schema], functions)
+        self._emission = Emission(box, self._select, output, by_types)
+
+    def initial(self) -> AggregateState:
+        """Return a state with nothing open."""
+        none = np.zeros(0, np.int64)
+        return AggregateState(
+            Partitions([self._schema.types[at] for at in self._by]),
+            Frontiers(self._slack, self._dtype),
+            Store(self._select.accumulators),
+            Held(self._select.held_types, self._dtype),
+            none,
+            none,
+            np.zeros(0, self._dtype),
+            np.zeros(0, np.bool_),
+            (none, none),
+        )
+
+    def run(self, state: AggregateState, trains: Sequence[Train], now: int) -> tuple[AggregateState, Result]:
+        """Take in a train and emit the windows that it closes."""
+        (train,) = trains
+        emitted = Emitted()
+        if not train.ticks or self._timeout is None:
+            self._take(state, train, now, emitted)
+        else:
+            at = 0
+            for tick in train.ticks:
+                stop = int(np.searchsorted(train.numbers, tick.number, side="right"))
+                self._take(state, train.slice(at, stop), now, emitted)
+                self._expire(state, tick, emitted)
+                at = stop
+            self._take(state, train.slice(at, len(train)), now, emitted)
+        if train.end:
+            self._flush(state, train.progress, emitted)
+        output = emitted.train(self._emission.schema, train)
+        return state, Result((output,), emitted.ignored, tuple(emitted.dead))
+
+    def deadline(self, state: AggregateState) -> int | None:
+        """Return when the oldest open window times out."""
+        if self._timeout is None or len(state.store) == 0:
+            return None
+        return int(state.store.opened.min()) + self._timeout
+
+    def _take(self, state: AggregateState, train: Train, now: int, emitted: Emitted) -> None:
+        if len(train) == 0:
+            return
+        train, computed, dead = evaluate(self._select.inputs, train, self._schema, self._box)
+        emitted.dead += dead
+        if len(train) == 0:
+            return
+        codes = state.partitions.codes([train.columns[at] for at in self._by], len(train))
+        state.grow()
+        rows = self._admit(state, train, codes, computed, emitted)
+        if rows is None:
+            return
+        codes, values, frontiers, stamps, numbers, computed = rows
+        if self._align:
+            values, frontiers = self._from_origin(state, codes, values, frontiers)
+        entries = self._assign(state, codes, values, stamps, computed, emitted)
+        pane = None
+        if entries is not None:
+            codes_in, pane, values_in, stamps_in, computed_in = entries
+            groups = group(codes_in, pane, state.partitions.count)
+            arguments, masks = self._select.arguments(computed_in)
+            state.store.add(groups, stamps_in, arguments, masks, now)
+            if self._select.holds:
+                state.held.add(codes_in, pane, values_in, self._select.held_columns(computed_in))
+        if entries is not None and frontiers is values and self._grid.tumbling and len(pane) == len(codes):  # type: ignore[arg-type]
+            # Slack 0: a tuple closes all windows before its own, and the first of a window's tuples does it.
+            closers = (groups.partition, groups.cell - 1, groups.first)
+        else:
+            cells = self._grid.closed(frontiers)
+            steps = group(codes, cells, state.partitions.count)
+            closers = (steps.partition, steps.cell, steps.first)
+        self._close(state, closers, numbers, emitted)
+
+    def _admit(
+        self, state: AggregateState, train: Train, codes: Int64s, computed: list[Column], emitted: Emitted
+    ) -> tuple[Int64s, Values, Values, Int64s, Int64s, list[Column]] | None:
+        """Return partition, order value, frontier, hidden values and arguments of the tuples in order."""
+        if self._numbered:
+            values = number_in_partition(state.counted, codes)
+            return codes, values, values + 1, train.stamps, train.numbers, computed
+        column = train.columns[self._on]
+        values = column.values.astype(self._dtype, copy=False)
+        usable = column.valid
+        if self._dtype.kind == "f":
+            numbers_only = ~np.isnan(values)
+            if not numbers_only.all():
+                usable = numbers_only if usable is None else usable & numbers_only
+        stamps, numbers = train.stamps, train.numbers
+        if usable is not None:
+            at = np.flatnonzero(usable)
+            emitted.ignored += len(values) - len(at)
+            codes, values, stamps, numbers = codes[at], values[at], stamps[at], numbers[at]
+            computed = [one.take(at) for one in computed]
+        in_order, frontiers = state.frontiers.admit(codes, values)
+        if in_order is not None:
+            at = np.flatnonzero(in_order)
+            emitted.ignored += len(values) - len(at)
+            codes, values, frontiers = codes[at], values[at], frontiers[at]
+            stamps, numbers, computed = stamps[at], numbers[at], [one.take(at) for one in computed]
+        return (codes, values, frontiers, stamps, numbers, computed) if len(values) else None
+
+    def _from_origin(
+        self, state: AggregateState, codes: Int64s, values: Values, frontiers: Values
+    ) -> tuple[Values, Values]:
+        """Shift values so that each partition's grid starts at its first value."""
+        new = np.flatnonzero(~state.has_origin[codes])[::-1]
+        state.origin[codes[new]] = values[new]  # the last write is the first value
+        state.has_origin[codes[new]] = True
+        origins = state.origin[codes]
+        shifted = values - origins
+        if frontiers is values:
+            return shifted, shifted
+        bottom = np.iinfo(np.int64).min if self._dtype.kind == "i" else -np.inf
+        return shifted, np.where(frontiers == bottom, bottom, frontiers - np.where(frontiers == bottom, 0, origins))
+
+    def _assign(
+        self,
+        state: AggregateState,
+        codes: Int64s,
+        values: Values,
+        stamps: Int64s,
+        computed: list[Column],
+        emitted: Emitted,
+    ) -> tuple[Int64s, Int64s, Values, Int64s, list[Column]] | None:
+        """Return an entry for each tuple and window (or pane) that it belongs to; None where there is no entry."""
+        grid = self._grid
+        if grid.panes:
+            return codes, grid.pane_of(values), values, stamps, computed
+        window = grid.index(values)
+        if not grid.tumbling:
+            first = grid.closed(values) + 1
+            if not (first == window).all():
+                rows, window = expand(first, np.maximum(window + 1, first))
+                if len(rows) == 0:
+                    return None
+                codes, values, stamps = codes[rows], values[rows], stamps[rows]
+                computed = [one.take(rows) for one in computed]
+        if len(state.expired[0]):
+            gone, mine = composites(state.expired, (codes, window))
+            late = np.isin(mine, gone)
+            if late.any():
+                emitted.ignored += int(late.sum())
+                at = np.flatnonzero(~late)
+                if len(at) == 0:
+                    return None
+                codes, window, values, stamps = codes[at], window[at], values[at], stamps[at]
+                computed = [one.take(at) for one in computed]
+        return codes, window, values, stamps, computed
+
+    def _close(
+        self,
+        state: AggregateState,
+        closers: tuple[Int64s, Int64s, Int64s],
+        numbers: Int64s,
+        emitted: Emitted,
+    ) -> None:
+        """Emit the windows that the closers (partition, last window closed, tuple) have passed."""
+        partition, cell, tuple_at = closers
+        before = state.closed.copy() if self._grid.panes else state.closed
+        np.maximum.at(state.closed, partition, cell)
+        upto = state.closed[state.store.partition]
+        if self._grid.panes:
+            if not (np.maximum(self._grid.windows_of_pane(state.store.pane)[0] - 1, before[state.store.partition]) < upto).any():
+                return
+        elif not (state.store.pane <= upto).any():
+            return
+        owner, window = self._open_windows(state, before, upto)
+        mine, theirs = composites((partition, cell), (owner, window))
+        cause = tuple_at[np.searchsorted(mine, theirs)]
+        order = np.lexsort((window, cause))
+        self._emit(state, owner[order], window[order], numbers[cause[order]], emitted)
+        self._forget(state)
+
+    def _open_windows(self, state: AggregateState, before: Int64s, upto: Int64s) -> tuple[Int64s, Int64s]:
+        """Return the windows that hold a tuple: after `before` (by partition), no further than `upto` (by pane)."""
+        store = state.store
+        if not self._grid.panes:
+            at = np.flatnonzero(store.pane <= upto)
+            return store.partition[at], store.pane[at]
+        first, last = self._grid.windows_of_pane(store.pane)
+        # Neighbouring panes share windows: each window is listed with the first pane of the partition that has it.
+        same = np.zeros(len(store), np.bool_)
+        same[1:] = store.partition[1:] == store.partition[:-1]
+        previous = np.empty_like(last)
+        previous[:1] = NEVER
+        previous[1:] = last[:-1]
+        start = np.where(same, np.maximum(first, previous + 1), first)
+        start = np.maximum(start, before[store.partition] + 1)
+        stop = np.minimum(last, upto) + 1
+        rows, window = expand(start, np.maximum(stop, start))
+        return store.partition[rows], window
+
+    def _emit(
+        self, state: AggregateState, partition: Int64s, window: Int64s, numbers: Int64s, emitted: Emitted
+    ) -> None:
+        store, grid = state.store, self._grid
+        first, after = grid.panes_of_window(window)
+        mine, low, high = composites((store.partition, store.pane), (partition, first), (partition, after))
+        starts, stops = np.searchsorted(mine, low), np.searchsorted(mine, high)
+        if grid.panes:
+            arrays = [one.merge(a, starts, stops) for one, a in zip(store.accumulators, store.arrays, strict=True)]
+            stamps = np.minimum.reduceat(
+                np.append(store.stamps, FAR), np.stack([starts, stops], axis=1).ravel()
+            )[::2]
+        else:
+            arrays = [{name: array[starts] for name, array in a.items()} for a in store.arrays]
+            stamps = store.stamps[starts]
+        held: tuple[Column, ...] = ()
+        rows = Rows(np.zeros(0, np.int64), len(window))
+        if self._select.holds:
+            owners, held = state.held.rows(partition, first, after)
+            rows = Rows(owners, len(window))
+        start = grid.start(window)
+        if self._align:
+            start = start + state.origin[partition]
+        by = state.partitions.columns(partition)
+        self._emission.add(emitted, start, by, arrays, rows, held, stamps, numbers)
+
+    def _forget(self, state: AggregateState) -> None:
+        """Drop the panes whose windows are all closed, and what is no longer needed with them."""
+
+        def wanted(partition: Int64s, pane: Int64s) -> Mask:
+            result: Mask = self._grid.windows_of_pane(pane)[1] > state.closed[partition]
+            return result
+
+        state.store.keep(wanted(state.store.partition, state.store.pane))
+        if self._select.holds:
+            state.held.keep(wanted)
+        partition, window = state.expired
+        if len(partition):
+            waiting = window > state.closed[partition]
+            state.expired = partition[waiting], window[waiting]
+
+    def _expire(self, state: AggregateState, tick: Tick, emitted: Emitted) -> None:
+        """Emit the windows that were opened too long ago."""
+        assert self._timeout is not None
+        due = state.store.opened <= tick.moment - self._timeout
+        at = np.flatnonzero(due)
+        if len(at) == 0:
+            return
+        partition, window = state.store.partition[at], state.store.pane[at]
+        order = np.lexsort((partition, self._starts(state, partition, window)))
+        partition, window = partition[order], window[order]
+        self._emit(state, partition, window, np.full(len(at), tick.number), emitted)
+        if self._select.holds:
+            gone = (partition, window)
+
+            def wanted(partitions: Int64s, panes: Int64s) -> Mask:
+                mine, theirs = composites(gone, (partitions, panes))
+                return ~np.isin(theirs, mine)
+
+            state.held.keep(wanted)
+        state.store.keep(~due)
+        state.expired = (
+            np.concatenate([state.expired[0], partition]),
+            np.concatenate([state.expired[1], window]),
+        )
+
+    def _starts(self, state: AggregateState, partition: Int64s, window: Int64s) -> Values:
+        start = self._grid.start(window)
+        return start + state.origin[partition] if self._align else start
+
+    def _flush(self, state: AggregateState, number: int, emitted: Emitted) -> None:
+        """Emit all windows at the end of the input; an unfinished one of a number of tuples is dropped."""
+        if len(state.store) and not self._numbered:
+            partition, window = self._open_windows(state, state.closed, np.full(len(state.store), -NEVER))
+            order = np.lexsort((partition, self._starts(state, partition, window)))
+            self._emit(state, partition[order], window[order], np.full(len(order), number), emitted)
+        state.store.keep(np.zeros(len(state.store), np.bool_))
+        state.held = Held(self._select.held_types, self._dtype)
+
+    def dump(self, state: AggregateState) -> bytes:
+        """Write the state to bytes."""
+        count = state.partitions.count
+        state.grow()
+        arrays = {
+            "largest": state.frontiers.largest[:count],
+            "closed": state.closed[:count],
+            "counted": state.counted[:count],
+            "origin": state.origin[:count],
+            "has_origin": state.has_origin[:count],
+            "expired.partition": state.expired[0],
+            "expired.window": state.expired[1],
+            **state.store.dump(),
+            **state.partitions.dump(),
+        }
+        if self._select.holds:
+            arrays.update(state.held.dump())
+        return pack({"op": "aggregate"}, arrays)
+
+    def load(self, data: bytes) -> AggregateState:
+        """Read a state back."""
+        _, arrays = unpack(data)
+        state = self.initial()
+        state.partitions.restore(arrays)
+        state.frontiers.restore(arrays["largest"])
+        state.closed, state.counted = arrays["closed"], arrays["counted"]
+        state.origin, state.has_origin = arrays["origin"], arrays["has_origin"]
+        state.expired = arrays["expired.partition"], arrays["expired.window"]
+        state.store.restore(arrays)
+        if self._select.holds:
+            state.held.restore(arrays)
+        return state

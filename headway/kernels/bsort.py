@@ -1,0 +1,152 @@
+"""BSort: a bounded sort with a buffer of slack + 1 tuples per partition.
+
+After each arrival the buffer holds the slack largest tuples seen, so what leaves at an arrival is what
+`slack` passes of a bubble sort hand on there (order.py). NULL is smaller than every value; of equals the
+earliest arrived is the smallest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.boxes.bsort import BSort
+from headway.columns import Column, Indices, Int64s
+from headway.kernels.base import Result
+from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
+from headway.kernels.order import stable_order
+from headway.kernels.partitions import Partitions
+from headway.schema import Schema
+from headway.trains import Train
+
+
+@dataclass(slots=True)
+class BSortState:
+    """The buffers of all partitions: tuples in the order of their arrival, and the partition of each."""
+
+    partitions: Partitions
+    buffer: Train
+    codes: Int64s
+
+
+class BSortKernel:
+    """The running BSort."""
+
+    def __init__(self, spec: BSort, schema: Schema) -> None:
+        """Compile a specification for an input schema."""
+        self._schema = schema
+        self._on = None if spec.order.on == "#" else schema.index(spec.order.on)
+        # By the tuple's number everything is sorted already.
+        self._slack = spec.order.slack
+        self._by = tuple(schema.index(name) for name in spec.order.by)
+
+    def initial(self) -> BSortState:
+        """Return empty buffers."""
+        partitions = Partitions([self._schema.types[at] for at in self._by])
+        return BSortState(partitions, Train.empty(self._schema), np.zeros(0, np.int64))
+
+    def deadline(self, state: BSortState) -> int | None:
+        """No tick is ever needed."""
+        return None
+
+    def run(self, state: BSortState, trains: Sequence[Train], now: int) -> tuple[BSortState, Result]:
+        """Take in a train; a tuple leaves for each one that finds its partition's buffer full."""
+        (train,) = trains
+        codes = state.partitions.codes([train.columns[at] for at in self._by], len(train))
+        if self._slack == 0:
+            return state, Result((train,))
+        held = len(state.codes)
+        both = _after(state.buffer, train)
+        codes = np.concatenate([state.codes, codes])
+        leaving, cause, staying = self._pass(both, codes)
+        numbers = both.numbers[cause]
+        # What was in the buffer cannot have caused anything in this call; its number is from an earlier one.
+        assert len(cause) == 0 or int(cause.min()) >= held
+        if train.end:
+            rest = staying[np.argsort(_ranks(both, self._on)[staying])]
+            leaving = np.concatenate([leaving, rest])
+            numbers = np.concatenate([numbers, np.full(len(rest), train.progress)])
+            staying = staying[:0]
+        out = both.take(leaving)
+        output = Train(out.columns, out.stamps, numbers, train.progress, train.ticks, train.end)
+        kept = both.take(staying)
+        state.buffer = Train(kept.columns, kept.stamps, kept.numbers)
+        state.codes = codes[staying]
+        return state, Result((output,))
+
+    def _pass(self, both: Train, codes: Int64s) -> tuple[Indices, Indices, Indices]:
+        """Return which tuples leave, at which arrival each, and which stay, in the order of arrival."""
+        count = len(codes)
+        if count == 0:
+            none = np.zeros(0, np.intp)
+            return none, none, none
+        ranks = _ranks(both, self._on)
+        back = np.empty(count, np.intp)
+        back[ranks] = np.arange(count)
+        order = stable_order(codes)
+        sorted_codes = codes[order]
+        first = np.diff(sorted_codes, prepend=-1) != 0
+        segment = np.cumsum(first) - 1
+        nothing = segment * (count + 1)
+        moving = nothing + 1 + ranks[order]
+        ends = np.append(np.flatnonzero(first)[1:], count) - 1
+        stay: list[Int64s] = []
+        for _ in range(self._slack):
+            largest = np.maximum.accumulate(moving)
+            before = np.empty_like(largest)
+            before[1:] = largest[:-1]
+            before[first] = nothing[first]
+            moving = np.minimum(moving, before)
+            last = largest[ends]
+            stay.append((last - nothing[ends] - 1)[last > nothing[ends]])
+        left = moving > nothing
+        leaving_rank = (moving - nothing - 1)[left]
+        cause = order[left]
+        by_arrival = np.argsort(cause)
+        staying = np.sort(back[np.concatenate(stay)])
+        return back[leaving_rank][by_arrival], cause[by_arrival], staying
+
+    def dump(self, state: BSortState) -> bytes:
+        """Write the state to bytes."""
+        arrays = {
+            "codes": state.codes,
+            "stamps": state.buffer.stamps,
+            "numbers": state.buffer.numbers,
+            **pack_columns("column", state.buffer.columns, self._schema.types),
+            **state.partitions.dump(),
+        }
+        return pack({"op": "bsort"}, arrays)
+
+    def load(self, data: bytes) -> BSortState:
+        """Read a state back."""
+        _, arrays = unpack(data)
+        state = self.initial()
+        state.partitions.restore(arrays)
+        columns = unpack_columns("column", arrays, len(self._schema))
+        state.buffer = Train(columns, arrays["stamps"], arrays["numbers"])
+        state.codes = arrays["codes"]
+        return state
+
+
+def _after(first: Train, second: Train) -> Train:
+    from headway.trains import join_trains
+
+    return join_trains([first, second]) if len(first) else second
+
+
+def _ranks(train: Train, on: int | None) -> Int64s:
+    """Return each tuple's place in the order (value, arrival), NULL first."""
+    count = len(train)
+    ranks = np.empty(count, np.int64)
+    if on is None:
+        ranks[:] = np.arange(count)
+        return ranks
+    column: Column = train.columns[on]
+    if column.valid is None:
+        order = np.argsort(column.values, kind="stable")
+    else:
+        order = np.lexsort((np.where(column.valid, column.values, 0), column.valid))
+    ranks[order] = np.arange(count)
+    return ranks

@@ -1,0 +1,129 @@
+"""Neighbouring filters and maps as one kernel; a single filter or map is a chain of one.
+
+A filter does not copy: it narrows a mask over the tuples, and the columns that are still needed are taken
+once, at the end, before a map, or when less than half of the tuples are left. A predicate may thus be
+evaluated on tuples that an earlier one dropped. If an expression fails on any tuple, the train goes through
+the chain again box by box, so that only tuples which reach a box fail in it, and become its dead letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from headway.columns import Column, Int64s, Mask
+from headway.expressions import EvaluationError, Expression
+from headway.kernels.base import DeadLetter, Result, Stateless
+from headway.kernels.isolation import evaluate
+from headway.schema import Schema
+from headway.trains import Train
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One box of a chain: a predicate, or the fields that a map makes; `schema` is its input's."""
+
+    box: str
+    schema: Schema
+    predicate: Expression | None = None
+    fields: tuple[Expression, ...] = ()
+
+
+@dataclass(slots=True)
+class ChainKernel(Stateless):
+    """Run the links in order over a train; the one output is the last link's."""
+
+    links: tuple[Link, ...]
+    _needed: list[frozenset[int]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Find out which columns are still needed before each link, and at the end."""
+        last = self.links[-1]
+        needed = frozenset(range(len(last.schema) if last.predicate else len(last.fields)))
+        self._needed = [needed]
+        for link in reversed(self.links):
+            if link.predicate:
+                needed |= frozenset(link.predicate.slots)
+            else:
+                needed = frozenset(slot for expression in link.fields for slot in expression.slots)
+            self._needed.insert(0, needed)
+
+    def run(self, state: None, trains: Sequence[Train], now: int) -> tuple[None, Result]:
+        """Run one train through the chain."""
+        (train,) = trains
+        try:
+            return None, self._run_fused(train)
+        except EvaluationError:
+            return None, self._run_apart(train)
+
+    def _run_fused(self, train: Train) -> Result:
+        work = _Work(train)
+        counts: list[int] = []
+        for at, link in enumerate(self.links):
+            counts.append(work.alive)
+            if link.predicate is not None:
+                work.narrow(link.predicate, self._needed[at + 1])
+            else:
+                work.compact(self._needed[at])
+                work.columns = [expression.evaluate(work.columns, work.count) for expression in link.fields]
+        work.compact(self._needed[-1])
+        columns = tuple([column for column in work.columns if column is not None])
+        output = Train(columns, work.stamps, work.numbers, train.progress, train.ticks, train.end)
+        return Result((output,), counts=tuple(counts))
+
+    def _run_apart(self, train: Train) -> Result:
+        counts: list[int] = []
+        dead: list[DeadLetter] = []
+        for link in self.links:
+            counts.append(len(train))
+            expressions = link.fields if link.predicate is None else (link.predicate,)
+            train, values, letters = evaluate(expressions, train, link.schema, link.box)
+            dead += letters
+            if link.predicate is None:
+                train = train.with_columns(values)
+            else:
+                train = train.take(np.flatnonzero(truth(values[0])))
+        return Result((train,), dead=tuple(dead), counts=tuple(counts))
+
+
+class _Work:
+    """A train on its way through a chain."""
+
+    __slots__ = ("alive", "columns", "count", "live", "numbers", "stamps")
+
+    def __init__(self, train: Train) -> None:
+        self.columns: list[Column | None] = list(train.columns)
+        self.stamps: Int64s = train.stamps
+        self.numbers: Int64s = train.numbers
+        self.count = self.alive = len(train)
+        self.live: Mask | None = None
+
+    def narrow(self, predicate: Expression, needed: frozenset[int]) -> None:
+        """Drop the tuples for which the predicate is not true."""
+        mask = truth(predicate.evaluate(self.columns, self.count))
+        self.live = mask if self.live is None else self.live & mask
+        self.alive = int(np.count_nonzero(self.live))
+        if 2 * self.alive < self.count:
+            self.compact(needed)
+
+    def compact(self, needed: frozenset[int]) -> None:
+        """Take the tuples that are still alive, of the columns that are still needed."""
+        if self.live is None:
+            return
+        if self.alive < self.count:
+            indices = np.flatnonzero(self.live)
+            self.columns = [
+                column.take(indices) if column is not None and at in needed else None
+                for at, column in enumerate(self.columns)
+            ]
+            self.stamps, self.numbers = self.stamps.take(indices), self.numbers.take(indices)
+            self.count = self.alive
+        self.live = None
+
+
+def truth(answer: Column) -> Mask:
+    """Return where a predicate is true; NULL is not."""
+    mask: Mask = answer.values if answer.valid is None else answer.values & answer.valid
+    return mask

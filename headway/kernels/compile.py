@@ -1,0 +1,85 @@
+"""From specifications to kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import singledispatch
+
+import pyarrow as pa
+
+from headway.boxes.aggregate import Aggregate, When
+from headway.boxes.base import Operator
+from headway.boxes.bsort import BSort
+from headway.boxes.filter import Filter
+from headway.boxes.join import Join
+from headway.boxes.map import Map
+from headway.boxes.resample import Resample
+from headway.boxes.union import Union
+from headway.expressions import Functions
+from headway.kernels.aggregate import AggregateKernel
+from headway.kernels.base import Kernel
+from headway.kernels.bsort import BSortKernel
+from headway.kernels.chain import ChainKernel, Link
+from headway.kernels.join import JoinKernel
+from headway.kernels.resample import ResampleKernel
+from headway.kernels.routes import RouteKernel
+from headway.kernels.sessions import SessionKernel
+from headway.kernels.union import UnionKernel
+from headway.schema import Schema
+
+Tables = Sequence[pa.Table | None]
+"""For each input of a box, the content of a static table, or None for a stream."""
+
+
+@singledispatch
+def compile_kernel(
+    spec: Operator, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
+) -> Kernel:
+    """Return the kernel of a box for the schemas of its inputs."""
+    raise TypeError(f"no kernel for {type(spec).__name__}")
+
+
+@compile_kernel.register
+def _(spec: Filter, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None) -> Kernel:
+    return RouteKernel(box, schemas[0], spec.predicates(schemas[0], functions))
+
+
+@compile_kernel.register
+def _(spec: Map, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None) -> Kernel:
+    return ChainKernel((compile_link(spec, box, schemas[0], functions),))
+
+
+@compile_kernel.register
+def _(spec: Union, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None) -> Kernel:
+    return UnionKernel()
+
+
+@compile_kernel.register
+def _(spec: BSort, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None) -> Kernel:
+    return BSortKernel(spec, schemas[0])
+
+
+@compile_kernel.register
+def _(spec: Aggregate, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None) -> Kernel:
+    kind = SessionKernel if isinstance(spec.advance, When) else AggregateKernel
+    return kind(box, spec, schemas[0], functions)
+
+
+@compile_kernel.register
+def _(spec: Join, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None) -> Kernel:
+    for side, table in enumerate(tables):
+        if table is not None:
+            return JoinKernel(box, spec, schemas, functions, table, side)
+    return JoinKernel(box, spec, schemas, functions)
+
+
+@compile_kernel.register
+def _(spec: Resample, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None) -> Kernel:
+    return ResampleKernel(box, spec, schemas, functions)
+
+
+def compile_link(spec: Filter | Map, box: str, schema: Schema, functions: Functions | None) -> Link:
+    """Return a map, or a filter of which only the first output is wanted, as a link of a chain."""
+    if isinstance(spec, Map):
+        return Link(box, schema, fields=tuple(one for _, one in spec.results(schema, functions)))
+    return Link(box, schema, predicate=spec.predicates(schema, functions)[0])

@@ -1,0 +1,108 @@
+"""Results of windows on their way out: gathered during a call, then one train."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from headway.columns import Column, Int64s, Values, concat, numpy_type
+from headway.kernels.accumulators import Arrays
+from headway.kernels.base import DeadLetter
+from headway.kernels.holistic import Rows
+from headway.kernels.isolation import evaluate, letters
+from headway.kernels.selects import CompiledSelect
+from headway.schema import Field, Schema
+from headway.trains import Train
+
+
+class Emitted:
+    """What one call of a kernel has emitted so far."""
+
+    __slots__ = ("_parts", "dead", "ignored")
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._parts: list[Train] = []
+        self.dead: list[DeadLetter] = []
+        self.ignored = 0
+
+    def add(self, part: Train) -> None:
+        """Add results, in their order."""
+        self._parts.append(part)
+
+    def train(self, schema: Schema, cause: Train) -> Train:
+        """Return all results as one train, with the progress, ticks and end of the train that caused them."""
+        parts = self._parts
+        if not parts:
+            return Train.empty(schema, cause.progress, cause.ticks, cause.end)
+        if len(parts) == 1:
+            whole = parts[0]
+            return Train(whole.columns, whole.stamps, whole.numbers, cause.progress, cause.ticks, cause.end)
+        return Train(
+            tuple(concat([part.columns[at] for part in parts]) for at in range(len(schema))),
+            np.concatenate([part.stamps for part in parts]),
+            np.concatenate([part.numbers for part in parts]),
+            cause.progress,
+            cause.ticks,
+            cause.end,
+        )
+
+
+class Emission:
+    """Makes result tuples: order field and `by` fields, then the select list's results.
+
+    `order_last` is Resample's form: `by` fields first.
+    """
+
+    def __init__(
+        self,
+        box: str,
+        select: CompiledSelect,
+        schema: Schema,
+        by_types: Sequence[pa.DataType],
+        order_last: bool = False,
+    ) -> None:
+        """Compile for a result schema."""
+        self.schema = schema
+        self._box = box
+        self._select = select
+        self._results = [expression for _, expression in select.results]
+        self._order_last = order_last
+        position = len(by_types) if order_last else 0
+        self._order_type = schema.types[position]
+        fields = [Field(f"{call.function}#{at}", call.type) for at, call in enumerate(select.calls)]
+        # The tuple that a dead letter shows when a result's expression fails: the calls' values and the by fields.
+        by_fields = [schema.fields[at if order_last else at + 1] for at in range(len(by_types))]
+        self._letter_schema = Schema((*fields, *by_fields))
+        self._inner_schema = Schema((*fields, *by_fields, Field("window#", self._order_type)))
+
+    def add(
+        self,
+        emitted: Emitted,
+        start: Values,
+        by: tuple[Column, ...],
+        arrays: Sequence[Arrays],
+        rows: Rows,
+        held: Sequence[Column],
+        stamps: Int64s,
+        numbers: Int64s,
+    ) -> None:
+        """Emit one result for each group; those whose expressions fail become dead letters."""
+        calls, failed = self._select.values(arrays, rows, held)
+        dtype = numpy_type(self._order_type)
+        order = Column(start.astype(dtype, copy=False))
+        # The order value rides along as a last column, so that it is dropped with a failing tuple.
+        inner = Train((*calls, *by, order), stamps, numbers)
+        if failed:
+            emitted.dead += letters(failed, inner.with_columns(inner.columns[:-1]), self._letter_schema, self._box)
+            keep = np.ones(len(inner), np.bool_)
+            keep[[at for at, _ in failed]] = False
+            inner = inner.take(np.flatnonzero(keep))
+        inner, results, dead = evaluate(self._results, inner, self._inner_schema, self._box)
+        emitted.dead += dead
+        width = len(calls)
+        by, order = inner.columns[width:-1], inner.columns[-1]
+        head = (*by, order) if self._order_last else (order, *by)
+        emitted.add(Train((*head, *results), inner.stamps, inner.numbers))

@@ -1,0 +1,88 @@
+"""The arithmetic of windows: window j is ``[j * advance, j * advance + size)``.
+
+A value belongs to the windows ``closed(value) + 1`` to ``index(value)``, and a frontier has closed all
+windows up to ``closed(frontier)``; this holds for tumbling, sliding and gapped windows alike.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headway.columns import Int64s, Values
+
+NEVER = -(1 << 61)
+"""The number of the last closed window where none is."""
+
+
+class Grid:
+    """Windows of a size at every multiple of advance, over int64 or float64 values.
+
+    `panes` says that windows are made of panes: pieces of the greatest common divisor of size and advance,
+    shared by all windows that overlap. Otherwise a tuple is given to each of its windows.
+    """
+
+    __slots__ = ("advance", "integral", "pane", "panes", "size")
+
+    def __init__(self, size: float, advance: float, dtype: npt.DTypeLike, whole: bool = False) -> None:
+        """Describe the grid; `whole` forbids panes."""
+        self.integral = np.dtype(dtype).kind == "i"
+        self.size: Any = int(size) if self.integral else float(size)
+        self.advance: Any = int(advance) if self.integral else float(advance)
+        self.panes = self.integral and self.size > self.advance and not whole
+        self.pane = math.gcd(self.size, self.advance) if self.panes else self.advance
+
+    @property
+    def tumbling(self) -> bool:
+        """Whether every value is in exactly one window."""
+        return bool(self.size == self.advance)
+
+    def index(self, values: Values) -> Int64s:
+        """Return the last window that starts at or before each value."""
+        return self._floor(values, 0)
+
+    def closed(self, frontiers: Values) -> Int64s:
+        """Return the last window that ends at or before each value, NEVER for no value."""
+        if self.integral:
+            none = frontiers == np.iinfo(np.int64).min
+            if none.any():
+                return np.where(none, NEVER, self._floor(np.where(none, 0, frontiers), self.size))
+            return self._floor(frontiers, self.size)
+        none = np.isneginf(frontiers)
+        return np.where(none, NEVER, self._floor(np.where(none, 0.0, frontiers), self.size))
+
+    def start(self, windows: Int64s) -> Values:
+        """Return where windows start."""
+        return windows * self.advance
+
+    def pane_of(self, values: Values) -> Int64s:
+        """Return the pane of each value."""
+        result: Int64s = values // self.pane
+        return result
+
+    def windows_of_pane(self, panes: Int64s) -> tuple[Int64s, Int64s]:
+        """Return the first and the last window that contain each pane."""
+        if not self.panes:
+            return panes, panes
+        starts = panes * self.pane
+        return self._floor(starts, self.size) + 1, self._floor(starts, 0)
+
+    def panes_of_window(self, windows: Int64s) -> tuple[Int64s, Int64s]:
+        """Return the first pane of each window and the one after its last."""
+        if not self.panes:
+            return windows, windows + 1
+        starts = windows * (self.advance // self.pane)
+        return starts, starts + self.size // self.pane
+
+    def _floor(self, values: Values, offset: Any) -> Int64s:
+        """Return the largest j with ``j * advance + offset <= value``, exact for floats too."""
+        if self.integral:
+            whole: Int64s = (values - offset) // self.advance if offset else values // self.advance
+            return whole
+        j = np.floor((values - offset) / self.advance)
+        j -= j * self.advance + offset > values
+        j += (j + 1) * self.advance + offset <= values
+        return np.clip(j, NEVER, -NEVER).astype(np.int64)

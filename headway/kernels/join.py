@@ -1,0 +1,458 @@
+"""Join: pairs of tuples of two streams within a distance, or of a stream and a static table.
+
+Each side keeps its tuples in runs sorted by (key, order value); runs of like size are merged, so there are
+few of them. An arriving train is sorted once and probes the other side's runs by binary search. A pair is
+emitted with the later of its two tuples; places in the merged arrival order make every pair come once and in
+the same order however the streams were cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headway.boxes.join import Join, joined
+from headway.columns import Column, Int64s, Mask, Values
+from headway.expressions import Expression, Functions
+from headway.kernels.base import DeadLetter, Result
+from headway.kernels.chain import truth
+from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
+from headway.kernels.groups import expand
+from headway.kernels.isolation import evaluate
+from headway.kernels.order import Frontiers, number_in_partition
+from headway.kernels.partitions import Partitions
+from headway.schema import Schema
+from headway.trains import Train, join_trains
+
+_PAIRS = 1 << 20
+"""Pairs that are looked at together; more would only cost memory."""
+
+
+@dataclass(slots=True)
+class Run:
+    """Tuples sorted by (key, order value), with their places in the arrival order of both streams."""
+
+    rows: Train
+    keys: Int64s
+    values: Values
+    places: Int64s
+
+    def sorted(self) -> Run:
+        """Return the same tuples sorted."""
+        order = np.lexsort((self.places, self.values, self.keys))
+        return Run(self.rows.take(order), self.keys[order], self.values[order], self.places[order])
+
+    def keep(self, mask: Mask) -> Run:
+        """Return some of the tuples."""
+        at = np.flatnonzero(mask)
+        return Run(self.rows.take(at), self.keys[at], self.values[at], self.places[at])
+
+
+def _merge(runs: Sequence[Run]) -> Run:
+    return Run(
+        join_trains([run.rows for run in runs]),
+        np.concatenate([run.keys for run in runs]),
+        np.concatenate([run.values for run in runs]),
+        np.concatenate([run.places for run in runs]),
+    ).sorted()
+
+
+@dataclass(slots=True)
+class Side:
+    """One side of a join at run time."""
+
+    partitions: Partitions
+    frontiers: Frontiers
+    runs: list[Run]
+    counted: Int64s  # per partition: tuples so far (for order on "#")
+    pruned_at: int = 0  # tuples held after the last pruning
+
+    def grow(self) -> None:
+        """Make room for new partitions."""
+        missing = self.partitions.count - len(self.counted)
+        if missing > 0:
+            self.counted = np.concatenate([self.counted, np.zeros(max(missing, len(self.counted)), np.int64)])
+
+    def add(self, run: Run) -> None:
+        """Keep tuples; runs of like size become one."""
+        self.runs.append(run)
+        while len(self.runs) > 1 and 2 * len(self.runs[-1].keys) >= len(self.runs[-2].keys):
+            self.runs[-2:] = [_merge(self.runs[-2:])]
+
+    def __len__(self) -> int:
+        """Return the number of tuples held."""
+        return sum(len(run.keys) for run in self.runs)
+
+
+@dataclass(slots=True)
+class JoinState:
+    """Both sides, the numbers of the keys, and the next place in the arrival order."""
+
+    sides: tuple[Side, Side]
+    keys: Partitions
+    place: int
+
+
+class JoinKernel:
+    """The running Join; `table` is a static side's content, `table_side` which side it is."""
+
+    def __init__(
+        self,
+        box: str,
+        spec: Join,
+        schemas: Sequence[Schema],
+        functions: Functions | None,
+        table: pa.Table | None = None,
+        table_side: int | None = None,
+    ) -> None:
+        """Compile a specification for two schemas."""
+        left, right = schemas
+        self._box = box
+        self._schemas = (left, right)
+        self._table_side = table_side
+        condition = spec.condition(left, right, functions)
+        self._keys = (
+            tuple(one for one, _ in condition.equalities),
+            tuple(other for _, other in condition.equalities),
+        )
+        self._residual = condition.residual
+        results = spec.results(left, right, functions)
+        self._results: tuple[Expression, ...] | None = None if results is None else tuple(one for _, one in results)
+        (self._output,) = spec.infer(box, schemas, functions)
+        # What a dead letter shows when the condition fails on a pair: the fields of both.
+        self._pair = joined(left, right)
+        self._orders = spec.orders
+        self._on = tuple(
+            None if order is None or order.on == "#" else schema.index(order.on)
+            for order, schema in zip(spec.orders, schemas, strict=True)
+        )
+        types = [schema.types[at] for at, schema in zip(self._on, schemas, strict=True) if at is not None]
+        self._dtype = np.dtype(np.float64 if any(pa.types.is_floating(type_) for type_ in types) else np.int64)
+        size = spec.distance(left, right)
+        self._size: Any = None if size is None else self._dtype.type(size)
+        self._by = tuple(
+            () if order is None else tuple(schema.index(name) for name in order.by)
+            for order, schema in zip(spec.orders, schemas, strict=True)
+        )
+        self._partners = self._pruning_partners(condition.names)
+        self._static = None if table is None else self._static_run(table)
+
+    def _pruning_partners(self, names: Sequence[tuple[str, str]]) -> tuple[tuple[int, ...] | None, ...]:
+        """Return per side the fields that equal the other side's `by` fields; None where pruning is impossible."""
+        partners: list[tuple[int, ...] | None] = []
+        for side in (0, 1):
+            mine, other = self._schemas[side], self._schemas[1 - side]
+            equal = {other.index(pair[1 - side]): mine.index(pair[side]) for pair in names}
+            found = [equal.get(at) for at in self._by[1 - side]]
+            same = all(
+                at is not None and mine.types[at] == other.types[by]
+                for at, by in zip(found, self._by[1 - side], strict=True)
+            )
+            partners.append(tuple(at for at in found if at is not None) if same else None)
+        return tuple(partners)
+
+    def _static_run(self, table: pa.Table) -> tuple[Train, list[Column]]:
+        assert self._table_side is not None
+        schema = self._schemas[self._table_side]
+        batches = table.select(list(schema.names)).cast(schema.to_arrow()).combine_chunks().to_batches()
+        rows = Train.from_batch(batches[0]) if batches else Train.empty(schema)
+        rows, keys, _ = evaluate(self._keys[self._table_side], rows, schema, self._box)
+        return rows, keys
+
+    def initial(self) -> JoinState:
+        """Return a state without tuples; a static side has all of them at once."""
+        sides = tuple(
+            Side(
+                Partitions([schema.types[at] for at in by]),
+                Frontiers(0 if order is None or order.on == "#" else order.slack, self._dtype),
+                [],
+                np.zeros(0, np.int64),
+            )
+            for schema, by, order in zip(self._schemas, self._by, self._orders, strict=True)
+        )
+        keys = Partitions([one.type for one in self._keys[0]])
+        state = JoinState((sides[0], sides[1]), keys, 0)
+        if self._static is not None:
+            rows, columns = self._static
+            count = len(rows)
+            codes = self._codes(keys, columns, count)
+            run = Run(rows, codes, np.zeros(count, self._dtype), np.arange(count))
+            state.sides[self._table_side or 0].runs.append(run.keep(codes >= 0).sorted())
+            state.place = count
+        return state
+
+    def deadline(self, state: JoinState) -> int | None:
+        """No tick is ever needed."""
+        return None
+
+    def run(self, state: JoinState, trains: Sequence[Train], now: int) -> tuple[JoinState, Result]:
+        """Pair the new tuples with the old ones and with each other."""
+        if self._table_side is not None:
+            return self._run_static(state, trains[0])
+        left, right = trains
+        dead: list[DeadLetter] = []
+        order = np.argsort(np.concatenate([left.numbers, right.numbers]), kind="stable")
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(state.place, state.place + len(order))
+        state.place += len(order)
+        ignored = 0
+        fresh: list[Run] = []
+        for side, (train, at) in enumerate(((left, places[: len(left)]), (right, places[len(left) :]))):
+            run, late = self._admit(state, side, train, at, dead)
+            ignored += late
+            fresh.append(run)
+        pairs = [(run, fresh[1]) for run in state.sides[0].runs] + [(fresh[0], run) for run in state.sides[1].runs]
+        output = self._emit([(fresh[0], fresh[1]), *pairs], dead)
+        for side in (0, 1):
+            if len(fresh[side].keys):
+                state.sides[side].add(fresh[side])
+        self._prune(state)
+        end = left.end and right.end
+        ticks = tuple(sorted({*left.ticks, *right.ticks}))
+        whole = Train(
+            output.columns, output.stamps, output.numbers, min(left.progress, right.progress), ticks, end
+        )
+        return state, Result((whole,), ignored, tuple(dead))
+
+    def _run_static(self, state: JoinState, train: Train) -> tuple[JoinState, Result]:
+        assert self._table_side is not None
+        side = 1 - self._table_side
+        dead: list[DeadLetter] = []
+        rows, columns, letters = evaluate(self._keys[side], train, self._schemas[side], self._box)
+        dead += letters
+        codes = self._codes(state.keys, columns, len(rows))
+        places = np.arange(state.place, state.place + len(rows))
+        run = Run(rows, codes, np.zeros(len(rows), self._dtype), places).keep(codes >= 0)
+        table = state.sides[self._table_side].runs[0]
+        self._shrink_keys(state)
+        output = self._emit([(run, table) if side == 0 else (table, run)], dead, static=True)
+        whole = Train(output.columns, output.stamps, output.numbers, train.progress, train.ticks, train.end)
+        return state, Result((whole,), dead=tuple(dead))
+
+    def _codes(self, keys: Partitions, columns: Sequence[Column], count: int) -> Int64s:
+        """Return the key of each tuple, -1 where a part of it is NULL: it equals nothing."""
+        codes = keys.codes(columns, count)
+        for column in columns:
+            valid = column.is_valid()
+            if not valid.all():
+                codes = np.where(valid, codes, -1)
+        return codes
+
+    def _admit(
+        self, state: JoinState, side: int, train: Train, places: Int64s, dead: list[DeadLetter]
+    ) -> tuple[Run, int]:
+        """Return the tuples that are in order and have a key, sorted; and how many are out of order."""
+        schema, mine = self._schemas[side], state.sides[side]
+        marked = Train((*train.columns, Column(places)), train.stamps, train.numbers)
+        rows, columns, letters = evaluate(self._keys[side], marked, schema, self._box)
+        for letter in letters:
+            plain = letter.train.with_columns(letter.train.columns[:-1])
+            dead.append(DeadLetter(letter.box, letter.reason, plain, letter.schema))
+        places = rows.columns[-1].values
+        rows = Train(rows.columns[:-1], rows.stamps, rows.numbers)
+        partition = mine.partitions.codes([rows.columns[at] for at in self._by[side]], len(rows))
+        mine.frontiers.grow(mine.partitions.count)
+        on = self._on[side]
+        keys = self._codes(state.keys, columns, len(rows))
+        if on is None:  # order on the tuple's number: nothing is ever out of order
+            mine.grow()
+            values: Values = number_in_partition(mine.counted, partition).astype(self._dtype)
+            good = np.ones(len(rows), np.bool_)
+            at = np.arange(len(rows))
+        else:
+            column = rows.columns[on]
+            values = column.values.astype(self._dtype, copy=False)
+            good = column.is_valid()
+            if self._dtype.kind == "f":
+                good = good & ~np.isnan(values)
+            at = np.flatnonzero(good)
+        late = len(values) - len(at)
+        in_order, _ = mine.frontiers.admit(partition[at], values[at])
+        if in_order is not None:
+            good = good.copy()
+            good[at[~in_order]] = False
+            late += int((~in_order).sum())
+        run = Run(rows, keys, values, places).keep(good & (keys >= 0)).sorted()
+        return run, late
+
+    def _emit(self, pairs: Sequence[tuple[Run, Run]], dead: list[DeadLetter], static: bool = False) -> Train:
+        """Return the results of runs paired left with right, in their order."""
+        parts: list[Train] = []
+        order_keys: list[tuple[Int64s, Int64s]] = []
+        for left, right in pairs:
+            if len(left.keys) == 0 or len(right.keys) == 0:
+                continue
+            for left_at, right_at in self._candidates(left, right):
+                part, late, early = self._pair_up(left, left_at, right, right_at, dead, static)
+                if len(part):
+                    parts.append(part)
+                    order_keys.append((late, early))
+        if not parts:
+            return Train.empty(self._output)
+        whole = join_trains(parts)
+        late = np.concatenate([key[0] for key in order_keys])
+        early = np.concatenate([key[1] for key in order_keys])
+        whole = whole.take(np.lexsort((early, late)))
+        if self._results is not None:
+            whole, values, letters = evaluate(self._results, whole, self._pair, self._box)
+            dead += letters
+            whole = whole.with_columns(values)
+        return whole
+
+    def _candidates(self, left: Run, right: Run) -> list[tuple[Int64s, Int64s]]:
+        """Return places of pairs with equal keys within the distance, in pieces."""
+        probe, table, swapped = (left, right, False) if len(left.keys) <= len(right.keys) else (right, left, True)
+        distinct, ranks = np.unique(table.values, return_inverse=True)
+        span = len(distinct) + 1
+        index = table.keys * span + ranks
+        if self._size is None:
+            low_rank, high_rank = np.zeros(len(probe.keys), np.int64), np.full(len(probe.keys), span - 1)
+        else:
+            low, high = band(probe.values, self._size)
+            low_rank = np.searchsorted(distinct, low, side="left")
+            high_rank = np.searchsorted(distinct, high, side="right")
+        starts = np.searchsorted(index, probe.keys * span + low_rank)
+        stops = np.searchsorted(index, probe.keys * span + high_rank)
+        pieces = []
+        cuts = _cut(stops - starts)
+        for begin, end in zip(cuts, cuts[1:], strict=False):
+            owner, at = expand(starts[begin:end], stops[begin:end])
+            owner += begin
+            if self._size is not None and self._dtype.kind == "f":
+                near = np.abs(probe.values[owner] - table.values[at]) <= self._size
+                owner, at = owner[near], at[near]
+            if len(at):
+                pieces.append((at, owner) if swapped else (owner, at))
+        return pieces
+
+    def _pair_up(
+        self, left: Run, left_at: Int64s, right: Run, right_at: Int64s, dead: list[DeadLetter], static: bool
+    ) -> tuple[Train, Int64s, Int64s]:
+        one, two = left.rows.take(left_at), right.rows.take(right_at)
+        places, others = left.places[left_at], right.places[right_at]
+        if static:
+            stream = one if self._table_side == 1 else two
+            stamps, numbers = stream.stamps, stream.numbers
+            late, early = (places, others) if self._table_side == 1 else (others, places)
+        else:
+            stamps, numbers = np.minimum(one.stamps, two.stamps), np.maximum(one.numbers, two.numbers)
+            late, early = np.maximum(places, others), np.minimum(places, others)
+        pair = Train((*one.columns, *two.columns), stamps, numbers)
+        if self._residual is not None:
+            marked = pair.with_columns((*pair.columns, Column(late), Column(early)))
+            marked, (answer,), letters = evaluate((self._residual,), marked, self._pair, self._box)
+            for letter in letters:
+                plain = letter.train.with_columns(letter.train.columns[:-2])
+                dead.append(DeadLetter(letter.box, letter.reason, plain, letter.schema))
+            marked = marked.take(np.flatnonzero(truth(answer)))
+            late, early = marked.columns[-2].values, marked.columns[-1].values
+            pair = marked.with_columns(marked.columns[:-2])
+        return pair, late, early
+
+    def _prune(self, state: JoinState) -> None:
+        """Drop what can no longer match, now and then: when as much has come as was left the last time."""
+        for side in (0, 1):
+            mine, other = state.sides[side], state.sides[1 - side]
+            partners = self._partners[side]
+            if partners is None or len(mine) <= 2 * mine.pruned_at + 1024:
+                continue
+            runs = []
+            for run in mine.runs:
+                codes = other.partitions.codes([run.rows.columns[at] for at in partners], len(run.keys))
+                other.frontiers.grow(other.partitions.count)
+                frontier = other.frontiers.frontier()[codes]
+                _, high = band(run.values, self._size)
+                kept = run.keep(high >= frontier)
+                if len(kept.keys):
+                    runs.append(kept)
+            mine.runs = runs
+            mine.pruned_at = len(mine)
+        self._shrink_keys(state)
+
+    def _shrink_keys(self, state: JoinState) -> None:
+        """Number the keys anew when most of those known belong to no tuple any more."""
+        live = len(state.sides[0]) + len(state.sides[1])
+        if state.keys.count <= 4 * live + 65_536 or not self._keys[0]:
+            return
+        state.keys = Partitions([one.type for one in self._keys[0]])
+        for side in (0, 1):
+            runs = []
+            for run in state.sides[side].runs:
+                columns = [key.evaluate(run.rows.columns, len(run.keys)) for key in self._keys[side]]
+                runs.append(
+                    Run(run.rows, self._codes(state.keys, columns, len(run.keys)), run.values, run.places).sorted()
+                )
+            state.sides[side].runs = runs
+
+    def dump(self, state: JoinState) -> bytes:
+        """Write the state to bytes; a static side is not part of it."""
+        arrays: dict[str, Any] = {}
+        for side in (0, 1):
+            mine = state.sides[side]
+            if side == self._table_side or not mine.runs:
+                rows = Run(Train.empty(self._schemas[side]), *[np.zeros(0, np.int64)] * 3)
+            else:
+                rows = _merge(mine.runs)
+            arrays |= {
+                f"{side}.values": rows.values.astype(self._dtype),
+                f"{side}.places": rows.places,
+                f"{side}.stamps": rows.rows.stamps,
+                f"{side}.numbers": rows.rows.numbers,
+                f"{side}.counted": mine.counted[: mine.partitions.count],
+                f"{side}.largest": mine.frontiers.largest[: mine.partitions.count],
+                **pack_columns(f"{side}.column", rows.rows.columns, self._schemas[side].types),
+                **{f"{side}.{name}": array for name, array in mine.partitions.dump().items()},
+            }
+        return pack({"op": "join", "place": state.place}, arrays)
+
+    def load(self, data: bytes) -> JoinState:
+        """Read a state back."""
+        meta, arrays = unpack(data)
+        state = self.initial()
+        state.place = meta["place"]
+        for side in (0, 1):
+            mine = state.sides[side]
+            own = {name[2:]: array for name, array in arrays.items() if name.startswith(f"{side}.")}
+            mine.partitions.restore(own)
+            mine.frontiers.restore(own["largest"])
+            mine.counted = own["counted"]
+            if side == self._table_side or len(own["places"]) == 0:
+                continue
+            columns = unpack_columns("column", own, len(self._schemas[side]))
+            rows = Train(columns, own["stamps"], own["numbers"])
+            keys = [key.evaluate(columns, len(rows)) for key in self._keys[side]]
+            codes = self._codes(state.keys, keys, len(rows))
+            mine.runs = [Run(rows, codes, own["values"], own["places"]).sorted()]
+        return state
+
+
+def band(values: Values, size: Any) -> tuple[Values, Values]:
+    """Return values minus and plus the size, without wrapping around; for floats a little wider, to be exact later."""
+    if values.dtype.kind == "f":
+        return np.nextafter(values - size, -np.inf), np.nextafter(values + size, np.inf)
+    info = np.iinfo(np.int64)
+    low = np.where(values < info.min + size, info.min, values - size)
+    high = np.where(values > info.max - size, info.max, values + size)
+    return low, high
+
+
+def reach(values: Values, size: Any) -> Values:
+    """Return values plus the size, without wrapping around."""
+    if values.dtype.kind == "f":
+        return values + size
+    top = np.iinfo(np.int64).max
+    return np.where(values > top - size, top, values + size)
+
+
+def _cut(counts: Int64s) -> list[int]:
+    """Return cuts so that each piece has about _PAIRS pairs."""
+    total = np.cumsum(counts)
+    if len(total) == 0 or total[-1] <= _PAIRS:
+        return [0, len(counts)]
+    steps = np.arange(_PAIRS, int(total[-1]), _PAIRS)
+    cuts = [0, *(np.searchsorted(total, steps) + 1).tolist(), len(counts)]
+    return sorted(set(cuts))

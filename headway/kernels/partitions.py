@@ -1,0 +1,148 @@
+"""Partitions: the distinct values of a box's `by` fields, numbered in the order of their first appearance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headway.columns import Column, Int64s, from_pylist
+from headway.kernels.codec import pack_columns, unpack_columns
+
+_TABLE_LIMIT = 1 << 20
+_UNKNOWN = -1
+
+
+class Partitions:
+    """Numbers the partitions that tuples belong to. NULL is a value like any other; so is NaN; -0.0 is 0.0."""
+
+    __slots__ = ("_base", "_codes", "_keys", "_known", "_table", "_types", "count")
+
+    def __init__(self, types: Sequence[pa.DataType]) -> None:
+        """Start with no partition known; without `by` fields there is exactly one."""
+        self._types = tuple(types)
+        self._codes: dict[Any, int] = {}
+        self._keys: list[Any] = []
+        self._known: tuple[Column, ...] | None = None
+        self._table: Int64s | None = None  # integer keys in a small range: code by key - base
+        self._base = 0
+        self.count = 0 if types else 1
+
+    def codes(self, columns: Sequence[Column], count: int) -> Int64s:
+        """Return each tuple's partition; new ones are numbered as they appear."""
+        if not self._types:
+            return np.zeros(count, np.int64)
+        if count == 0:
+            return np.zeros(0, np.int64)
+        column = columns[0]
+        if len(self._types) == 1 and not column.is_arrow and column.valid is None and column.values.dtype.kind in "iu":
+            return self._integer_codes(column)
+        return self._codes_by_dictionary(columns, count)
+
+    def columns(self, codes: Int64s) -> tuple[Column, ...]:
+        """Return the `by` values of these partitions."""
+        if not self._types:
+            return ()
+        if self._known is None:
+            self._known = tuple(
+                from_pylist([key[at] for key in self._keys], type_) for at, type_ in enumerate(self._types)
+            )
+        return tuple(column.take(codes) for column in self._known)
+
+    def _integer_codes(self, column: Column) -> Int64s:
+        keys = column.values.astype(np.int64)
+        if self._table is None:
+            self._retable(int(keys.min()), int(keys.max()))
+        if self._table is not None:
+            places = keys - self._base
+            # As unsigned numbers, keys below the base are above the table's end: one comparison finds both.
+            if int(places.view(np.uint64).max()) >= len(self._table):
+                self._retable(int(keys.min()), int(keys.max()))
+                places = keys - self._base
+            if self._table is not None:
+                codes = self._table.take(places)
+                if codes.min() < 0:
+                    unknown = keys[codes < 0]
+                    self._add([(key,) for key in dict.fromkeys(unknown.tolist())])
+                    codes = self._table.take(places)
+                return codes
+        return self._codes_by_dictionary([column], len(keys))
+
+    def _retable(self, low: int, high: int) -> None:
+        """Make the table cover the known keys and those from low to high, or give it up when they are too far apart."""
+        if self._table is None and self._keys:
+            return  # given up before
+        known = [key[0] for key in self._keys if key[0] is not None]
+        low, high = min([low, *known]), max([high, *known])
+        if high - low >= _TABLE_LIMIT or None in [key[0] for key in self._keys]:
+            self._table = None
+            return
+        margin = (high - low) // 2 + 16
+        self._base = low - margin
+        self._table = np.full(high - low + 1 + 2 * margin, _UNKNOWN, np.int64)
+        for key, code in zip(self._keys, range(self.count), strict=True):
+            self._table[key[0] - self._base] = code
+
+    def _codes_by_dictionary(self, columns: Sequence[Column], count: int) -> Int64s:
+        combined = np.zeros(count, np.int64)
+        dictionaries: list[list[Any]] = []
+        for column in columns:
+            array = _raw(column).dictionary_encode(null_encoding="encode")
+            values = array.dictionary.to_pylist()
+            combined = combined * max(1, len(values)) + array.indices.to_numpy(zero_copy_only=False)
+            dictionaries.append(values)
+        local = pa.array(combined).dictionary_encode()
+        keys: list[Any] = []
+        for number in local.dictionary.to_pylist():
+            parts = []
+            for values in reversed(dictionaries):
+                number, at = divmod(number, max(1, len(values)))
+                parts.append(_hashable(values[at]))
+            keys.append(tuple(reversed(parts)))
+        self._add([key for key in keys if key not in self._codes])
+        mapping = np.fromiter((self._codes[key] for key in keys), np.int64, len(keys))
+        return mapping.take(local.indices.to_numpy(zero_copy_only=False))
+
+    def _add(self, keys: Sequence[Any]) -> None:
+        for key in keys:
+            if key in self._codes:
+                continue
+            self._codes[key] = self.count
+            self._keys.append(tuple(_value(part) for part in key))
+            if self._table is not None:
+                if key[0] is None or not 0 <= key[0] - self._base < len(self._table):
+                    self._table = None
+                else:
+                    self._table[key[0] - self._base] = self.count
+            self.count += 1
+            self._known = None
+
+    def dump(self) -> dict[str, Any]:
+        """Return the known partitions as named Arrow arrays."""
+        columns = self.columns(np.arange(self.count)) if self._types else ()
+        return pack_columns("by", columns, self._types)
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """Take over what `dump` wrote."""
+        columns = unpack_columns("by", arrays, len(self._types))
+        if columns:
+            lists = [_raw(column).to_pylist() for column in columns]
+            self._add([tuple(_hashable(value) for value in key) for key in zip(*lists, strict=True)])
+
+
+def _raw(column: Column) -> pa.Array:
+    """Return the values as Arrow holds them: days and microseconds are plain numbers here."""
+    if column.is_arrow:
+        return column.values
+    values = column.values + column.values.dtype.type(0) if column.values.dtype.kind == "f" else column.values
+    return pa.array(values, mask=None if column.valid is None else ~column.valid)
+
+
+def _hashable(value: Any) -> Any:
+    return "\0nan" if isinstance(value, float) and value != value else value
+
+
+def _value(part: Any) -> Any:
+    return float("nan") if part == "\0nan" else part

@@ -1,0 +1,379 @@
+"""Resample: for each tuple of the first stream, a window function over the second stream around it.
+
+A pair (tuple t of the first, partition p of the second) is answered when the frontier of p has passed
+t.A + size, or when t arrives if it has passed before. Within a call all pairs are looked at together: the
+moment a frontier passed a value is found by binary search in the steps that it took. A partition that is new
+in a train cuts it there, because a tuple that every known partition had passed by then is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headway.boxes.resample import Resample
+from headway.columns import Column, Int64s, Mask, Values, concat, from_arrow
+from headway.expressions import Functions
+from headway.kernels.base import DeadLetter, Result
+from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
+from headway.kernels.emission import Emission, Emitted
+from headway.kernels.groups import expand
+from headway.kernels.holistic import Rows
+from headway.kernels.isolation import evaluate
+from headway.kernels.join import band, reach
+from headway.kernels.order import Frontiers, lowest, number_in_partition
+from headway.kernels.partitions import Partitions
+from headway.kernels.selects import CompiledSelect
+from headway.schema import Schema
+from headway.trains import Train
+
+_NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(slots=True)
+class Beats:
+    """Tuples of the first stream that some partition has not answered yet."""
+
+    values: Values
+    stamps: Int64s
+    places: Int64s
+
+    def take(self, at: Int64s) -> Beats:
+        """Return some of them."""
+        return Beats(self.values[at], self.stamps[at], self.places[at])
+
+    def and_then(self, other: Beats) -> Beats:
+        """Return these and then others."""
+        return Beats(
+            np.concatenate([self.values, other.values]),
+            np.concatenate([self.stamps, other.stamps]),
+            np.concatenate([self.places, other.places]),
+        )
+
+
+@dataclass(slots=True)
+class Readings:
+    """In-order tuples of the second stream that may still be asked for: what the select list needs of them."""
+
+    partition: Int64s
+    values: Values
+    stamps: Int64s
+    columns: tuple[Column, ...]
+
+    def take(self, at: Int64s) -> Readings:
+        """Return some of them."""
+        columns = tuple(column.take(at) for column in self.columns)
+        return Readings(self.partition[at], self.values[at], self.stamps[at], columns)
+
+    def and_then(self, other: Readings) -> Readings:
+        """Return these and then others, sorted by (partition, value, arrival)."""
+        both = Readings(
+            np.concatenate([self.partition, other.partition]),
+            np.concatenate([self.values, other.values]),
+            np.concatenate([self.stamps, other.stamps]),
+            tuple(concat(pair) for pair in zip(self.columns, other.columns, strict=True)),
+        )
+        return both.take(np.lexsort((both.values, both.partition)))
+
+
+@dataclass(slots=True)
+class Reads:
+    """The in-order tuples that a call brings on the second stream, with the steps of their frontiers.
+
+    `new` are the partitions first seen in this call, in the order of appearance, and `new_places` where.
+    """
+
+    readings: Readings
+    steps: Values
+    places: Int64s
+    new: Int64s
+    new_places: Int64s
+
+    def between(self, lower: int, upper: int) -> Reads:
+        """Return the tuples from one place to another."""
+        at = np.flatnonzero((self.places >= lower) & (self.places < upper))
+        return Reads(self.readings.take(at), self.steps[at], self.places[at], self.new, self.new_places)
+
+    def passed(self, partition: Int64s, ends: Values) -> Int64s:
+        """Return the place of the tuple that moved each partition's frontier beyond an end, _NEVER if none did."""
+        if len(self.places) == 0:
+            return np.full(len(ends), _NEVER)
+        order = np.lexsort((self.places, self.readings.partition))
+        distinct, ranks = np.unique(self.steps, return_inverse=True)
+        span = len(distinct) + 1
+        index = (self.readings.partition * span + ranks)[order]
+        wanted = partition * span + np.searchsorted(distinct, ends, side="right")
+        at = np.minimum(np.searchsorted(index, wanted), len(index) - 1)
+        found = (index[at] >= wanted) & (self.readings.partition[order][at] == partition)
+        return np.where(found, self.places[order][at], _NEVER)
+
+
+@dataclass(slots=True)
+class ResampleState:
+    """Both sides' partitions and frontiers, and what waits."""
+
+    partitions: tuple[Partitions, Partitions]
+    frontiers: tuple[Frontiers, Frontiers]
+    counted: list[Int64s]
+    beats: Beats
+    readings: Readings
+    settled: Values  # per partition of the second stream: its frontier
+    place: int
+    known: int  # partitions of the second stream that have appeared
+
+
+class ResampleKernel:
+    """The running Resample."""
+
+    def __init__(self, box: str, spec: Resample, schemas: Sequence[Schema], functions: Functions | None) -> None:
+        """Compile a specification for two schemas."""
+        self._box = box
+        self._schemas = tuple(schemas)
+        self._on = tuple(
+            None if order.on == "#" else schema.index(order.on)
+            for order, schema in zip(spec.orders, schemas, strict=True)
+        )
+        self._by = tuple(
+            tuple(schema.index(name) for name in order.by)
+            for order, schema in zip(spec.orders, schemas, strict=True)
+        )
+        self._slack = tuple(0 if order.on == "#" else order.slack for order in spec.orders)
+        types = [schema.types[at] for at, schema in zip(self._on, schemas, strict=True) if at is not None]
+        self._dtype = np.dtype(np.float64 if any(pa.types.is_floating(type_) for type_ in types) else np.int64)
+        self._size: Any = self._dtype.type(spec.distance(*schemas))
+        self._select = CompiledSelect(spec.results(schemas[1], functions), in_order=True, whole=True, hold_all=True)
+        by_types = [schemas[1].types[at] for at in self._by[1]]
+        (output,) = spec.infer(box, schemas, functions)
+        self._emission = Emission(box, self._select, output, by_types, order_last=True)
+
+    def initial(self) -> ResampleState:
+        """Return a state in which nothing waits."""
+        none = np.zeros(0, np.int64)
+        values = np.zeros(0, self._dtype)
+        partitions = [
+            Partitions([schema.types[at] for at in by]) for schema, by in zip(self._schemas, self._by, strict=True)
+        ]
+        return ResampleState(
+            (partitions[0], partitions[1]),
+            (Frontiers(self._slack[0], self._dtype), Frontiers(self._slack[1], self._dtype)),
+            [none, none],
+            Beats(values, none, none),
+            Readings(none, values, none, tuple(from_arrow(pa.array([], t)) for t in self._select.held_types)),
+            values,
+            0,
+            0,
+        )
+
+    def deadline(self, state: ResampleState) -> int | None:
+        """No tick is ever needed."""
+        return None
+
+    def run(self, state: ResampleState, trains: Sequence[Train], now: int) -> tuple[ResampleState, Result]:
+        """Take in both trains in the order of arrival and answer what can be answered."""
+        emitted = Emitted()
+        ticking, reading = trains
+        order = np.argsort(np.concatenate([ticking.numbers, reading.numbers]), kind="stable")
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(state.place, state.place + len(order))
+        numbers = np.concatenate([ticking.numbers, reading.numbers])[order]
+        base, state.place = state.place, state.place + len(order)
+        beats = self._beats(state, ticking, places[: len(ticking)], emitted)
+        reads = self._reads(state, reading, places[len(ticking) :], emitted)
+        for lower, upper, known in self._cuts(state, beats, reads, base):
+            state.known = known
+            ours = beats.take(np.flatnonzero((beats.places >= lower) & (beats.places < upper)))
+            theirs = reads.between(lower, upper)
+            self._answer(state, ours, theirs, base, numbers, emitted)
+        if reading.end and ticking.end:
+            self._flush(state, reading.progress, emitted)
+        self._prune(state)
+        cause = Train(
+            (),
+            np.zeros(0, np.int64),
+            np.zeros(0, np.int64),
+            min(ticking.progress, reading.progress),
+            tuple(sorted({*ticking.ticks, *reading.ticks})),
+            ticking.end and reading.end,
+        )
+        output = emitted.train(self._emission.schema, cause)
+        return state, Result((output,), emitted.ignored, tuple(emitted.dead))
+
+    def _admit(
+        self, state: ResampleState, side: int, train: Train, emitted: Emitted
+    ) -> tuple[Int64s, Values, Values, Int64s]:
+        """Return partition, value and frontier of the tuples in order, and their places in the train."""
+        partitions, frontiers = state.partitions[side], state.frontiers[side]
+        codes = partitions.codes([train.columns[at] for at in self._by[side]], len(train))
+        frontiers.grow(partitions.count)
+        on = self._on[side]
+        at = np.arange(len(train))
+        if on is None:
+            missing = partitions.count - len(state.counted[side])
+            state.counted[side] = np.concatenate([state.counted[side], np.zeros(max(missing, 0), np.int64)])
+            values: Values = number_in_partition(state.counted[side], codes).astype(self._dtype)
+        else:
+            column = train.columns[on]
+            values = column.values.astype(self._dtype, copy=False)
+            usable = column.is_valid()
+            if self._dtype.kind == "f":
+                usable = usable & ~np.isnan(values)
+            at = np.flatnonzero(usable)
+        in_order, steps = frontiers.admit(codes[at], values[at])
+        if in_order is not None:
+            at, steps = at[in_order], steps[in_order]
+        emitted.ignored += len(train) - len(at)
+        return codes[at], values[at], steps, at
+
+    def _beats(self, state: ResampleState, train: Train, places: Int64s, emitted: Emitted) -> Beats:
+        _, values, _, at = self._admit(state, 0, train, emitted)
+        return Beats(values, train.stamps[at], places[at])
+
+    def _reads(self, state: ResampleState, train: Train, places: Int64s, emitted: Emitted) -> Reads:
+        marked = Train((*train.columns, Column(places)), train.stamps, train.numbers)
+        marked, computed, letters = evaluate(self._select.inputs, marked, self._schemas[1], self._box)
+        for letter in letters:
+            plain = letter.train.with_columns(letter.train.columns[:-1])
+            emitted.dead.append(DeadLetter(letter.box, letter.reason, plain, letter.schema))
+        places = marked.columns[-1].values
+        before = state.known
+        codes, values, steps, at = self._admit(state, 1, marked, emitted)
+        # A partition is known from its first tuple, also if that one is not in order.
+        everyone = state.partitions[1].codes([marked.columns[by] for by in self._by[1]], len(marked))
+        missing = state.partitions[1].count - len(state.settled)
+        state.settled = np.concatenate([state.settled, np.full(missing, lowest(self._dtype), self._dtype)])
+        fresh = np.flatnonzero(everyone >= before)
+        new, first = np.unique(everyone[fresh], return_index=True)
+        columns = tuple(column.take(at) for column in self._select.held_columns(computed))
+        readings = Readings(codes, values, marked.stamps[at], columns)
+        return Reads(readings, steps, places[at], new, places[fresh[first]])
+
+    def _cuts(self, state: ResampleState, beats: Beats, reads: Reads, base: int) -> list[tuple[int, int, int]]:
+        """Return the pieces of this call as (from place, to place, partitions known)."""
+        if len(beats.values) == 0 and len(state.beats.values) == 0:
+            return [(base, state.place, state.known + len(reads.new))]
+        cuts = [base, *reads.new_places.tolist(), state.place]
+        known = state.known + np.arange(len(cuts) - 1)
+        return [(a, b, int(k)) for a, b, k in zip(cuts, cuts[1:], known, strict=False) if b > a]
+
+    def _answer(
+        self,
+        state: ResampleState,
+        beats: Beats,
+        reads: Reads,
+        base: int,
+        numbers: Int64s,
+        emitted: Emitted,
+    ) -> None:
+        """Take in a piece in which the known partitions stay the same."""
+        state.readings = state.readings.and_then(reads.readings) if len(reads.places) else state.readings
+        before = state.settled.copy()
+        np.maximum.at(state.settled, reads.readings.partition, reads.steps)
+        all_beats = state.beats.and_then(beats)
+        count, known = len(all_beats.values), state.known
+        if count and known:
+            old = np.arange(count) < len(state.beats.values)
+            ends = reach(all_beats.values, self._size)
+            beat, partition = (grid.ravel() for grid in np.meshgrid(np.arange(count), np.arange(known), indexing="ij"))
+            passed_before = before[partition] > ends[beat]
+            passed_at = reads.passed(partition, ends[beat])
+            cause = np.where(passed_before, -1, passed_at)
+            asked = (cause != _NEVER) & ~(passed_before & old[beat])
+            beat, partition, cause = beat[asked], partition[asked], cause[asked]
+            cause = np.maximum(cause, all_beats.places[beat])
+            order = np.lexsort((partition, all_beats.places[beat], all_beats.values[beat], cause))
+            self._emit(state, all_beats.take(beat[order]), partition[order], numbers[cause[order] - base], emitted)
+            frontier = state.settled[:known].min()
+            all_beats = all_beats.take(np.flatnonzero(ends >= frontier))
+        state.beats = all_beats
+
+    def _emit(
+        self, state: ResampleState, beats: Beats, partition: Int64s, numbers: Int64s, emitted: Emitted
+    ) -> None:
+        """Answer pairs, in their order, where the window holds a tuple."""
+        readings = state.readings
+        distinct, ranks = np.unique(readings.values, return_inverse=True)
+        span = len(distinct) + 1
+        index = readings.partition * span + ranks
+        low, high = band(beats.values, self._size)
+        starts = np.searchsorted(index, partition * span + np.searchsorted(distinct, low, side="left"))
+        stops = np.searchsorted(index, partition * span + np.searchsorted(distinct, high, side="right"))
+        owner, at = expand(starts, stops)
+        if self._dtype.kind == "f":
+            near = np.abs(beats.values[owner] - readings.values[at]) <= self._size
+            owner, at = owner[near], at[near]
+        chosen, owner = np.unique(owner, return_inverse=True)
+        if len(chosen) == 0:
+            return
+        beats, partition, numbers = beats.take(chosen), partition[chosen], numbers[chosen]
+        stamps = beats.stamps.copy()
+        np.minimum.at(stamps, owner, readings.stamps[at])
+        columns = tuple(column.take(at) for column in readings.columns)
+        by = state.partitions[1].columns(partition)
+        self._emission.add(emitted, beats.values, by, [], Rows(owner, len(chosen)), columns, stamps, numbers)
+
+    def _flush(self, state: ResampleState, number: int, emitted: Emitted) -> None:
+        """Answer all pairs that wait."""
+        count, known = len(state.beats.values), state.known
+        ends = reach(state.beats.values, self._size)
+        beat, partition = (grid.ravel() for grid in np.meshgrid(np.arange(count), np.arange(known), indexing="ij"))
+        waiting = state.settled[partition] <= ends[beat]
+        beat, partition = beat[waiting], partition[waiting]
+        order = np.lexsort((partition, state.beats.places[beat], state.beats.values[beat]))
+        beats = state.beats.take(beat[order])
+        self._emit(state, beats, partition[order], np.full(len(order), number), emitted)
+        state.beats = state.beats.take(np.zeros(0, np.int64))
+
+    def _prune(self, state: ResampleState) -> None:
+        """Drop readings that no tuple of the first stream can ask for any more."""
+        if self._by[0] or len(state.readings.values) == 0:
+            return  # a new partition of the first stream may ask for anything
+        oldest = state.frontiers[0].frontier()[0] if len(state.frontiers[0].largest) else None
+        if oldest is None:
+            return
+        if len(state.beats.values):
+            oldest = min(oldest, state.beats.values.min())
+        _, high = band(state.readings.values, self._size)
+        wanted = high >= oldest
+        if 2 * int(wanted.sum()) < len(wanted):
+            state.readings = state.readings.take(np.flatnonzero(wanted))
+
+    def dump(self, state: ResampleState) -> bytes:
+        """Write the state to bytes."""
+        arrays: dict[str, Any] = {
+            "beats.values": state.beats.values,
+            "beats.stamps": state.beats.stamps,
+            "beats.places": state.beats.places,
+            "readings.partition": state.readings.partition,
+            "readings.values": state.readings.values,
+            "readings.stamps": state.readings.stamps,
+            "settled": state.settled,
+            **pack_columns("reading", state.readings.columns, self._select.held_types),
+        }
+        for side in (0, 1):
+            count = state.partitions[side].count
+            arrays[f"{side}.largest"] = state.frontiers[side].largest[:count]
+            arrays[f"{side}.counted"] = state.counted[side]
+            arrays |= {f"{side}.{name}": array for name, array in state.partitions[side].dump().items()}
+        return pack({"op": "resample", "place": state.place, "known": state.known}, arrays)
+
+    def load(self, data: bytes) -> ResampleState:
+        """Read a state back."""
+        meta, arrays = unpack(data)
+        state = self.initial()
+        state.place, state.known = meta["place"], meta["known"]
+        state.settled = arrays["settled"]
+        state.beats = Beats(arrays["beats.values"], arrays["beats.stamps"], arrays["beats.places"])
+        columns = unpack_columns("reading", arrays, len(self._select.held_types))
+        state.readings = Readings(
+            arrays["readings.partition"], arrays["readings.values"], arrays["readings.stamps"], columns
+        )
+        for side in (0, 1):
+            own = {name[2:]: array for name, array in arrays.items() if name.startswith(f"{side}.")}
+            state.partitions[side].restore(own)
+            state.frontiers[side].restore(own["largest"])
+            state.counted[side] = own["counted"]
+        return state

@@ -1,0 +1,37 @@
+"""Filter with several outputs: a tuple goes to the first predicate that is true, else to the last output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.expressions import Expression
+from headway.kernels.base import DeadLetter, Result, Stateless
+from headway.kernels.chain import truth
+from headway.kernels.isolation import evaluate
+from headway.schema import Schema
+from headway.trains import Train
+
+
+@dataclass(slots=True)
+class RouteKernel(Stateless):
+    """Route tuples by predicates; a predicate sees only the tuples that no earlier one took."""
+
+    box: str
+    schema: Schema
+    predicates: tuple[Expression, ...]
+
+    def run(self, state: None, trains: Sequence[Train], now: int) -> tuple[None, Result]:
+        """Divide a train."""
+        (rest,) = trains
+        outputs: list[Train] = []
+        dead: list[DeadLetter] = []
+        for predicate in self.predicates:
+            rest, (answer,), letters = evaluate((predicate,), rest, self.schema, self.box)
+            dead += letters
+            mask = truth(answer)
+            outputs.append(rest.take(np.flatnonzero(mask)))
+            rest = rest.take(np.flatnonzero(~mask))
+        return None, Result((*outputs, rest), dead=tuple(dead))

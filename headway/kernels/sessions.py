@@ -1,0 +1,388 @@
+"""Aggregate over data-driven windows: ``advance: {when: PREDICATE}``.
+
+Where the predicate holds for a tuple and the open window's first and last tuple, a new window starts. The
+tuples of open windows are kept whole, and each call lays them before the new ones: then a window's first and
+last tuple are places in one table. If the predicate looks only at the last tuple, which is the one before, a
+train is decided at once. If it looks at the first, or there is a `size`, the next start is searched in
+growing pieces, for all partitions together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from headway.boxes.aggregate import Aggregate
+from headway.boxes.bsort import BSort
+from headway.boxes.order import Order
+from headway.columns import Column, Int64s, Mask, Values
+from headway.expressions import EvaluationError, Functions
+from headway.kernels.base import Result
+from headway.kernels.bsort import BSortKernel, BSortState
+from headway.kernels.chain import truth
+from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
+from headway.kernels.emission import Emission, Emitted
+from headway.kernels.groups import expand
+from headway.kernels.holistic import Rows
+from headway.kernels.isolation import evaluate, failures, letters
+from headway.kernels.order import Frontiers, number_in_partition, stable_order
+from headway.kernels.partitions import Partitions
+from headway.kernels.selects import CompiledSelect
+from headway.schema import Schema
+from headway.trains import Tick, Train, join_trains
+
+_PIECE = 64
+
+
+@dataclass(slots=True)
+class SessionState:
+    """What data-driven windows remember: the tuples of the open windows, at most one window per partition."""
+
+    partitions: Partitions
+    frontiers: Frontiers
+    rows: Train
+    codes: Int64s
+    values: Values
+    counted: Int64s  # per partition: tuples so far (for order on "#")
+    opened: Int64s  # per partition: when the open window was opened
+    expired: Mask  # per partition: whether a timeout has emitted the open window
+    sorter: BSortState | None
+
+    def grow(self) -> None:
+        """Make room for new partitions."""
+        self.frontiers.grow(self.partitions.count)
+        missing = self.partitions.count - len(self.counted)
+        if missing > 0:
+            more = max(missing, len(self.counted))
+            self.counted = np.concatenate([self.counted, np.zeros(more, np.int64)])
+            self.opened = np.concatenate([self.opened, np.zeros(more, np.int64)])
+            self.expired = np.concatenate([self.expired, np.zeros(more, np.bool_)])
+
+
+class _Table:
+    """The tuples of open windows and new ones, sorted by (partition, arrival)."""
+
+    __slots__ = ("codes", "heads", "new", "origin", "rows", "starts", "tails", "values")
+
+    def __init__(self, rows: Train, codes: Int64s, values: Values, old: int) -> None:
+        order = stable_order(codes)
+        self.rows = rows.take(order)
+        self.codes = codes[order]
+        self.values = values[order]
+        self.origin = order - old  # the place in the train; negative for the old ones
+        self.new: Mask = self.origin >= 0
+        first = np.diff(self.codes, prepend=-1) != 0
+        self.heads = np.flatnonzero(first)
+        self.tails = np.append(self.heads[1:], len(codes))
+        self.starts: Mask = first  # a partition's first tuple here starts its window
+
+
+class SessionKernel:
+    """Aggregate with data-driven windows. With slack, tuples come as BSort emits them, which is the same."""
+
+    def __init__(self, box: str, spec: Aggregate, schema: Schema, functions: Functions | None) -> None:
+        """Compile a specification for an input schema."""
+        self._box = box
+        self._schema = schema
+        self._numbered = spec.order.on == "#"
+        self._on = -1 if self._numbered else schema.index(spec.order.on)
+        self._by = tuple(schema.index(name) for name in spec.order.by)
+        slack = 0 if self._numbered else spec.order.slack
+        order = Order(spec.order.on, slack, spec.order.by)
+        self._sorter = BSortKernel(BSort(order), schema) if slack else None
+        self._timeout = None if spec.timeout is None else spec.timeout.nanoseconds
+        type_ = pa.int64() if self._numbered else schema.fields[self._on].type
+        self._dtype = np.dtype(np.float64 if pa.types.is_floating(type_) else np.int64)
+        size, _ = spec.window(schema)
+        self._size = None if size is None else self._dtype.type(size)
+        predicate = spec.condition(schema, functions)
+        assert predicate is not None
+        self._predicate = predicate
+        width = len(schema)
+        self._looks_at_first = self._size is not None or any(width <= slot < 2 * width for slot in predicate.slots)
+        self._select = CompiledSelect(spec.results(schema, functions), in_order=True, whole=True, hold_all=True)
+        (output,) = spec.infer(box, [schema], functions)
+        self._emission = Emission(box, self._select, output, [schema.types[at] for at in self._by])
+
+    def initial(self) -> SessionState:
+        """Return a state with no window open."""
+        none = np.zeros(0, np.int64)
+        return SessionState(
+            Partitions([self._schema.types[at] for at in self._by]),
+            Frontiers(0, self._dtype),
+            Train.empty(self._schema),
+            none,
+            np.zeros(0, self._dtype),
+            none,
+            none,
+            np.zeros(0, np.bool_),
+            None if self._sorter is None else self._sorter.initial(),
+        )
+
+    def deadline(self, state: SessionState) -> int | None:
+        """Return when the oldest open window times out."""
+        if self._timeout is None:
+            return None
+        waiting = np.unique(state.codes)
+        waiting = waiting[~state.expired[waiting]]
+        return int(state.opened[waiting].min()) + self._timeout if len(waiting) else None
+
+    def run(self, state: SessionState, trains: Sequence[Train], now: int) -> tuple[SessionState, Result]:
+        """Take in a train and emit the windows that it closes."""
+        (train,) = trains
+        emitted = Emitted()
+        at = 0
+        for tick in train.ticks if self._timeout is not None else ():
+            stop = int(np.searchsorted(train.numbers, tick.number, side="right"))
+            self._take(state, train.slice(at, stop), now, emitted)
+            self._expire(state, tick, emitted)
+            at = stop
+        last = train.slice(at, len(train))
+        self._take(state, Train(last.columns, last.stamps, last.numbers, train.progress, (), train.end), now, emitted)
+        if train.end:
+            self._flush(state, train.progress, emitted)
+        output = emitted.train(self._emission.schema, train)
+        return state, Result((output,), emitted.ignored, tuple(emitted.dead))
+
+    def _take(self, state: SessionState, train: Train, now: int, emitted: Emitted) -> None:
+        train, _, dead = evaluate(self._select.inputs, train, self._schema, self._box)
+        emitted.dead += dead
+        if not self._numbered:
+            usable = train.columns[self._on].is_valid()
+            if self._dtype.kind == "f":
+                usable = usable & ~np.isnan(train.columns[self._on].values)
+            if not usable.all():
+                emitted.ignored += int((~usable).sum())
+                train = train.take(np.flatnonzero(usable))
+        if self._sorter is not None:
+            assert state.sorter is not None
+            state.sorter, result = self._sorter.run(state.sorter, (train,), now)
+            train = result.outputs[0]
+        if len(train) == 0:
+            return
+        codes = state.partitions.codes([train.columns[at] for at in self._by], len(train))
+        state.grow()
+        if self._numbered:
+            values: Values = number_in_partition(state.counted, codes)
+        else:
+            values = train.columns[self._on].values.astype(self._dtype, copy=False)
+            in_order, _ = state.frontiers.admit(codes, values)
+            if in_order is not None:
+                at = np.flatnonzero(in_order)
+                emitted.ignored += len(values) - len(at)
+                train, codes, values = train.take(at), codes[at], values[at]
+        if len(train):
+            self._cut(state, train, codes, values, now, emitted)
+
+    def _cut(
+        self, state: SessionState, train: Train, codes: Int64s, values: Values, now: int, emitted: Emitted
+    ) -> None:
+        """Divide the tuples into windows, emit those that are closed, keep the open ones."""
+        table = _Table(
+            join_trains([state.rows, train]),
+            np.concatenate([state.codes, codes]),
+            np.concatenate([state.values, values]),
+            len(state.codes),
+        )
+        bad = self._search(table)
+        if bad:
+            # A tuple on which the predicate fails is no part of any window: go on without it.
+            emitted.dead += letters(bad, table.rows, self._schema, self._box)
+            keep = np.ones(len(codes), np.bool_)
+            keep[table.origin[[at for at, _ in bad]]] = False
+            if self._numbered:
+                np.subtract.at(state.counted, codes, 1)
+            chosen = np.flatnonzero(keep)
+            train, codes, values = train.take(chosen), codes[chosen], values[chosen]
+            if self._numbered:
+                values = number_in_partition(state.counted, codes)
+            if len(train):
+                self._cut(state, train, codes, values, now, emitted)
+            return
+        self._settle(state, table, now, emitted)
+
+    def _search(self, table: _Table) -> list[tuple[int, str]]:
+        """Mark where windows start; return the first tuple on which the predicate fails, with the reason."""
+        open_at = np.flatnonzero(table.new & ~table.starts)
+        if not self._looks_at_first:
+            try:
+                table.starts[open_at] = self._holds(table, open_at, None)
+                return []
+            except EvaluationError:
+                return self._failures(table, open_at, None)
+        first = table.heads.copy()
+        at = np.array([np.searchsorted(open_at, head) for head in table.heads], np.int64)
+        stop = np.searchsorted(open_at, table.tails)
+        piece = np.full(len(first), _PIECE)
+        while True:
+            active = np.flatnonzero(at < stop)
+            if len(active) == 0:
+                return []
+            until = np.minimum(at[active] + piece[active], stop[active])
+            owner, places = expand(at[active], until)
+            rows = open_at[places]
+            try:
+                holds = self._holds(table, rows, first[active][owner])
+            except EvaluationError:
+                return self._failures(table, rows, first[active][owner])
+            hit = np.full(len(active), -1)
+            found = np.flatnonzero(holds)[::-1]
+            hit[owner[found]] = places[found]  # the last write is the first place
+            for_new = hit >= 0
+            new_rows = open_at[hit[for_new]]
+            table.starts[new_rows] = True
+            first[active[for_new]] = new_rows
+            at[active] = np.where(for_new, hit + 1, until)
+            piece[active] = np.where(for_new, _PIECE, piece[active] * 2)
+
+    def _columns(self, table: _Table, rows: Int64s, first: Int64s | None) -> list[Column | None]:
+        width = len(self._schema)
+        needed = self._predicate.slots
+        columns: list[Column | None] = [None] * (3 * width)
+        for slot in needed:
+            source = table.rows.columns[slot % width]
+            if slot < width:
+                columns[slot] = source.take(rows)
+            elif slot < 2 * width:
+                assert first is not None
+                columns[slot] = source.take(first)
+            else:
+                columns[slot] = source.take(rows - 1)
+        return columns
+
+    def _holds(self, table: _Table, rows: Int64s, first: Int64s | None) -> Mask:
+        answer = truth(self._predicate.evaluate(self._columns(table, rows, first), len(rows)))
+        if self._size is not None:
+            assert first is not None
+            answer = answer | (table.values[rows] >= table.values[first] + self._size)
+        return answer
+
+    def _failures(self, table: _Table, rows: Int64s, first: Int64s | None) -> list[tuple[int, str]]:
+        # Only the first of each partition: leaving it out may change what the next ones see.
+        bad = failures([self._predicate], self._columns(table, rows, first), len(rows))
+        seen: set[int] = set()
+        chosen = []
+        for at, reason in sorted(bad):
+            row = int(rows[at])
+            if int(table.codes[row]) not in seen:
+                seen.add(int(table.codes[row]))
+                chosen.append((row, reason))
+        return chosen
+
+    def _settle(self, state: SessionState, table: _Table, now: int, emitted: Emitted) -> None:
+        begin = np.flatnonzero(table.starts)
+        end = np.append(begin[1:], len(table.codes))
+        partition = table.codes[begin]
+        last = np.append(partition[1:] != partition[:-1], True)
+        cause = np.where(last, -1, end)
+        if self._numbered and self._size is not None:
+            # A window of a number of tuples is complete with its last tuple, which it need not wait for.
+            full = table.values[end - 1] - table.values[begin] + 1 == self._size
+            cause = np.where(full, end - 1, cause)
+        old = ~table.new[begin]
+        gone = old & state.expired[partition]
+        if gone.any():
+            window = np.cumsum(table.starts) - 1
+            emitted.ignored += int((gone[window] & table.new).sum())
+        closed = cause >= 0
+        chosen = np.flatnonzero(closed & ~gone)
+        chosen = chosen[np.lexsort((begin[chosen], table.origin[cause[chosen]]))]
+        self._emit(state, table, begin[chosen], end[chosen], table.rows.numbers[cause[chosen]], emitted)
+        kept = np.flatnonzero(~closed)
+        state.opened[partition[kept]] = np.where(old[kept], state.opened[partition[kept]], now)
+        state.expired[partition] = False
+        state.expired[partition[kept]] = gone[kept]
+        starts = begin[kept]
+        # Of a window that is out already only the first and the last tuple matter.
+        owner, rows = expand(starts, end[kept])
+        needed = ~gone[kept][owner] | (rows == starts[owner]) | (rows == end[kept][owner] - 1)
+        rows = rows[needed]
+        self._remember(state, table, rows)
+
+    def _remember(self, state: SessionState, table: _Table, rows: Int64s) -> None:
+        taken = table.rows.take(rows)
+        state.rows = Train(taken.columns, taken.stamps, taken.numbers)
+        state.codes, state.values = table.codes[rows], table.values[rows]
+
+    def _emit(
+        self, state: SessionState, table: _Table, begin: Int64s, end: Int64s, numbers: Int64s, emitted: Emitted
+    ) -> None:
+        if len(begin) == 0:
+            return
+        owner, rows = expand(begin, end)
+        part = table.rows.take(rows)
+        computed = [one.evaluate(part.columns, len(part)) for one in self._select.inputs]
+        starts = np.cumsum(end - begin) - (end - begin)
+        self._emission.add(
+            emitted,
+            table.values[begin],
+            state.partitions.columns(table.codes[begin]),
+            [],
+            Rows(owner, len(begin)),
+            self._select.held_columns(computed),
+            np.minimum.reduceat(part.stamps, starts),
+            numbers,
+        )
+
+    def _open_table(self, state: SessionState) -> tuple[_Table, Int64s, Int64s]:
+        table = _Table(state.rows, state.codes, state.values, len(state.codes))
+        waiting = ~state.expired[table.codes[table.heads]]
+        return table, table.heads[waiting], table.tails[waiting]
+
+    def _expire(self, state: SessionState, tick: Tick, emitted: Emitted) -> None:
+        assert self._timeout is not None
+        if len(state.codes) == 0:
+            return
+        table, begin, end = self._open_table(state)
+        due = state.opened[table.codes[begin]] <= tick.moment - self._timeout
+        begin, end = begin[due], end[due]
+        order = np.lexsort((table.codes[begin], table.values[begin]))
+        begin, end = begin[order], end[order]
+        self._emit(state, table, begin, end, np.full(len(begin), tick.number), emitted)
+        state.expired[table.codes[begin]] = True
+        self._remember(state, table, np.arange(len(table.codes)))
+
+    def _flush(self, state: SessionState, number: int, emitted: Emitted) -> None:
+        if len(state.codes):
+            table, begin, end = self._open_table(state)
+            order = np.lexsort((table.codes[begin], table.values[begin]))
+            self._emit(state, table, begin[order], end[order], np.full(len(begin), number), emitted)
+            self._remember(state, table, np.zeros(0, np.int64))
+
+    def dump(self, state: SessionState) -> bytes:
+        """Write the state to bytes."""
+        count = state.partitions.count
+        state.grow()
+        arrays = {
+            "largest": state.frontiers.largest[:count],
+            "codes": state.codes,
+            "values": state.values,
+            "stamps": state.rows.stamps,
+            "numbers": state.rows.numbers,
+            "counted": state.counted[:count],
+            "opened": state.opened[:count],
+            "expired": state.expired[:count],
+            **pack_columns("row", state.rows.columns, self._schema.types),
+            **state.partitions.dump(),
+        }
+        if self._sorter is not None:
+            assert state.sorter is not None
+            arrays["sorter"] = np.frombuffer(self._sorter.dump(state.sorter), np.uint8)
+        return pack({"op": "aggregate when"}, arrays)
+
+    def load(self, data: bytes) -> SessionState:
+        """Read a state back."""
+        _, arrays = unpack(data)
+        state = self.initial()
+        state.partitions.restore(arrays)
+        state.frontiers.restore(arrays["largest"])
+        columns = unpack_columns("row", arrays, len(self._schema))
+        state.rows = Train(columns, arrays["stamps"], arrays["numbers"])
+        state.codes, state.values = arrays["codes"], arrays["values"]
+        state.counted, state.opened, state.expired = arrays["counted"], arrays["opened"], arrays["expired"]
+        if self._sorter is not None:
+            state.sorter = self._sorter.load(arrays["sorter"].tobytes())
+        return state

@@ -1,0 +1,181 @@
+"""Open windows: per (partition, pane) what the accumulators hold, and the tuples that must be held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headway.columns import Column, Indices, Int64s, Mask, Values, concat
+from headway.kernels.accumulators import Accumulator, Arrays
+from headway.kernels.codec import pack_columns, unpack_columns
+from headway.kernels.groups import Groups, composites, expand
+from headway.kernels.holistic import empty_array
+
+FAR = np.iinfo(np.int64).max
+
+
+class Store:
+    """The open panes, sorted by (partition, pane), with parallel arrays of what they hold.
+
+    A call costs time in the order of the open panes, by a few vectorised passes; trains spread it.
+    """
+
+    __slots__ = ("accumulators", "arrays", "opened", "pane", "partition", "stamps")
+
+    def __init__(self, accumulators: Sequence[Accumulator]) -> None:
+        """Start with nothing open."""
+        self.accumulators = tuple(accumulators)
+        self.partition: Int64s = np.zeros(0, np.int64)
+        self.pane: Int64s = np.zeros(0, np.int64)
+        self.stamps: Int64s = np.zeros(0, np.int64)
+        self.opened: Int64s = np.zeros(0, np.int64)
+        self.arrays: list[Arrays] = [
+            {name: empty_array(dtype, start, 0) for name, (dtype, start) in one.fields.items()}
+            for one in self.accumulators
+        ]
+
+    def __len__(self) -> int:
+        """Return the number of open panes."""
+        return len(self.pane)
+
+    def locate(self, partition: Int64s, pane: Int64s) -> Indices:
+        """Return the places of panes, given sorted by (partition, pane); new ones are opened."""
+        mine, theirs = composites((self.partition, self.pane), (partition, pane))
+        places = np.searchsorted(mine, theirs)
+        if len(mine):
+            known = mine[np.minimum(places, len(mine) - 1)] == theirs
+            if known.all():
+                return places
+        else:
+            known = np.zeros(len(theirs), np.bool_)
+        fresh = ~known
+        at = places[fresh]
+        self.partition = np.insert(self.partition, at, partition[fresh])
+        self.pane = np.insert(self.pane, at, pane[fresh])
+        self.stamps = np.insert(self.stamps, at, FAR)
+        self.opened = np.insert(self.opened, at, FAR)
+        for one, arrays in zip(self.accumulators, self.arrays, strict=True):
+            for name, (_, start) in one.fields.items():
+                arrays[name] = np.insert(arrays[name], at, start, axis=0)
+        return places + np.cumsum(fresh) - fresh
+
+    def add(
+        self, groups: Groups, stamps: Int64s, arguments: Sequence[Column | None], masks: Sequence[Mask | None], now: int
+    ) -> None:
+        """Add tuples, in arrival order, to their panes."""
+        places = self.locate(groups.partition, groups.cell)
+        if len(stamps) == 1 or bool((stamps[1:] >= stamps[:-1]).all()):
+            oldest = stamps[groups.first]
+        else:
+            local = np.full(groups.size, FAR, np.int64)
+            np.minimum.at(local, groups.ids, stamps)
+            oldest = local[groups.at]
+        self.stamps[places] = np.minimum(self.stamps[places], oldest)
+        self.opened[places] = np.minimum(self.opened[places], now)
+        for one, arrays, column, mask in zip(self.accumulators, self.arrays, arguments, masks, strict=True):
+            work = {}
+            for name, (dtype, start) in one.fields.items():
+                work[name] = empty_array(dtype, start, groups.size)
+                work[name][groups.at] = arrays[name][places]
+            if mask is None:
+                one.add(work, groups.ids, column)
+            else:
+                chosen = np.flatnonzero(mask)
+                one.add(work, groups.ids[chosen], None if column is None else column.take(chosen))
+            for name in one.fields:
+                arrays[name][places] = work[name][groups.at]
+
+    def keep(self, mask: Mask) -> None:
+        """Drop the panes for which the mask is false."""
+        if mask.all():
+            return
+        self.partition, self.pane = self.partition[mask], self.pane[mask]
+        self.stamps, self.opened = self.stamps[mask], self.opened[mask]
+        self.arrays = [{name: array[mask] for name, array in arrays.items()} for arrays in self.arrays]
+
+    def dump(self) -> dict[str, Any]:
+        """Return everything as named arrays."""
+        named: dict[str, Any] = {
+            "partition": self.partition,
+            "pane": self.pane,
+            "stamps": self.stamps,
+            "opened": self.opened,
+        }
+        for at, arrays in enumerate(self.arrays):
+            named.update({f"acc{at}.{name}": array for name, array in arrays.items()})
+        return named
+
+    def restore(self, named: dict[str, Any]) -> None:
+        """Take over what `dump` returned."""
+        self.partition, self.pane = named["partition"], named["pane"]
+        self.stamps, self.opened = named["stamps"], named["opened"]
+        self.arrays = [
+            {name: named[f"acc{at}.{name}"] for name in one.fields} for at, one in enumerate(self.accumulators)
+        ]
+
+
+class Held:
+    """Tuples that wait for their window to close, with partition, pane and order value."""
+
+    __slots__ = ("_parts", "_types")
+
+    def __init__(self, types: Sequence[pa.DataType], dtype: Any) -> None:
+        """Hold columns of these types."""
+        self._types = tuple(types)
+        empty = np.zeros(0, np.int64)
+        columns = tuple(_empty(type_) for type_ in self._types)
+        self._parts: list[tuple[Int64s, Int64s, Values, tuple[Column, ...]]] = [
+            (empty, empty, np.zeros(0, dtype), columns)
+        ]
+
+    def add(self, partition: Int64s, pane: Int64s, values: Values, columns: Sequence[Column]) -> None:
+        """Hold tuples; they come in arrival order."""
+        self._parts.append((partition, pane, values, tuple(columns)))
+
+    def _gather(self) -> tuple[Int64s, Int64s, Values, tuple[Column, ...]]:
+        """Return all tuples, sorted by (partition, pane, order value, arrival), and remember them so."""
+        if len(self._parts) > 1:
+            partition = np.concatenate([part[0] for part in self._parts])
+            pane = np.concatenate([part[1] for part in self._parts])
+            values = np.concatenate([part[2] for part in self._parts])
+            order = np.lexsort((values, pane, partition))
+            columns = tuple(
+                concat([part[3][at] for part in self._parts]).take(order) for at in range(len(self._types))
+            )
+            self._parts = [(partition[order], pane[order], values[order], columns)]
+        return self._parts[0]
+
+    def rows(self, partition: Int64s, first: Int64s, after: Int64s) -> tuple[Int64s, tuple[Column, ...]]:
+        """Return the tuples of windows (partition, panes from first to after): the window of each, and the columns."""
+        partitions, panes, _, columns = self._gather()
+        mine, low, high = composites((partitions, panes), (partition, first), (partition, after))
+        owners, at = expand(np.searchsorted(mine, low), np.searchsorted(mine, high))
+        return owners, tuple(column.take(at) for column in columns)
+
+    def keep(self, wanted: Any) -> None:
+        """Keep the tuples for which ``wanted(partition, pane)`` is true."""
+        partition, pane, values, columns = self._gather()
+        mask = wanted(partition, pane)
+        if not mask.all():
+            at = np.flatnonzero(mask)
+            self._parts = [(partition[at], pane[at], values[at], tuple(column.take(at) for column in columns))]
+
+    def dump(self) -> dict[str, Any]:
+        """Return everything as named arrays."""
+        partition, pane, values, columns = self._gather()
+        named = {"held.partition": partition, "held.pane": pane, "held.values": values}
+        return {**named, **pack_columns("held.", columns, self._types)}
+
+    def restore(self, named: dict[str, Any]) -> None:
+        """Take over what `dump` returned."""
+        columns = unpack_columns("held.", named, len(self._types))
+        self._parts = [(named["held.partition"], named["held.pane"], named["held.values"], columns)]
+
+
+def _empty(type_: pa.DataType) -> Column:
+    from headway.columns import from_arrow
+
+    return from_arrow(pa.array([], type_))

@@ -1,0 +1,84 @@
+"""A network as Mermaid text: a diagram that GitHub and many editors draw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.check import CheckedNetwork
+from headway.network import Box, Network, Table
+from headway.schema import Schema
+from headway.structure import Structure, check_structure, owner
+
+_ESCAPES = {
+    "#": "#35;",
+    "&": "#amp;",
+    '"': "#quot;",
+    "<": "#lt;",
+    ">": "#gt;",
+    "`": "#96;",
+    "\\": "#92;",
+    "|": "#124;",
+}
+_LONGEST = 48
+_FIELDS = 4
+
+
+def mermaid(network: Network, checked: CheckedNetwork | None = None) -> str:
+    """Return a flowchart from left to right: sources, boxes, static tables, outputs.
+
+    With a checked network the arrows carry the fields of their arcs.
+    """
+    structure: Structure = check_structure(network) if checked is None else checked.structure
+    lines = ["flowchart LR"]
+    ids: dict[str, str] = {}
+    for number, source in enumerate(network.sources):
+        ids[source.name] = f"s{number}"
+        lines.append(f'    s{number}(["{_label(source.name)}"])')
+    for number, box in enumerate(network.boxes):
+        ids[box.name] = f"b{number}"
+        lines.append(f'    b{number}["{_box_label(box)}"]')
+    tables: dict[str, str] = {}
+    for box in network.boxes:
+        for item in box.inputs:
+            if isinstance(item, Table) and item.ref not in tables:
+                tables[item.ref] = f"t{len(tables)}"
+                lines.append(f'    {tables[item.ref]}[("{_label(item.ref)}")]')
+    for number, output in enumerate(network.outputs):
+        lines.append(f'    o{number}((("{_label(output.name)}")))')
+    schemas: Any = {} if checked is None else checked.arcs
+    for box in network.boxes:
+        for item in structure.inputs[box.name]:
+            if isinstance(item, Table):
+                lines.append(f"    {tables[item.ref]} -.-> {ids[box.name]}")
+            else:
+                lines.append(_edge(ids[owner(item)], ids[box.name], item, schemas.get(item)))
+    for number, output in enumerate(network.outputs):
+        arc = structure.outputs[output.name]
+        lines.append(_edge(ids[owner(arc)], f"o{number}", arc, schemas.get(arc)))
+    return "\n".join(lines) + "\n"
+
+
+def _edge(start: str, end: str, arc: str, schema: Schema | None) -> str:
+    port = arc.partition(".")[2]
+    parts = [_label(port)] if port else []
+    if schema is not None:
+        names = ", ".join(schema.names[:_FIELDS]) + (", …" if len(schema) > _FIELDS else "")
+        parts.append(_label(names))
+    label = f'|"{": ".join(parts)}"|' if parts else ""
+    return f"    {start} -->{label} {end}"
+
+
+def _box_label(box: Box) -> str:
+    settings = box.spec.to_mapping()
+    told = settings.get("where") or settings.get("select") or settings.get("on") or ""
+    text = "; ".join(told) if isinstance(told, list) else str(told)
+    lines = [_label(box.name), _label(box.spec.op), _label(text)]
+    return "<br/>".join(line for line in lines if line)
+
+
+def _label(text: str) -> str:
+    """Escape what Mermaid or HTML would read as their own, after cutting long text."""
+    text = " ".join(text.split())
+    if len(text) > _LONGEST:
+        text = text[: _LONGEST - 1] + "…"
+    return "".join(_ESCAPES.get(character, character) for character in text)

@@ -1,0 +1,230 @@
+"""The network: a loop-free graph of sources, boxes and outputs. Frozen data that never runs by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+
+from headway.errors import NetworkError
+from headway.qos import Graph, QoS
+from headway.schema import Schema, type_name
+
+if TYPE_CHECKING:
+    from headway.expressions import Functions
+
+_NAME = re.compile(r"\w[\w-]*")
+_DEEPEST = 50
+_Item = TypeVar("_Item", "Source", "Box", "Output")
+
+
+class FrozenMap(Mapping[str, Any]):
+    """A mapping that cannot change, equal and hashed by value. Its order is kept but not compared."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Mapping[str, Any]) -> None:
+        """Take over entries whose values are frozen already; use `freeze` for those that are not."""
+        self._entries = dict(entries)
+
+    def __getitem__(self, key: str) -> Any:
+        """Return the value of a key."""
+        return self._entries[key]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the keys in order."""
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        """Return the number of keys."""
+        return len(self._entries)
+
+    def __hash__(self) -> int:
+        """Hash by value."""
+        return hash(frozenset(self._entries.items()))
+
+    def __repr__(self) -> str:
+        """Show the entries."""
+        return f"FrozenMap({self._entries!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A static table as a box's input: a path, or a name that is given when the network runs."""
+
+    ref: str
+
+
+class Spec(Protocol):
+    """What the network knows of an operator's specification; `headway.boxes` has one class per operator."""
+
+    op: ClassVar[str]
+
+    @property
+    def ports(self) -> tuple[str, ...]:
+        """The names of the outputs; the plain output is ``""``."""
+        ...
+
+    def infer(self, box: str, inputs: Sequence[Schema], functions: Functions | None = None) -> tuple[Schema, ...]:
+        """Return the schema of every port, or raise a NetworkError that starts with ``box 'NAME': ``."""
+        ...
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the file's keys, without ``op`` and ``in``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream that enters the network. `connector` says where it comes from, unless the run says it."""
+
+    name: str
+    schema: Schema
+    connector: FrozenMap | str | None = None
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the source as the file has it."""
+        mapping: dict[str, Any] = {"schema": {field.name: type_name(field.type) for field in self.schema}}
+        if self.connector is not None:
+            mapping["source"] = thaw(self.connector)
+        return mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One operator with its parameters. Its inputs are arcs (``name`` or ``name.port``) or static tables."""
+
+    name: str
+    inputs: tuple[str | Table, ...]
+    spec: Spec
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the box as the file has it."""
+        inputs = [{"table": item.ref} if isinstance(item, Table) else item for item in self.inputs]
+        return {"op": self.spec.op, "in": inputs[0] if len(inputs) == 1 else inputs, **self.spec.to_mapping()}
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A stream that leaves the network, with what its results are worth."""
+
+    name: str
+    input: str
+    qos: QoS = QoS()  # noqa: RUF009 - frozen
+    sink: FrozenMap | str | None = None
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the output as the file has it."""
+        mapping: dict[str, Any] = {"from": self.input}
+        qos: dict[str, Any] = {}
+        if self.qos.latency is not None:
+            qos["latency"] = _points(self.qos.latency)
+        if self.qos.loss is not None:
+            qos["loss"] = _points(self.qos.loss)[::-1]
+        if self.qos.value is not None:
+            qos["value"] = {"field": self.qos.value.field, "graph": _points(self.qos.value.graph)}
+        if qos:
+            mapping["qos"] = qos
+        if self.sink is not None:
+            mapping["sink"] = thaw(self.sink)
+        return mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A whole network. The order of the sources is the order in which their tuples arrive in turn.
+
+    A Network may still be wrong as a whole (loops, unknown inputs, types): `headway.check.check` tells.
+    `folder` is where its file lies, for relative paths; it takes no part in equality.
+    """
+
+    name: str
+    sources: tuple[Source, ...]
+    boxes: tuple[Box, ...]
+    outputs: tuple[Output, ...]
+    schedule: FrozenMap | None = None
+    folder: Path | None = field(default=None, compare=False, repr=False)
+
+    def source(self, name: str) -> Source:
+        """Return a source by name, or raise a KeyError."""
+        return _by_name(self.sources, name)
+
+    def box(self, name: str) -> Box:
+        """Return a box by name, or raise a KeyError."""
+        return _by_name(self.boxes, name)
+
+    def output(self, name: str) -> Output:
+        """Return an output by name, or raise a KeyError."""
+        return _by_name(self.outputs, name)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the network as the file has it; `headway.files.load` of it is equal to this network."""
+        mapping: dict[str, Any] = {
+            "network": self.name,
+            "sources": {source.name: source.to_mapping() for source in self.sources},
+            "boxes": {box.name: box.to_mapping() for box in self.boxes},
+            "outputs": {output.name: output.to_mapping() for output in self.outputs},
+        }
+        if self.schedule is not None:
+            mapping["schedule"] = thaw(self.schedule)
+        return mapping
+
+
+def arc_name(box: str, port: str) -> str:
+    """Return the canonical name of an arc: ``box`` for the plain port, else ``box.port``."""
+    return f"{box}.{port}" if port else box
+
+
+def check_name(name: object, kind: str) -> str:
+    """Return a name that may stand in a network, or raise a NetworkError."""
+    if not isinstance(name, str):
+        raise NetworkError(f"a {kind}'s name is text, not {name!r}; put it in quotes")
+    if not name:
+        raise NetworkError(f"a {kind} has an empty name")
+    if not _NAME.fullmatch(name):
+        raise NetworkError(f"{kind} '{name}': a name has letters, digits, '_' and '-' only, no dots and no spaces")
+    return name
+
+
+def freeze(value: object, where: str = "", depth: int = 0) -> Any:
+    """Return plain data (text, numbers, lists, mappings) as tuples and FrozenMaps; refuse everything else."""
+    if depth > _DEEPEST:
+        raise NetworkError(f"{where}: nested more than {_DEEPEST} levels deep")
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return FrozenMap({str(key): freeze(inner, where, depth + 1) for key, inner in value.items()})
+    if isinstance(value, list | tuple):
+        return tuple(freeze(inner, where, depth + 1) for inner in value)
+    raise NetworkError(
+        f"{where}: {type(value).__name__} values cannot be in a network; use text, numbers, lists, mappings"
+    )
+
+
+def thaw(value: Any) -> Any:
+    """Return frozen data as plain dictionaries and lists."""
+    if isinstance(value, Mapping):
+        return {key: thaw(inner) for key, inner in value.items()}
+    if isinstance(value, tuple | list):
+        return [thaw(inner) for inner in value]
+    return value
+
+
+def _points(graph: Graph) -> list[list[float]]:
+    return [[_short(x), _short(y)] for x, y in graph.points]
+
+
+def _short(number: float) -> float:
+    """Write whole numbers as people do."""
+    return int(number) if number == int(number) and abs(number) < 2**53 else number
+
+
+def _by_name(items: Sequence[_Item], name: str) -> _Item:
+    for item in items:
+        if item.name == name:
+            return item
+    raise KeyError(name)

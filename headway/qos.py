@@ -1,0 +1,104 @@
+"""QoS graphs: what a late, lost or unimportant result is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headway.errors import NetworkError
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A piecewise-linear utility: constant before the first and after the last point."""
+
+    points: tuple[tuple[float, float], ...]
+    _xs: Floats = field(init=False, repr=False, compare=False)
+    _ys: Floats = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Keep the points as arrays, to evaluate whole trains at once."""
+        object.__setattr__(self, "_xs", np.array([x for x, _ in self.points], np.float64))
+        object.__setattr__(self, "_ys", np.array([y for _, y in self.points], np.float64))
+
+    @classmethod
+    def parse(cls, points: object, where: str, descending: bool = False) -> Graph:
+        """Read ``[[0, 1], [2, 1], [10, 0]]``; x ascends, or descends where the file says it from 100 per cent down."""
+        if not isinstance(points, Sequence) or isinstance(points, str) or not points:
+            raise NetworkError(f"{where}: a QoS graph is a list of points such as [[0, 1], [2, 1], [10, 0]], not {points!r}")
+        pairs = [_point(point, where) for point in points]
+        if descending and len(pairs) > 1 and pairs[0][0] > pairs[-1][0]:
+            pairs.reverse()
+        xs = [x for x, _ in pairs]
+        if any(b <= a for a, b in zip(xs, xs[1:], strict=False)):
+            raise NetworkError(f"{where}: the points of a QoS graph must have ascending x, got {xs}")
+        for x, y in pairs:
+            if not 0 <= y <= 1:
+                raise NetworkError(f"{where}: utility {y:g} at {x:g} is outside of 0 to 1")
+        return cls(tuple(pairs))
+
+    def value(self, x: float) -> float:
+        """Return the utility at x."""
+        return float(np.interp(x, self._xs, self._ys))
+
+    def values(self, xs: npt.NDArray[Any]) -> Floats:
+        """Return the utilities at many x."""
+        return np.interp(xs, self._xs, self._ys)
+
+    def gradient(self, x: float) -> float:
+        """Return the slope at x, to the right of it where two lines meet."""
+        at = int(np.searchsorted(self._xs, x, side="right"))
+        if at == 0 or at == len(self.points):
+            return 0.0
+        (x0, y0), (x1, y1) = self.points[at - 1], self.points[at]
+        return (y1 - y0) / (x1 - x0)
+
+    @property
+    def critical_points(self) -> tuple[float, ...]:
+        """The x of the inner points where the slope changes."""
+        slopes = [(y1 - y0) / (x1 - x0) for (x0, y0), (x1, y1) in zip(self.points, self.points[1:], strict=False)]
+        inner = self.points[1:-1]
+        return tuple(x for (x, _), left, right in zip(inner, slopes, slopes[1:], strict=False) if left != right)
+
+    @property
+    def good_until(self) -> float:
+        """The last x with the highest utility: the end of the good zone; infinite where it never ends."""
+        best = max(y for _, y in self.points)
+        if self.points[-1][1] == best:
+            return float("inf")
+        return max(x for x, y in self.points if y == best)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueGraph:
+    """The utility of a result by the value of one of its fields."""
+
+    field: str
+    graph: Graph
+
+
+@dataclass(frozen=True, slots=True)
+class QoS:
+    """What an output's results are worth: by latency in seconds, per cent delivered, and value."""
+
+    latency: Graph | None = None
+    loss: Graph | None = None
+    value: ValueGraph | None = None
+
+
+def _point(point: object, where: str) -> tuple[float, float]:
+    if (
+        isinstance(point, Iterable)
+        and not isinstance(point, str)
+        and len(pair := list(point)) == 2
+        and all(isinstance(number, int | float) and not isinstance(number, bool) for number in pair)
+        and all(np.isfinite(number) for number in pair)
+    ):
+        return float(pair[0]), float(pair[1])
+    raise NetworkError(f"{where}: a point of a QoS graph is [x, utility] with two numbers, not {point!r}")

@@ -1,0 +1,90 @@
+"""`run`: a network, its inputs, an engine and a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from headway import engines as _engines
+from headway.builder import NetworkBuilder
+from headway.check import check
+from headway.clock import Clock
+from headway.engines import local as _local
+from headway.engines.base import RunResult, RunSettings, Status, make_engine
+from headway.errors import InputError, NetworkError, OutputError, RunError, unknown
+from headway.expressions import Functions
+from headway.files import load
+from headway.network import Network
+from headway.scheduling.schedule import Schedule
+
+DEFAULT_ENGINE = "local"
+
+
+def run(
+    network: Network | NetworkBuilder | str | Path | Mapping[str, Any],
+    inputs: Mapping[str, object] | None = None,
+    *,
+    engine: str | None = None,
+    policy: str | None = None,
+    train: int | None = None,
+    workers: int | None = None,
+    outputs: Mapping[str, object] | None = None,
+    rates: Mapping[str, float] | None = None,
+    tables: Mapping[str, Any] | None = None,
+    functions: Functions | None = None,
+    strict: bool = False,
+    memory: int | None = None,
+    dead_letters: object = None,
+    clock: Clock | None = None,
+    on_status: Callable[[Status], None] | None = None,
+) -> RunResult:
+    """Run a network until all inputs have ended, and return its outputs and a summary.
+
+    `network` is a Network, a builder, or whatever `load` takes. `inputs` gives by source a path, an Arrow
+    table or reader, or an iterable of rows; a source that is not named reads what the network file says.
+    `outputs` gives by output a path or a function of a record batch; what is not named goes where the
+    network file says, or else into ``result.outputs`` as an Arrow table. `rates` (tuples per second) lets a
+    source's tuples arrive in time instead of in turn. `policy` is text such as ``round-robin/superbox``,
+    `train` the most tuples in a box call, `workers` how many boxes may run at once. `strict` stops at the
+    first malformed row or failing tuple. Above `memory` queued bytes, sources wait. `dead_letters` may name
+    a file for all of them.
+    """
+    if isinstance(network, NetworkBuilder):
+        network = network.build()
+    elif not isinstance(network, Network):
+        network = load(network)
+    checked = check(network, functions, tables)
+    schedule = network.schedule or {}
+    inputs, outputs, rates = inputs or {}, outputs or {}, rates or {}
+    sources = [source.name for source in network.sources]
+    names = [output.name for output in network.outputs]
+    for given, known, kind, error in (
+        (inputs, sources, "source", InputError),
+        (rates, sources, "source", InputError),
+        (outputs, names, "output", OutputError),
+    ):
+        for name in given:
+            if name not in known:
+                raise error(unknown(kind, name, known))
+    if workers is None:
+        workers = schedule.get("workers")
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        raise RunError(f"workers is a number above 0, not {workers!r}")
+    settings = RunSettings(
+        schedule=Schedule.parse(policy or schedule.get("policy"), train or schedule.get("train")),
+        inputs=inputs,
+        outputs=outputs,
+        rates=rates,
+        tables=tables,
+        workers=workers,
+        strict=strict,
+        dead_letters=dead_letters,
+        clock=clock,
+        on_status=on_status,
+        **({} if memory is None else {"memory": memory}),
+    )
+    return make_engine(engine or schedule.get("engine") or DEFAULT_ENGINE).run(checked, settings)
+
+
+_ = (_engines, _local, NetworkError)

@@ -1,0 +1,250 @@
+"""Queues: one per arc, shared by all its consumers.
+
+Each consumer has a cursor with two positions: its head, the next tuple that it has not processed, and its
+tail, the oldest tuple that it still needs. A tuple is released when every tail is past it. Sizes are kept as
+tuples come and go, so that reading them costs nothing; the readings of all cursors of a network lie in the
+arrays of one board, which a snapshot copies.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+
+from headway.columns import Int64s
+from headway.schema import Schema
+from headway.trains import NOTHING, Train, join_trains
+
+FAR = int(np.iinfo(np.int64).max)
+
+
+class Board:
+    """Readings of many cursors as arrays, by cursor number, and the bytes that all queues hold.
+
+    A cell is written only under its queue's lock.
+    """
+
+    def __init__(self, cursors: int) -> None:
+        """Make room for a number of cursors."""
+        self.arrived: Int64s = np.zeros(cursors, np.int64)
+        self.taken: Int64s = np.zeros(cursors, np.int64)
+        self.marks: Int64s = np.zeros(cursors, np.int64)
+        self.oldest: Int64s = np.full(cursors, FAR, np.int64)
+        self.bytes = 0
+        self.peak_bytes = 0
+        self._lock = threading.Lock()
+
+    def count_bytes(self, change: int) -> None:
+        """Note that queued bytes grew or shrank."""
+        with self._lock:
+            self.bytes += change
+            if self.bytes > self.peak_bytes:
+                self.peak_bytes = self.bytes
+
+
+class Cursor:
+    """A consumer's positions in a queue. Used by one thread at a time."""
+
+    __slots__ = ("_kept", "_queue", "_segment", "_within", "ended", "number")
+
+    def __init__(self, queue: Queue, number: int) -> None:
+        """Start at the queue's present end."""
+        self._queue = queue
+        self.number = number
+        self._segment = queue._first + len(queue._segments)
+        self._within = 0
+        self._kept = 0
+        self.ended = False
+
+    @property
+    def waiting(self) -> int:
+        """The tuples that this consumer has not taken yet."""
+        board = self._queue._board
+        return int(board.arrived[self.number] - board.taken[self.number])
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to take: no tuple, no tick, no end."""
+        return self._segment >= self._queue._first + len(self._queue._segments)
+
+    def next_number(self) -> int:
+        """Return the arrival number of the next tuple or mark, or FAR."""
+        queue = self._queue
+        with queue._lock:
+            if self.idle:
+                return FAR
+            segment = queue._segments[self._segment - queue._first]
+            return _number_at(segment, self._within)
+
+    def numbers(self, limit: int, upto: int) -> Int64s:
+        """Return the arrival numbers of the next tuples, at most `limit`, none above `upto`."""
+        queue = self._queue
+        parts: list[Int64s] = []
+        with queue._lock:
+            at, within = self._segment - queue._first, self._within
+            while at < len(queue._segments) and limit > 0:
+                part = queue._segments[at].numbers[within : within + limit]
+                parts.append(part)
+                limit -= len(part)
+                at, within = at + 1, 0
+                if len(part) and part[-1] > upto:
+                    break
+        found = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        return found[: int(np.searchsorted(found, upto, side="right"))]
+
+    def keep(self, tuples: int) -> None:
+        """Let the tail stay this many tuples behind the head: a window that the consumer still needs."""
+        self._kept = tuples
+
+    def take(self, limit: int, upto: int | None = None, progress: int | None = None) -> Train:
+        """Return the next tuples, at most `limit` and none numbered above `upto`, and move on.
+
+        Ticks and the end that lie before the next tuple come along. The train's progress is `progress` if
+        given, else what is certain: the queue's if all was taken, or the number before the next tuple's.
+        """
+        queue = self._queue
+        board = queue._board
+        with queue._lock:
+            parts: list[Train] = []
+            taken = 0
+            segments, first = queue._segments, queue._first
+            while self._segment < first + len(segments):
+                segment = segments[self._segment - first]
+                size = len(segment.numbers)
+                start = self._within
+                stop = min(size, start + limit - taken)
+                if upto is not None and size and segment.numbers[stop - 1] > upto:
+                    stop = max(start, int(np.searchsorted(segment.numbers, upto, side="right")))
+                if size == 0 and upto is not None and _number_at(segment, 0) > upto:
+                    break
+                if stop == start and size:
+                    break
+                if start == 0 and stop == size:
+                    parts.append(segment)
+                else:
+                    parts.append(segment.slice(start, stop))
+                taken += stop - start
+                if stop < size:
+                    self._within = stop
+                    break
+                self._segment += 1
+                self._within = 0
+                if size == 0:
+                    board.marks[self.number] -= 1
+                    self.ended = self.ended or segment.end
+            board.taken[self.number] += taken
+            rest = None if self.idle else segments[self._segment - first]
+            if rest is None or len(rest.numbers) == 0:
+                board.oldest[self.number] = FAR
+            else:
+                board.oldest[self.number] = rest.stamps[self._within]
+            if progress is None:
+                progress = queue.progress if rest is None else _number_at(rest, self._within) - 1
+            if taken or len(parts):
+                queue._release()
+        if len(parts) == 1 and not self.ended:
+            part = parts[0]
+            if part.progress == progress:
+                return part
+            return Train(part.columns, part.stamps, part.numbers, progress, part.ticks)
+        if not parts:
+            return Train.empty(queue.schema, progress, end=self.ended)
+        whole = join_trains(parts)
+        return Train(whole.columns, whole.stamps, whole.numbers, progress, whole.ticks, self.ended)
+
+
+class Queue:
+    """The tuples of one arc that some consumer still needs.
+
+    Any number of threads may push and take; a cursor belongs to one consumer.
+    """
+
+    def __init__(self, schema: Schema, board: Board, cursors: Sequence[int]) -> None:
+        """Make a queue for consumers with these cursor numbers on the board."""
+        self.schema = schema
+        self.progress = NOTHING
+        self._board = board
+        self._segments: deque[Train] = deque()
+        self._sizes: deque[int] = deque()
+        self._first = 0
+        self._lock = threading.Lock()
+        self._released = 0
+        self._appended = 0
+        self.bytes = 0
+        self._numbers = np.array(cursors, np.intp)
+        self.cursors = tuple(Cursor(self, number) for number in cursors)
+
+    @property
+    def tuples(self) -> int:
+        """The tuples held."""
+        return self._appended - self._released
+
+    def push(self, train: Train) -> None:
+        """Append a train; one without tuples, ticks or end only brings progress."""
+        count = len(train.numbers)
+        with self._lock:
+            if train.progress > self.progress:
+                self.progress = train.progress
+            if not self.cursors or (count == 0 and not train.ticks and not train.end):
+                return
+            at = 0
+            for tick in train.ticks:  # a tick stands behind the tuples up to its number
+                stop = int(np.searchsorted(train.numbers, tick.number, side="right"))
+                self._append(train.slice(at, stop))
+                self._append_mark(Train.empty(self.schema, tick.number, (tick,)))
+                at = stop
+            if at == 0 and not train.ticks and not train.end:
+                self._append(train)
+            else:
+                self._append(train.slice(at, count))
+            if train.end:
+                self._append_mark(Train.empty(self.schema, train.progress, end=True))
+
+    def _append(self, train: Train) -> None:
+        count = len(train.numbers)
+        if count == 0:
+            return
+        board, size = self._board, train.nbytes
+        self._segments.append(train)
+        self._sizes.append(size)
+        self._appended += count
+        self.bytes += size
+        board.count_bytes(size)
+        for number in self._numbers:
+            if board.arrived[number] == board.taken[number]:
+                board.oldest[number] = train.stamps[0]
+            board.arrived[number] += count
+
+    def _append_mark(self, mark: Train) -> None:
+        self._segments.append(mark)
+        self._sizes.append(0)
+        self._board.marks[self._numbers] += 1
+
+    def _release(self) -> None:
+        """Drop the segments that lie behind all tails."""
+        oldest = min([self._tail(cursor) if cursor._kept else cursor._segment for cursor in self.cursors])
+        while self._first < oldest and self._segments:
+            self._released += len(self._segments.popleft())
+            size = self._sizes.popleft()
+            self.bytes -= size
+            self._first += 1
+            if size:
+                self._board.count_bytes(-size)
+
+    def _tail(self, cursor: Cursor) -> int:
+        """Return the segment in which a cursor's tail lies."""
+        needed, at = cursor._kept - cursor._within, cursor._segment
+        while needed > 0 and at > self._first:
+            at -= 1
+            needed -= len(self._segments[at - self._first])
+        return at
+
+
+def _number_at(segment: Train, within: int) -> int:
+    """Return the arrival number of a tuple, or of a mark."""
+    if len(segment.numbers):
+        return int(segment.numbers[within])
+    return segment.ticks[0].number if segment.ticks else segment.progress

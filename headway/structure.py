@@ -1,0 +1,169 @@
+"""The shape of a network: names, arcs, who reads what, and in which order boxes stand. No types."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from headway.errors import NetworkError, choices, did_you_mean, unknown
+from headway.network import Box, Network, Table, arc_name, check_name
+
+
+class Consumer(NamedTuple):
+    """Who reads an arc: an input of a box, or an output."""
+
+    kind: str
+    """``box`` or ``output``; an output may have a box's name."""
+    name: str
+    input: int = 0
+    """Which input of the box."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The arcs of a network by their canonical names (``source``, ``box``, ``box.port``)."""
+
+    order: tuple[Box, ...]
+    """The boxes, each after those it reads; otherwise in the file's order."""
+    inputs: Mapping[str, tuple[str | Table, ...]]
+    """By box: its inputs, arcs by their canonical names."""
+    outputs: Mapping[str, str]
+    """By output: the arc that it delivers."""
+    arcs: tuple[str, ...]
+    """All arcs: sources, then every port of every box in the file's order."""
+    consumers: Mapping[str, tuple[Consumer, ...]]
+    """By arc: who reads it, boxes before outputs."""
+    warnings: tuple[str, ...]
+    """What is allowed but probably not meant."""
+
+
+def check_structure(network: Network) -> Structure:
+    """Return the network's shape, or raise a NetworkError: names, unknown inputs, loops, nothing to do."""
+    _check_names(network)
+    ports: dict[str, tuple[str, ...]] = {source.name: ("",) for source in network.sources}
+    ports.update({box.name: box.spec.ports for box in network.boxes})
+    arcs = {arc_name(name, port): None for name, names in ports.items() for port in names}
+    inputs: dict[str, tuple[str | Table, ...]] = {}
+    consumers: dict[str, list[Consumer]] = {arc: [] for arc in arcs}
+    for box in network.boxes:
+        resolved: list[str | Table] = []
+        for number, item in enumerate(box.inputs):
+            if not isinstance(item, Table):
+                item = _resolve(item, ports, arcs, f"box '{box.name}': in")
+                consumers[item].append(Consumer("box", box.name, number))
+            resolved.append(item)
+        inputs[box.name] = tuple(resolved)
+    outputs = {
+        output.name: _resolve(output.input, ports, arcs, f"output '{output.name}': from") for output in network.outputs
+    }
+    order = _sort(network.boxes, inputs)
+    for output_name, arc in outputs.items():
+        consumers[arc].append(Consumer("output", output_name))
+    frozen = {arc: tuple(readers) for arc, readers in consumers.items()}
+    return Structure(order, inputs, outputs, tuple(arcs), frozen, _warnings(network, inputs, outputs))
+
+
+def owner(arc: str) -> str:
+    """Return the name of the source or box that an arc comes from."""
+    return arc.partition(".")[0]
+
+
+def _check_names(network: Network) -> None:
+    check_name(network.name, "network")
+    if not network.sources:
+        raise NetworkError("sources: a network needs at least one source")
+    if not network.outputs:
+        raise NetworkError("outputs: a network needs at least one output")
+    seen: dict[str, str] = {}
+    named = [("source", item.name) for item in network.sources] + [("box", item.name) for item in network.boxes]
+    for kind, name in named:
+        check_name(name, kind)
+        if name in seen:
+            raise NetworkError(
+                f"{kind} '{name}': the name is taken by a {seen[name]}; sources and boxes need different names"
+            )
+        seen[name] = kind
+    results: set[str] = set()
+    for output in network.outputs:
+        check_name(output.name, "output")
+        if output.name in results:
+            raise NetworkError(f"output '{output.name}': there is another output of this name")
+        results.add(output.name)
+
+
+def _resolve(name: str, ports: Mapping[str, tuple[str, ...]], arcs: Collection[str], where: str) -> str:
+    """Return the canonical name of an arc."""
+    if name in arcs:
+        return name
+    base, dot, port = name.partition(".")
+    own = ports.get(base)
+    if own is None:
+        raise NetworkError(f"{where}: {unknown('input', name, arcs)}")
+    if not dot:
+        raise NetworkError(
+            f"{where}: '{base}' has several outputs; choices: {choices(arc_name(base, port) for port in own)}"
+        )
+    if port == "1" and own[0] == "":
+        return base
+    listed = [arc_name(base, port) for port in own]
+    raise NetworkError(
+        f"{where}: '{base}' has no output '{port}'{did_you_mean(name, listed) or ';'} choices: {choices(listed)}"
+    )
+
+
+def _sort(boxes: tuple[Box, ...], inputs: Mapping[str, tuple[str | Table, ...]]) -> tuple[Box, ...]:
+    """Return the boxes, each after those it reads, or raise a NetworkError that names a loop."""
+    place = {box.name: number for number, box in enumerate(boxes)}
+    before = {
+        name: [owner(arc) for arc in arcs if not isinstance(arc, Table) and owner(arc) in place]
+        for name, arcs in inputs.items()
+    }
+    after: dict[str, list[str]] = {name: [] for name in place}
+    missing = {name: len(names) for name, names in before.items()}
+    for name, names in before.items():
+        for earlier in names:
+            after[earlier].append(name)
+    ready = [place[name] for name, count in missing.items() if count == 0]
+    heapq.heapify(ready)
+    order: list[Box] = []
+    while ready:
+        box = boxes[heapq.heappop(ready)]
+        order.append(box)
+        for name in after[box.name]:
+            missing[name] -= 1
+            if missing[name] == 0:
+                heapq.heappush(ready, place[name])
+    if len(order) < len(boxes):
+        stuck = {name for name, count in missing.items() if count}
+        raise NetworkError(
+            f"boxes: there is a loop: {' -> '.join(_loop(before, stuck))}; a network must be free of loops"
+        )
+    return tuple(order)
+
+
+def _loop(before: Mapping[str, list[str]], stuck: set[str]) -> list[str]:
+    """Walk upstream among the boxes that wait for each other until one comes again."""
+    path = [min(stuck)]
+    while True:
+        earlier = next(name for name in before[path[-1]] if name in stuck)
+        if earlier in path:
+            loop = [*path[path.index(earlier) :], earlier]
+            return loop[::-1]
+        path.append(earlier)
+
+
+def _warnings(
+    network: Network, inputs: Mapping[str, tuple[str | Table, ...]], outputs: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Name the boxes and sources that no output depends on."""
+    needed: set[str] = set()
+    waiting = [owner(arc) for arc in outputs.values()]
+    while waiting:
+        name = waiting.pop()
+        if name not in needed:
+            needed.add(name)
+            waiting.extend(owner(arc) for arc in inputs.get(name, ()) if not isinstance(arc, Table))
+    idle = [("source", item.name) for item in network.sources] + [("box", item.name) for item in network.boxes]
+    return tuple(f"{kind} '{name}': no output uses it" for kind, name in idle if name not in needed)

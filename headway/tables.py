@@ -1,0 +1,84 @@
+"""Static tables: small data from CSV, JSON lines or Parquet files, or given in Python, to join streams with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet
+
+from headway.errors import NetworkError, SchemaError, choices, did_you_mean
+from headway.schema import Schema, normalise
+
+SUFFIXES = (".csv", ".jsonl", ".parquet")
+
+
+def load_table(ref: str, tables: Mapping[str, Any] | None = None, folder: Path | None = None) -> pa.Table:
+    """Return a static table with Headway's types: one of `tables` by name, or a file.
+
+    A relative path is meant from `folder`, the network file's, else from the current one. A CSV file has a
+    header, and its types are inferred. Raises a NetworkError that says what is missing.
+    """
+    given = dict(tables or {})
+    if ref in given:
+        table = given[ref]
+        if isinstance(table, pa.RecordBatch):
+            table = pa.Table.from_batches([table])
+        if not isinstance(table, pa.Table):
+            raise NetworkError(f"table '{ref}': must be a pyarrow.Table, not {type(table).__name__}")
+        return _convert(table, ref, lenient=False)
+    path = Path(ref) if folder is None else folder / ref
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise NetworkError(
+            f"table '{ref}': no table of this name is given{did_you_mean(ref, given) or ';'} "
+            f"tables: {choices(sorted(given))}; a file ends in {choices(SUFFIXES)}"
+        )
+    if not path.is_file():
+        raise NetworkError(f"table '{ref}': no such file: {path}")
+    try:
+        table = _read(path, suffix)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise NetworkError(f"table '{ref}': cannot read {path}: {str(error).splitlines()[0]}") from error
+    return _convert(table, ref, lenient=suffix != ".parquet")
+
+
+def table_schema(ref: str, tables: Mapping[str, Any] | None = None, folder: Path | None = None) -> Schema:
+    """Return a static table's schema; `tables` may hold schemas instead of tables."""
+    given = (tables or {}).get(ref)
+    if isinstance(given, Schema):
+        return given
+    return Schema.from_arrow(load_table(ref, tables, folder).schema)
+
+
+def _read(path: Path, suffix: str) -> pa.Table:
+    if suffix == ".parquet":
+        return pyarrow.parquet.read_table(path)
+    if suffix == ".csv":
+        options = pyarrow.csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
+        return pyarrow.csv.read_csv(path, convert_options=options)
+    return pyarrow.json.read_json(path)
+
+
+def _convert(table: pa.Table, ref: str, lenient: bool) -> pa.Table:
+    """Cast to Headway's types; where types were only inferred, those without a Spark SQL name become text."""
+    fields = []
+    for field in table.schema:
+        try:
+            type_ = normalise(field.type, field.name)
+        except SchemaError as error:
+            if not lenient:
+                raise SchemaError(f"table '{ref}': {error}") from error
+            type_ = pa.string()
+        fields.append((field.name, type_))
+    try:
+        Schema.from_arrow(pa.schema(fields))
+        return table.cast(pa.schema(fields))
+    except SchemaError as error:
+        raise SchemaError(f"table '{ref}': {error}") from error
+    except pa.ArrowException as error:
+        raise NetworkError(f"table '{ref}': {str(error).splitlines()[0]}") from error

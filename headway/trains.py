@@ -1,0 +1,128 @@
+"""Trains: the tuples that one box call processes, with what travels hidden beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from headway.columns import Column, Indices, Int64s, concat, from_arrow, to_arrow
+from headway.schema import Schema
+
+NOTHING = -1
+"""The progress of an arc on which nothing is known yet; arrival numbers start at 0."""
+
+
+class Tick(NamedTuple):
+    """A clock tick that travels like a tuple, so that a replay sees the same ticks at the same places."""
+
+    number: int
+    moment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Train:
+    """Tuples of one stream in their order, as columns, with their hidden values.
+
+    `stamps` are the QoS timestamps (nanoseconds), `numbers` the arrival numbers, ascending. `progress` is
+    the arrival number up to which nothing more will come after this train. `ticks` lie between the tuples
+    by their numbers. `end` says that the stream ends with this train. Columns are shared: never write to them.
+    """
+
+    columns: tuple[Column, ...]
+    stamps: Int64s
+    numbers: Int64s
+    progress: int = NOTHING
+    ticks: tuple[Tick, ...] = ()
+    end: bool = False
+
+    def __len__(self) -> int:
+        """Return the number of tuples."""
+        return len(self.numbers)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all columns, hidden ones included."""
+        return 16 * len(self.numbers) + sum(column.nbytes for column in self.columns)
+
+    def slice(self, start: int, stop: int) -> Train:
+        """Return the tuples from start to stop, without copying, ticks and end left out.
+
+        Its progress is that of this train only if it reaches the last tuple; otherwise it is the last number
+        that is complete.
+        """
+        count = len(self.numbers)
+        if start == 0 and stop >= count and not self.ticks and not self.end:
+            return self
+        progress = self.progress if stop >= count else int(self.numbers[stop]) - 1
+        return Train(
+            tuple([column.slice(start, stop) for column in self.columns]),
+            self.stamps[start:stop],
+            self.numbers[start:stop],
+            progress,
+        )
+
+    def take(self, indices: Indices) -> Train:
+        """Return the tuples at these positions, with this train's progress, ticks and end."""
+        return Train(
+            tuple([column.take(indices) for column in self.columns]),
+            self.stamps.take(indices),
+            self.numbers.take(indices),
+            self.progress,
+            self.ticks,
+            self.end,
+        )
+
+    def with_columns(self, columns: Sequence[Column]) -> Train:
+        """Return the same tuples with other fields."""
+        return Train(tuple(columns), self.stamps, self.numbers, self.progress, self.ticks, self.end)
+
+    def to_batch(self, schema: Schema) -> pa.RecordBatch:
+        """Return the user's fields as an Arrow record batch; numbers and times are not copied."""
+        arrays = [to_arrow(column, field.type) for column, field in zip(self.columns, schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema.to_arrow())
+
+    @classmethod
+    def from_batch(
+        cls,
+        batch: pa.RecordBatch,
+        stamps: Int64s | None = None,
+        numbers: Int64s | None = None,
+        progress: int | None = None,
+    ) -> Train:
+        """View an Arrow record batch as a train; without hidden values, they count from 0."""
+        count = batch.num_rows
+        if numbers is None:
+            numbers = np.arange(count, dtype=np.int64)
+        if stamps is None:
+            stamps = np.zeros(count, np.int64)
+        if progress is None:
+            progress = int(numbers[-1]) if count else NOTHING
+        return cls(tuple(from_arrow(column) for column in batch.columns), stamps, numbers, progress)
+
+    @classmethod
+    def empty(
+        cls, schema: Schema, progress: int = NOTHING, ticks: tuple[Tick, ...] = (), end: bool = False
+    ) -> Train:
+        """Return a train without tuples, which still brings progress."""
+        columns = tuple(from_arrow(pa.array([], field.type)) for field in schema)
+        none = np.zeros(0, np.int64)
+        return cls(columns, none, none, progress, ticks, end)
+
+
+def join_trains(trains: Sequence[Train]) -> Train:
+    """Return consecutive trains of one stream as one."""
+    if len(trains) == 1:
+        return trains[0]
+    width = len(trains[0].columns)
+    return Train(
+        tuple([concat([train.columns[at] for train in trains]) for at in range(width)]),
+        np.concatenate([train.stamps for train in trains]),
+        np.concatenate([train.numbers for train in trains]),
+        trains[-1].progress,
+        tuple([tick for train in trains for tick in train.ticks]),
+        trains[-1].end,
+    )

@@ -1,0 +1,1 @@
+"""Bad network files, as data."""

@@ -1,0 +1,141 @@
+"""Arrow tables, batches, readers and Parquet files: columns by name, casts without loss."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from headway.connectors import TableSink, open_sink, open_source, parquet
+from headway.errors import InputError, OutputError
+from headway.schema import Schema
+from tests.connectors.helpers import drain, rows, write
+
+SCHEMA = Schema.parse("a int, s string")
+TABLE = pa.table({"S": ["x", "y", None], "more": [0, 0, 0], "a": [1, 2, 3]})
+
+
+@pytest.mark.parametrize(
+    "what",
+    [TABLE, TABLE.to_batches()[0], TABLE.to_reader(), pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1)])],
+    ids=["table", "batch", "reader", "chunks"],
+)
+def test_objects(what: object) -> None:
+    reader = open_source("s", SCHEMA, what)
+    assert reader.finite
+    assert not reader.live
+    table, _, _ = drain(reader, [2])
+    assert table is not None
+    assert table.schema.equals(SCHEMA.to_arrow())
+    assert table.to_pylist() == [{"a": 1, "s": "x"}, {"a": 2, "s": "y"}, {"a": 3, "s": None}]
+
+
+def test_other_libraries_frames() -> None:
+    polars = pytest.importorskip("polars")
+    assert rows(open_source("s", SCHEMA, polars.DataFrame({"a": [1], "s": ["x"]}))) == [{"a": 1, "s": "x"}]
+
+
+def test_no_copy_where_the_schema_fits() -> None:
+    table = pa.table({"a": pa.array(range(10), pa.int32()), "s": ["x"] * 10})
+    chunk = open_source("s", SCHEMA, table).read(4)
+    assert chunk is not None
+    assert chunk.batch.column(0).buffers()[1].address == table.column(0).chunk(0).buffers()[1].address
+
+
+@pytest.mark.parametrize(
+    ("array", "wanted", "expected"),
+    [
+        (pa.array([1, 2], pa.uint8()), "tinyint", [1, 2]),
+        (pa.array([1, None]), "double", [1.0, None]),
+        (pa.array([1.0, 2.0]), "int", [1, 2]),
+        (pa.array([0.5, float("nan")]), "float", [0.5, None]),
+        (pa.array(["x", "x"]).dictionary_encode(), "string", ["x", "x"]),
+        (pa.array(["x"], pa.large_string()), "string", ["x"]),
+        (pa.array([None, None]), "timestamp", [None, None]),
+        (pa.array([10**9], pa.timestamp("ns")), "timestamp_ntz", [datetime(1970, 1, 1, 0, 0, 1)]),
+        (pa.array([date(2024, 1, 1)]), "timestamp_ntz", [datetime(2024, 1, 1)]),
+        (pa.array([7]), "decimal(10,2)", [7]),
+        (pa.array([[1], None], pa.large_list(pa.int64())), "array<int>", [[1], None]),
+    ],
+)
+def test_casts(array: pa.Array, wanted: str, expected: list[Any]) -> None:
+    table, _, _ = drain(open_source("s", Schema.parse({"v": wanted}), pa.table({"v": array})))
+    assert table is not None
+    got = [None if value != value else value for value in table.column("v").to_pylist()]
+    assert got == expected
+
+
+@pytest.mark.parametrize(
+    ("array", "wanted"),
+    [
+        (pa.array([2**40]), "int"),
+        (pa.array([1.5]), "int"),
+        (pa.array([0.1]), "float"),
+        (pa.array([2**53 + 1]), "double"),
+        (pa.array(["1"]), "int"),
+        (pa.array([1]), "string"),
+        (pa.array([True]), "int"),
+        (pa.array([1], pa.timestamp("ns")), "timestamp"),
+        (pa.array([datetime(2024, 1, 1)]), "date"),
+        (pa.array([[1]]), "array<string>"),
+    ],
+)
+def test_casts_that_would_lose(array: pa.Array, wanted: str) -> None:
+    with pytest.raises(InputError, match=r"source 's': the table: column 'v' is .* cannot become .* without loss"):
+        drain(open_source("s", Schema.parse({"v": wanted}), pa.table({"v": array})))
+
+
+def test_missing_column() -> None:
+    with pytest.raises(InputError, match=r"the table has no column 'a'; columns: s"):
+        open_source("s", SCHEMA, pa.table({"s": ["x"]}))
+
+
+def test_parquet_is_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "BATCH", 7)
+    pq.write_table(pa.table({"s": ["x"] * 50, "a": range(50)}), tmp_path / "a.parquet", row_group_size=20)
+    got = rows(open_source("s", SCHEMA, {"parquet": "a.parquet"}, base=tmp_path), [5, 100])
+    assert [row["a"] for row in got] == list(range(50))
+
+
+def test_parquet_that_does_not_fit(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"s": ["x"], "a": ["1"]}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet': column 'a' is string and cannot become int"):
+        open_source("s", SCHEMA, tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").write_bytes(b"no parquet at all")
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
+        open_source("s", SCHEMA, tmp_path / "b.parquet")
+
+
+def test_small_batches_make_large_row_groups(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", pa.table({"a": pa.array(range(3000), pa.int32())}), size=10)
+    assert pq.ParquetFile(tmp_path / "a.parquet").num_row_groups == 1
+
+
+def test_sinks_in_memory() -> None:
+    batch = pa.RecordBatch.from_pydict({"a": [1], "s": ["x"]}, schema=SCHEMA.to_arrow())
+    sink = TableSink(SCHEMA)
+    assert open_sink("o", SCHEMA, sink) is sink
+    assert sink.table.num_rows == 0
+    assert sink.table.schema.equals(SCHEMA.to_arrow())
+    sink.write(batch)
+    assert sink.table.to_pylist() == [{"a": 1, "s": "x"}]
+    seen: list[pa.RecordBatch] = []
+    callback = open_sink("o", SCHEMA, seen.append)
+    callback.write(batch)
+    callback.close()
+    assert seen == [batch]
+    nowhere = open_sink("o", SCHEMA, None)
+    nowhere.write(batch)
+    nowhere.close()
+
+
+def test_a_callback_that_raises() -> None:
+    def fail(batch: pa.RecordBatch) -> None:
+        raise ZeroDivisionError("oh")
+
+    with pytest.raises(OutputError, match="output 'o': the callback raised ZeroDivisionError: oh"):
+        open_sink("o", SCHEMA, fail).write(pa.RecordBatch.from_pydict({"a": [1], "s": [""]}, SCHEMA.to_arrow()))

@@ -1,0 +1,49 @@
+"""Comparing rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tests.reference.tuples import Row
+
+
+def same_value(one: Any, other: Any) -> bool:
+    """Say whether two values are equal; doubles may differ in their last digits."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9) or (math.isnan(one) and math.isnan(other))
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same_value, one, other))
+    return type(one) is type(other) and bool(one == other)
+
+
+def same_row(one: Row, other: Row) -> bool:
+    """Say whether two rows have the same fields, in the same order, with the same values."""
+    return list(one) == list(other) and all(same_value(one[name], other[name]) for name in one)
+
+
+def assert_same(actual: Sequence[Row], expected: Sequence[Row], what: str = "") -> None:
+    """Fail, with the first difference, unless both have the same rows in the same order."""
+    for at, (one, other) in enumerate(zip(actual, expected, strict=False)):
+        assert same_row(one, other), f"{what}: row {at} is {one}, expected {other}{_both(actual, expected)}"
+    assert len(actual) == len(expected), (
+        f"{what}: {len(actual)} rows, expected {len(expected)}{_both(actual, expected)}"
+    )
+
+
+def _both(actual: Sequence[Row], expected: Sequence[Row]) -> str:
+    lines = ["\nactual:", *map(str, actual[:80]), "expected:", *map(str, expected[:80])]
+    return "\n  ".join(lines)
+
+
+def in_any_order(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows in an order that depends on their values only."""
+    return sorted(rows, key=lambda row: repr(list(row.values())))
+
+
+def by_partition(rows: Sequence[Row], fields: Sequence[str]) -> list[Row]:
+    """Return the rows partition by partition, each partition in its order."""
+    return sorted(rows, key=lambda row: repr([row[name] for name in fields]))
