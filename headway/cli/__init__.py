@@ -1,1 +1,1 @@
-"""Headway's cli."""
+"""The command line: ``headway check``, ``headway run``, ``headway policies``."""

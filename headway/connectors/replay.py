@@ -73,7 +73,8 @@ class ReplayReader:
         if values.dtype.kind == "i" and self._first is not None:
             exact = np.where(known & near, values, self._first).astype(np.int64) - np.int64(self._first)
             since = np.where(near, exact, since)
-        moments = np.clip(since * (self._unit / self._speed), 0, 2.0**62)
+        factor = self._unit / self._speed
+        moments = np.clip(since, 0, 2.0**62 / factor) * factor
         due: Int64s = np.where(known, np.rint(moments), 0).astype(np.int64)
         due = np.maximum.accumulate(np.maximum(due, self._last))
         self._last = int(due[-1]) if len(due) else self._last

@@ -12,7 +12,6 @@ from headway.expressions.types import (
     BOOLEAN,
     DOUBLE,
     VOID,
-    bounded,
     is_decimal,
     is_integer,
     is_nested,
@@ -66,7 +65,7 @@ def bounded_sum(type_: pa.DataType) -> pa.DataType:
 
 def _average(type_: pa.DataType) -> pa.DataType:
     if is_decimal(type_):
-        return bounded(type_.precision + 4, type_.scale + 4)
+        return pa.decimal128(min(38, type_.precision + 4), min(38, type_.scale + 4))
     return DOUBLE
 
 

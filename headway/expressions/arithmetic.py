@@ -65,7 +65,7 @@ def divide(left: Node, right: Node) -> Node:
     """Return a quotient of doubles (or floats)."""
 
     def kernel(one: Any, two: Any, valid: Mask | None) -> Values:
-        check(two == 0, valid, _ZERO)
+        _check_divisor(one, two, valid)
         result: Values = np.divide(one, two)
         return result
 
@@ -160,7 +160,7 @@ def _float(operator: str, type_: pa.DataType, left: Node, right: Node) -> Node:
     if operator == "%":
 
         def kernel(one: Any, two: Any, valid: Mask | None) -> Values:
-            check(two == 0, valid, _ZERO)
+            _check_divisor(one, two, valid)
             result: Values = np.fmod(one, two)
             return result
 
@@ -174,7 +174,7 @@ def integer_quotient(type_: pa.DataType) -> Kernel:
     lowest = np.iinfo(type_.to_pandas_dtype()).min
 
     def kernel(one: Any, two: Any, valid: Mask | None) -> Values:
-        check(two == 0, valid, _ZERO)
+        _check_divisor(one, two, valid)
         check((one == lowest) & (two == -1), valid, f"{type_name(type_)} overflow in a division")
         safe = np.where((two == 0) | ((one == lowest) & (two == -1)), 1, two)
         quotient = np.floor_divide(one, safe)
@@ -186,10 +186,17 @@ def integer_quotient(type_: pa.DataType) -> Kernel:
 
 def integer_remainder(one: Any, two: Any, valid: Mask | None) -> Values:
     """Return the remainder, which has the sign of the dividend."""
-    check(two == 0, valid, _ZERO)
+    _check_divisor(one, two, valid)
     two = np.where((two == 0) | (two == -1), 1, two).astype(two.dtype)  # x % -1 is 0 but overflows at the lowest x
     result: Values = np.fmod(one, two)
     return result
+
+
+def _check_divisor(one: Any, two: Any, valid: Mask | None) -> None:
+    """Raise if a tuple is divided by zero; a constant zero divides nothing where there are no tuples."""
+    zero = two == 0
+    if np.count_nonzero(zero) and np.size(one):
+        check(zero, valid, _ZERO)
 
 
 def _plain_remainder(one: Any, two: Any, valid: Mask | None) -> Values:

@@ -32,6 +32,7 @@ from headway.schema import TIMESTAMP, TIMESTAMP_NTZ, type_name
 
 DAY = 86_400_000_000
 """Microseconds of a day."""
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 
 
 def cast(node: Node, type_: pa.DataType, lenient: bool = False) -> Node:
@@ -158,11 +159,8 @@ def _to_text(node: Node) -> Node:
 
 def _to_decimal(node: Node, type_: pa.DataType) -> Node:
     if is_integer(node.type):
-        digits = type_.precision - type_.scale
-        if digits >= 19 or digits >= {8: 3, 16: 5, 32: 10, 64: 19}[node.type.bit_width]:
-            inner = pa.decimal128(min(38, max(19, type_.precision)), 0) if type_.scale == 0 else None
-            if inner is not None:
-                return over_arrow(type_, (node,), lambda array: array.cast(inner).cast(type_))
+        if type_.precision - type_.scale >= _DIGITS[node.type.bit_width]:  # every value fits
+            return over_arrow(type_, (node,), lambda array: array.cast(pa.decimal128(19, 0)).cast(type_))
         return over_values(type_, (node,), lambda value: texts.fit(Decimal(value), type_))
     if node.type == FLOAT:
         return over_values(type_, (node,), lambda value: texts.fit(texts.finite(value, float32=True), type_))

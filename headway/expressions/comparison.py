@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator as operator_
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -14,10 +15,12 @@ import pyarrow.compute as pc
 from headway.columns import Column, Mask, Values, numpy_type
 from headway.errors import ExpressionError
 from headway.expressions.casts import cast
-from headway.expressions.nodes import Columns, Node, binary, build, literal, over_arrow
+from headway.expressions.nodes import Columns, Node, binary, build, literal, over_arrow, over_values
 from headway.expressions.types import (
     BOOLEAN,
+    MAX_PRECISION,
     VOID,
+    as_decimal,
     common,
     is_decimal,
     is_float,
@@ -44,6 +47,14 @@ _ARROW: dict[str, Any] = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
+_PYTHON: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator_.eq,
+    "<>": operator_.ne,
+    "<": operator_.lt,
+    "<=": operator_.le,
+    ">": operator_.gt,
+    ">=": operator_.ge,
+}
 _MIRROR = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -65,11 +76,21 @@ def compare(operator: str, left: Node, right: Node) -> Node:
         raise ExpressionError(f"cannot compare {type_name(left.type)}; compare its parts")
     if is_numeric(left.type) and is_numeric(right.type) and not is_decimal(type_):
         return _numbers(operator, left, right, type_)
+    if is_decimal(type_) and VOID not in (left.type, right.type) and not _fits(left.type, right.type):
+        sides = [side if is_decimal(side.type) else cast(side, as_decimal(side.type)) for side in (left, right)]
+        return over_values(BOOLEAN, sides, _PYTHON[operator])
     left, right = cast(left, type_), cast(right, type_)
     if numpy_type(type_) is not None:
         ufunc = _UFUNCS[operator]
         return binary(BOOLEAN, left, right, lambda one, two, valid: ufunc(one, two))
     return over_arrow(BOOLEAN, (left, right), _ARROW[operator])
+
+
+def _fits(one: pa.DataType, two: pa.DataType) -> bool:
+    """Whether a decimal type holds all values of both, so that no digit is lost before comparing."""
+    left, right = (as_decimal(side) for side in (one, two))
+    digits = max(left.precision - left.scale, right.precision - right.scale) + max(left.scale, right.scale)
+    return bool(digits <= MAX_PRECISION)
 
 
 def null_safe_equal(left: Node, right: Node) -> Node:

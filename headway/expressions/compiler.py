@@ -197,10 +197,22 @@ class _Compiler:
         return nodes.null(VOID)
 
     def conjunction(self, tree: exp.Expression) -> Node:
-        return logic.conjunction(self.node(tree.this), self.node(tree.expression))
+        return self._chain(tree, exp.And, logic.conjunction)
 
     def disjunction(self, tree: exp.Expression) -> Node:
-        return logic.disjunction(self.node(tree.this), self.node(tree.expression))
+        return self._chain(tree, exp.Or, logic.disjunction)
+
+    def _chain(self, tree: Any, kind: type[exp.Expression], combine: Callable[[Node, Node], Node]) -> Node:
+        """Combine ``a AND b AND c …`` as a balanced tree, so that long chains do not nest deeply."""
+        parts = []
+        while isinstance(tree, kind):
+            parts.append(tree.expression)
+            tree = tree.this
+        made = [self.node(part) for part in (tree, *reversed(parts))]
+        while len(made) > 1:
+            pairs = [combine(made[i], made[i + 1]) for i in range(0, len(made) - 1, 2)]
+            made = pairs + made[2 * len(pairs) :]
+        return made[0]
 
     def negation(self, tree: exp.Expression) -> Node:
         return logic.negation(self.node(tree.this))
@@ -265,6 +277,8 @@ class _Compiler:
         return cast(self.node(tree.this), _target(tree.args["to"]), lenient=bool(tree.args.get("safe")))
 
     def pipe(self, tree: exp.Expression) -> Node:
+        if isinstance(tree.expression, exp.Add | exp.Sub):  # Spark and sqlglot disagree on which binds tighter
+            raise ExpressionError(f"'{fragment(tree)}': put brackets where || meets + or -")
         return BUILTINS["concat"]([self.node(tree.this), self.node(tree.expression)])
 
     def concat(self, tree: exp.Expression) -> Node:

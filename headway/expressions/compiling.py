@@ -161,8 +161,14 @@ def _about(text: str | Sequence[str]) -> Iterator[None]:
     try:
         yield
     except ExpressionError as error:
-        shown = ", ".join(map(str, text)) if isinstance(text, list | tuple) else str(text)
-        raise ExpressionError(f"expression '{shown}': {error}") from None
+        raise ExpressionError(f"expression '{_shown(text)}': {error}") from None
+    except RecursionError:
+        raise ExpressionError(f"expression '{_shown(text)}': it is nested too deeply") from None
+
+
+def _shown(text: object) -> str:
+    shown = ", ".join(map(str, text)) if isinstance(text, list | tuple) else str(text)
+    return shown if len(shown) <= 300 else shown[:299] + "…"
 
 
 def _is_star(item: exp.Expression) -> bool:

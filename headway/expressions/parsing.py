@@ -80,6 +80,8 @@ def parse_items(text: str | Sequence[str]) -> list[exp.Expression]:
     """Return the trees of a select list, given as one text or one text per item."""
     if isinstance(text, str):
         return parse_list(text)
+    if not isinstance(text, list | tuple):
+        raise ExpressionError(f"a select list is text or a list of texts, not {text!r}")
     items = [item for part in text for item in parse_list(part)]
     if not items:
         raise ExpressionError("it selects nothing; name at least one expression")

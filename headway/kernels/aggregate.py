@@ -47,6 +47,7 @@ class AggregateState:
     origin: Values  # per partition, where its grid starts (for align: first)
     has_origin: Mask
     expired: tuple[Int64s, Int64s]  # windows that a timeout emitted: partition, window
+    before: int = NEVER  # the window before a new partition's first
 
     def grow(self) -> None:
         """Make room for new partitions."""
@@ -55,7 +56,7 @@ class AggregateState:
         missing = count - len(self.closed)
         if missing > 0:
             more = max(missing, len(self.closed))
-            self.closed = np.concatenate([self.closed, np.full(more, NEVER)])
+            self.closed = np.concatenate([self.closed, np.full(more, self.before)])
             self.counted = np.concatenate([self.counted, np.zeros(more, np.int64)])
             self.origin = np.concatenate([self.origin, np.zeros(more, self.origin.dtype)])
             self.has_origin = np.concatenate([self.has_origin, np.zeros(more, np.bool_)])
@@ -100,6 +101,7 @@ class AggregateKernel:
             np.zeros(0, self._dtype),
             np.zeros(0, np.bool_),
             (none, none),
+            -1 if self._numbered else NEVER,
         )
 
     def run(self, state: AggregateState, trains: Sequence[Train], now: int) -> tuple[AggregateState, Result]:
@@ -218,6 +220,8 @@ class AggregateKernel:
         window = grid.index(values)
         if not grid.tumbling:
             first = grid.closed(values) + 1
+            if self._numbered:
+                first = np.maximum(first, 0)  # the first window starts with the first tuple
             if not (first == window).all():
                 rows, window = expand(first, np.maximum(window + 1, first))
                 if len(rows) == 0:

@@ -226,7 +226,7 @@ class JoinKernel:
         dead += letters
         codes = self._codes(state.keys, columns, len(rows))
         places = np.arange(state.place, state.place + len(rows))
-        run = Run(rows, codes, np.zeros(len(rows), self._dtype), places).keep(codes >= 0)
+        run = Run(rows, codes, np.zeros(len(rows), self._dtype), places).keep(codes >= 0).sorted()
         table = state.sides[self._table_side].runs[0]
         self._shrink_keys(state)
         output = self._emit([(run, table) if side == 0 else (table, run)], dead, static=True)

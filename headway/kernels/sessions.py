@@ -140,16 +140,17 @@ class SessionKernel:
             self._take(state, train.slice(at, stop), now, emitted)
             self._expire(state, tick, emitted)
             at = stop
-        last = train.slice(at, len(train))
-        self._take(state, Train(last.columns, last.stamps, last.numbers, train.progress, (), train.end), now, emitted)
+        self._take(state, train.slice(at, len(train)), now, emitted)
         if train.end:
-            self._flush(state, train.progress, emitted)
+            self._finish(state, train.progress, now, emitted)
         output = emitted.train(self._emission.schema, train)
         return state, Result((output,), emitted.ignored, tuple(emitted.dead))
 
     def _take(self, state: SessionState, train: Train, now: int, emitted: Emitted) -> None:
         train, _, dead = evaluate(self._select.inputs, train, self._schema, self._box)
         emitted.dead += dead
+        # Partitions are numbered by their first tuple, whether it is in order or not.
+        state.partitions.codes([train.columns[at] for at in self._by], len(train))
         if not self._numbered:
             usable = train.columns[self._on].is_valid()
             if self._dtype.kind == "f":
@@ -345,7 +346,10 @@ class SessionKernel:
         state.expired[table.codes[begin]] = True
         self._remember(state, table, np.arange(len(table.codes)))
 
-    def _flush(self, state: SessionState, number: int, emitted: Emitted) -> None:
+    def _finish(self, state: SessionState, number: int, now: int, emitted: Emitted) -> None:
+        """Let in what the sorter holds, in its order, then close every window by (start, partition)."""
+        if self._sorter is not None:
+            self._take(state, Train.empty(self._schema, number, end=True), now, emitted)
         if len(state.codes):
             table, begin, end = self._open_table(state)
             order = np.lexsort((table.codes[begin], table.values[begin]))

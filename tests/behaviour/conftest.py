@@ -6,7 +6,7 @@ import importlib
 import os
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.streams import RANDOM_POLICY
 
@@ -15,6 +15,7 @@ if RANDOM_POLICY:
 
 settings.register_profile("ci", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+settings.register_profile("unshrunk", settings.get_profile("ci"), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 ENGINES = ("local",)

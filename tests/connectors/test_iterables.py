@@ -65,7 +65,7 @@ def test_rows_that_do_not_convert() -> None:
     assert [row.where for row in malformed] == [f"index {at}" for at in range(1, 7)]
     assert malformed[1].reason == "expected 3 values (a, x, s), not 2"
     assert malformed[3].reason == "field 'a': expected int, not '1'"
-    with pytest.raises(InputError, match="source 's': index 1: field 'a': expected int, not 1.5"):
+    with pytest.raises(InputError, match=r"source 's': index 1: field 'a': expected int, not 1\.5"):
         drain(open_source("s", SCHEMA, given, strict=True))
 
 
@@ -74,7 +74,7 @@ def test_a_generator_is_taken_lazily() -> None:
 
     def endless() -> Iterator[tuple[int, float, str]]:
         nonlocal taken
-        for taken in itertools.count(1):  # noqa: B007
+        for taken in itertools.count(1):
             yield (taken, 0.0, "")
 
     reader = open_source("s", SCHEMA, endless())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from headway.columns import Column, from_pylist, to_arrow
+from headway.columns import Column, from_pylist, numpy_type, to_arrow
 from headway.errors import ExpressionError
 from headway.expressions import BUILTIN, EvaluationError, Expression, Functions, Scope, compile_expression
 from headway.schema import Schema, type_name
@@ -21,8 +21,6 @@ def columns_of(schema: Schema, rows: Sequence[Sequence[object]]) -> list[Column 
 def check_column(expression: Expression, column: Column, count: int) -> list[object]:
     """Check that the result keeps its contract, and return its values."""
     assert len(column) == count
-    from headway.columns import numpy_type
-
     dtype = numpy_type(expression.type)
     if dtype is None:
         assert column.is_arrow
@@ -39,7 +37,7 @@ def evaluate(
     rows: Sequence[Sequence[object]] = ((0,),),
     functions: Functions = BUILTIN,
 ) -> list[object]:
-    """Evaluate text over rows, twice: as written and from its own normalised SQL."""
+    """Evaluate text over rows: as written, from its own normalised SQL, tuple by tuple, and over none."""
     schema = Schema.parse(schema) if isinstance(schema, str) else schema
     scope = Scope.of(schema, functions)
     results = []
@@ -49,6 +47,13 @@ def evaluate(
         columns = columns_of(schema, rows)
         read: list[Column | None] = [c if i in expression.slots else None for i, c in enumerate(columns)]
         results.append(check_column(expression, expression.evaluate(read, len(rows)), len(rows)))
+        cut = []
+        for start in range(len(rows)):
+            one = [None if c is None else c.slice(start, start + 1) for c in read]
+            cut += check_column(expression, expression.evaluate(one, 1), 1)
+        assert repr(cut) == repr(results[-1])
+        empty = [None if c is None else c.slice(0, 0) for c in read]
+        assert check_column(expression, expression.evaluate(empty, 0), 0) == []
         text_now = expression.sql
     assert repr(results[0]) == repr(results[1])
     return results[0]
@@ -77,7 +82,7 @@ def refused(text: str, schema: Schema | str = NOTHING, functions: Functions = BU
     with pytest.raises(ExpressionError) as caught:
         compile_expression(text, Scope.of(schema, functions))
     message = str(caught.value)
-    assert message.startswith(f"expression '{text}': ")
+    assert message.startswith(f"expression '{text[:299]}")
     assert "\x1b" not in message
     assert "sqlglot" not in message
     return message

@@ -212,6 +212,21 @@ def test_overflow_of_fields() -> None:
     assert "overflow" in fails("a + b", "a tinyint, b tinyint", [(127, 1)])
 
 
+def test_division_by_zero_needs_a_tuple() -> None:
+    for text in ("n / 0", "n % 0", "n div 0", "cast(n as double) % 0"):
+        assert evaluate(text, "n int", []) == []
+        assert evaluate(text, "n int", [(None,)]) == [None]
+        assert "division by zero" in fails(text, "n int", [(1,)])
+
+
+def test_arrays_pass_through_conditionals() -> None:
+    rows = [(["a"], None), (None, ["b", "c"]), (None, None)]
+    schema = "a array<string>, b array<string>"
+    assert evaluate("coalesce(a, b)", schema, rows) == [["a"], ["b", "c"], None]
+    assert evaluate("case when a is null then b else a end", schema, rows) == [["a"], ["b", "c"], None]
+    assert evaluate("if(a is not null, 'yes', cast(NULL as string))", schema, rows) == ["yes", None, None]
+
+
 def test_nan_order() -> None:
     rows = [(NAN, NAN), (NAN, 1.0), (1.0, NAN), (1.0, 1.0), (1.0, 2.0)]
     expected = {
@@ -283,6 +298,9 @@ def test_decimal_fields() -> None:
     assert evaluate("p > v", schema, rows) == [True, None, False]
     assert evaluate("-p", schema, rows) == [D("-1.25"), None, D("3.00")]
     assert evaluate("p in (1.25, 2, 3, 4)", schema, rows) == [True, None, False]
+    wide = [(D("2015366192778466748644890991860688.0"), D("0.000000000000000000001"), 1)]
+    assert evaluate("a > b", "a decimal(36,1), b decimal(38,21), n int", wide) == [True]
+    assert evaluate("b < n", "a decimal(36,1), b decimal(38,37), n bigint", [(None, D("0.5"), 1)]) == [True]
     assert type_of("p / n", schema) == "decimal(21,13)"
     assert type_of("p * cast(1 as decimal(38,10))", schema) == "decimal(38,6)"
 

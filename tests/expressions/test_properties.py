@@ -159,7 +159,6 @@ double_leaf = st.sampled_from([field(4), field(5), Tree("1.5D", lambda row: 1.5)
 
 
 def extend_number(numbers: st.SearchStrategy[Tree], booleans: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
-    operators = st.sampled_from(list(ARITHMETIC))
     return st.one_of(
         st.builds(
             lambda op, a, b: binary(op, ARITHMETIC[op], a, b), st.sampled_from(list(ARITHMETIC)), numbers, numbers

@@ -62,7 +62,7 @@ def test_join_condition() -> None:
     assert (type_name(two.type), two.field) == ("bigint", 0)
     assert (three.field, four.field) == (3, 3)
     assert made.residual is not None
-    assert made.residual.sql == "left.v > right.speed"
+    assert made.residual.sql == "left.v > right.Speed"
     assert made.residual.slots == (4, 7)
 
 

@@ -26,17 +26,17 @@ def same_row(one: Row, other: Row) -> bool:
 
 
 def assert_same(actual: Sequence[Row], expected: Sequence[Row], what: str = "") -> None:
-    """Fail, with the first difference, unless both have the same rows in the same order."""
-    for at, (one, other) in enumerate(zip(actual, expected, strict=False)):
-        assert same_row(one, other), f"{what}: row {at} is {one}, expected {other}{_both(actual, expected)}"
-    assert len(actual) == len(expected), (
-        f"{what}: {len(actual)} rows, expected {len(expected)}{_both(actual, expected)}"
-    )
-
-
-def _both(actual: Sequence[Row], expected: Sequence[Row]) -> str:
-    lines = ["\nactual:", *map(str, actual[:80]), "expected:", *map(str, expected[:80])]
-    return "\n  ".join(lines)
+    """Fail, showing the rows around the first difference, unless both have the same rows in the same order."""
+    pairs = zip(actual, expected, strict=False)
+    at = next((at for at, pair in enumerate(pairs) if not same_row(*pair)), min(len(actual), len(expected)))
+    if at < max(len(actual), len(expected)):
+        around = slice(max(0, at - 5), at + 5)
+        lines = [
+            f"{what}: row {at} differs; {len(actual)} rows, expected {len(expected)}",
+            *(f"actual   {row}" for row in actual[around]),
+            *(f"expected {row}" for row in expected[around]),
+        ]
+        raise AssertionError("\n  ".join(lines))
 
 
 def in_any_order(rows: Sequence[Row]) -> list[Row]:

@@ -22,8 +22,9 @@ class Sessions(AggregateBase):
     Decisions: A in the result is the A of the window's first tuple. With `size`, a tuple with
     A >= first.A + size starts a new window too; on the tuple number the window closes as soon as it has
     `size` tuples. With slack n the windows see the tuples as BSort(n) would emit them; late ones are
-    ignored. At the end every window is emitted, also an unfinished one on the tuple number: a
-    data-driven window may end at any tuple.
+    ignored. At the end the waiting tuples come in first, in ascending (A, arrival) as from BSort, and
+    windows that they close leave; then all open windows leave, in ascending (a, first appearance), also
+    an unfinished one on the tuple number: a data-driven window may end at any tuple.
     """
 
     def __init__(self, select: Select, order: Order, when: When, size: Axis | None = None) -> None:
@@ -74,11 +75,11 @@ class Sessions(AggregateBase):
         return self.when(held[2].row, tuples[0].row, tuples[-1].row) is True
 
     def end(self, number: int) -> list[Emitted]:
-        """Let in all that waits, then close every window."""
-        closed = []
-        for key, waiting in self.waiting.items():
-            for held in sorted(waiting, key=lambda held: held[:2]):
-                closed += self.step(self.partitions.known[key], held)
-        closed += self.open.values()
+        """Let in all that waits, in ascending (A, arrival) as BSort would, then close every window."""
+        rest = [(held, key) for key, waiting in self.waiting.items() for held in waiting]
+        emitted = []
+        for held, key in sorted(rest, key=lambda pair: pair[0][:2]):
+            emitted += self.closing(self.step(self.partitions.known[key], held), number)
+        emitted += self.closing(list(self.open.values()), number)
         self.open, self.waiting = {}, {}
-        return self.closing(closed, number)
+        return emitted

@@ -190,13 +190,14 @@ class _Run:
                 under_way += 1
                 if self._worker_count == 1:
                     under_way -= self._collect(workers.done(None))
-            under_way -= self._collect(workers.done(None))
+            collected = self._collect(workers.done(None))
+            under_way -= collected
             now = self._clock.now()
             if now >= next_status:
                 self._report(snapshot)
                 next_status = now + _STATUS_EVERY
-            if started:
-                continue
+            if started or collected:
+                continue  # the snapshot is out of date
             if under_way:
                 under_way -= self._collect(workers.done(0.05))
                 continue

@@ -1,0 +1,51 @@
+# Everything a newcomer needs: `make demo`, `make test`. `make help` lists the rest.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench lock clean
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.headway-setup
+# Set PYTHON to choose the interpreter; otherwise the first one of these that is 3.11 or later.
+PYTHON ?=
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## create .venv with the locked dependencies (quick when nothing changed)
+
+$(STAMP): requirements.lock pyproject.toml
+	@set -e; if [ ! -x $(BIN)/python ]; then \
+	  for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+	    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$python; break; fi; \
+	  done; \
+	  if [ -z "$$found" ]; then echo "make: Python 3.11 or later is needed; name one with PYTHON=..." >&2; exit 1; fi; \
+	  echo "creating $(VENV) with $$found"; "$$found" -m venv $(VENV); \
+	fi
+	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@touch $(STAMP)
+
+demo: setup  ## watch a border for eight seconds: a network with five outputs on generated data
+	@$(BIN)/headway check examples/border-watch/network.yaml
+	@echo
+	@$(BIN)/headway run examples/border-watch/network.yaml
+
+lint: setup  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint  ## all checks: ruff, mypy strict, pytest
+	$(BIN)/pytest
+
+bench: setup  ## the benchmarks, as ratios to plain pyarrow
+	$(BIN)/python -m benchmarks
+
+lock: setup  ## write the versions that are installed now to requirements.lock
+	@head -2 requirements.lock > requirements.lock.new
+	@$(BIN)/python -m pip freeze --exclude-editable | grep -v '^#' >> requirements.lock.new
+	@mv requirements.lock.new requirements.lock
+
+clean:  ## remove .venv, caches and build results
+	rm -rf $(VENV) build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis headway.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

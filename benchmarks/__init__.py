@@ -1,0 +1,1 @@
+"""Benchmarks: speed against other libraries, box calls, latency and memory. ``python -m benchmarks`` runs all."""

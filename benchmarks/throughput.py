@@ -1,0 +1,130 @@
+"""Million tuples per second on W1, W2 and W3, and the ratio to plain pyarrow in the same run.
+
+Before anything is timed, all contenders' results are compared. Then every round runs each contender once, so
+that noise hits all alike, and the best round counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.contenders import Contender, contenders
+from benchmarks.workloads import TUPLES, WORKLOADS, Workload, make_table
+from headway.clock import stopwatch
+
+REFERENCE = "pyarrow"
+TARGETS = {"W1": 1.0, "W2": 0.5, "W3": 1.0}
+"""What Headway promises to reach of plain pyarrow."""
+
+
+class Disagreement(Exception):
+    """Two contenders gave different results."""
+
+
+def measure(workload: Workload, table: pa.Table, repeats: int) -> dict[str, float]:
+    """Return each contender's million tuples per second in its best round; raises Disagreement."""
+    everybody = contenders(workload, table)
+    verify(workload, everybody)
+    best: dict[str, float] = {}
+    for _ in range(repeats):
+        for contender in everybody:
+            begun = stopwatch()
+            contender.run()
+            seconds = (stopwatch() - begun) / 1e9
+            best[contender.name] = min(seconds, best.get(contender.name, seconds))
+    return {name: table.num_rows / seconds / 1e6 for name, seconds in best.items()}
+
+
+def verify(workload: Workload, everybody: Sequence[Contender]) -> int:
+    """Compare all contenders' results with the first one's, in a common order; return the number of results."""
+    first, *others = everybody
+    expected = [_sorted(workload, one) for one in first.collect()]
+    for other in others:
+        found = [_sorted(workload, one) for one in other.collect()]
+        if len(found) != len(expected):
+            raise Disagreement(f"{workload.name}: {other.name} gave {len(found)} outputs, not {len(expected)}")
+        for at, (mine, theirs) in enumerate(zip(found, expected, strict=True)):
+            _compare(f"{workload.name}, output {at}: {other.name} against {first.name}", mine, theirs)
+    return sum(one.num_rows for one in expected)
+
+
+def _sorted(workload: Workload, table: pa.Table) -> pa.Table:
+    return table.sort_by([(name, "ascending") for name in workload.sort]).combine_chunks()
+
+
+def _compare(who: str, mine: pa.Table, theirs: pa.Table) -> None:
+    if mine.schema.names != theirs.schema.names:
+        raise Disagreement(f"{who}: fields {mine.schema.names}, not {theirs.schema.names}")
+    if mine.num_rows != theirs.num_rows:
+        raise Disagreement(f"{who}: {mine.num_rows} results, not {theirs.num_rows}")
+    for name in mine.schema.names:
+        left, right = mine[name], theirs[name]
+        if pa.types.is_floating(left.type):
+            # Libraries add floating-point numbers up in orders of their own.
+            same = bool(np.allclose(left.to_numpy(), right.to_numpy(), rtol=1e-9, atol=0))
+        else:
+            same = bool(left.equals(right))
+        if not same:
+            raise Disagreement(f"{who}: different values of '{name}'")
+
+
+def table_text(results: Mapping[str, Mapping[str, float]]) -> str:
+    """Return the results as a Markdown table, a pair of columns for each workload."""
+    names = list(dict.fromkeys(name for rates in results.values() for name in rates))
+    names.sort(key=lambda name: not name.startswith("headway"))
+    head = "| million tuples/s |" + "".join(f" {workload} | of pyarrow |" for workload in results)
+    lines = [head, "|---|" + "---:|" * (2 * len(results))]
+    for name in names:
+        cells = ""
+        for rates in results.values():
+            if name in rates:
+                cells += f" {rates[name]:.1f} | {rates[name] / rates[REFERENCE]:.2f} |"
+            else:
+                cells += " | |"
+        lines.append(f"| {name} |{cells}")
+    return "\n".join(lines)
+
+
+def verdicts(results: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Say for each workload whether Headway reaches its promise."""
+    lines = []
+    for workload, rates in results.items():
+        ratio, target = rates["headway"] / rates[REFERENCE], TARGETS[workload]
+        reached = "reached" if ratio >= target else f"missed by {target - ratio:.2f}"
+        lines.append(f"{workload}: {ratio:.2f} of plain pyarrow; promised {target:.1f} or more: {reached}")
+    return lines
+
+
+def report(tuples: int = TUPLES, repeats: int = 5, names: Sequence[str] = tuple(WORKLOADS)) -> dict[str, dict[str, float]]:
+    """Measure, print and return the rates by workload and contender."""
+    table = make_table(tuples)
+    results = {name: measure(WORKLOADS[name], table, repeats) for name in names}
+    print(f"## Throughput: {tuples:,} tuples, best of {repeats} rounds\n")
+    print("\n".join(f"- {name}: {WORKLOADS[name].about}" for name in names) + "\n")
+    print(table_text(results) + "\n")
+    print("\n".join(verdicts(results)))
+    return results
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.throughput", description=__doc__)
+    parser.add_argument("--tuples", type=int, default=TUPLES, help="how many tuples (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=5, help="how many rounds (default: %(default)s)")
+    parser.add_argument("--workload", action="append", choices=list(WORKLOADS), help="only this one; may be repeated")
+    parser.add_argument("--json", type=Path, help="also write the rates to this file")
+    given = parser.parse_args(arguments)
+    results = report(given.tuples, given.repeats, tuple(given.workload or WORKLOADS))
+    if given.json is not None:
+        given.json.write_text(json.dumps({"tuples": given.tuples, "rates": results}, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

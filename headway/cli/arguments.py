@@ -1,0 +1,123 @@
+"""Arguments: a parser whose errors are Headway's, and the kinds of values that options take."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from headway.errors import HeadwayError, unknown
+from headway.functions import load_functions
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_OPTION = re.compile(r"--[a-z][a-z-]*")
+_FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class UsageError(HeadwayError):
+    """Arguments that make no command."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that raises UsageError and keeps examples in its help as they are written."""
+
+    def __init__(self, **settings: Any) -> None:
+        """Take argparse's settings; options cannot be abbreviated, so that new ones break nobody's scripts."""
+        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the usage and leaving."""
+        raise UsageError(f"{message} (see '{self.prog} --help')")
+
+    def refuse(self, extra: Sequence[str]) -> None:
+        """Raise for the first of the arguments that nobody took, if there are any."""
+        for word in extra:
+            if word.startswith("-") and word != "-":
+                self.error(unknown("option", word.partition("=")[0], _OPTION.findall(self.format_usage())))
+        if extra:
+            self.error(f"one argument too many: '{extra[0]}'")
+
+
+class Pair(argparse.Action):
+    """Collects ``NAME=VALUE`` options into a dictionary; a name that is given twice is an error."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Take one pair."""
+        name, equals, value = str(values).partition("=")
+        if not equals or not name.strip() or not value:
+            parser.error(f"{option}: expected {self.metavar}, not '{values}'")
+        taken = dict(getattr(namespace, self.dest) or {})
+        name = name.strip()
+        if name in taken:
+            parser.error(f"{option}: '{name}' is given twice, as '{taken[name]}' and as '{value}'")
+        setattr(namespace, self.dest, {**taken, name: value})
+
+
+def positive(text: str) -> int:
+    """Return a whole number above 0."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number above 0, not '{text}'")
+    return number
+
+
+def rate(source: str, text: str) -> float:
+    """Return tuples per second for a source."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or number <= 0:
+        raise UsageError(f"--rate: source '{source}': expected tuples per second, a number above 0, not '{text}'")
+    return number
+
+
+def size(text: str) -> int:
+    """Return bytes, from ``1000000``, ``64k``, ``256M`` or ``1.5GiB``; the letters are powers of 1,024."""
+    match = _SIZE.fullmatch(text.strip())
+    number = 0 if match is None else int(float(match[1]) * _FACTORS[match[2].lower()])
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a size such as 64k, 256M or 2G, not '{text}'")
+    return number
+
+
+def add_functions(parser: argparse._ActionsContainer) -> None:
+    """Add the option that names modules with users' functions."""
+    parser.add_argument(
+        "--functions",
+        metavar="MODULE",
+        action="append",
+        default=[],
+        help="import this Python module first, because it registers functions that the network names "
+        "(@hw.function, @hw.aggregate); dotted name, also from the current folder; may be repeated",
+    )
+
+
+def add_tables(parser: argparse._ActionsContainer) -> None:
+    """Add the option that gives static tables."""
+    parser.add_argument(
+        "--table",
+        metavar="NAME=PATH",
+        action=Pair,
+        default={},
+        help="the file (.csv, .jsonl, .parquet) behind a static table that the network names; may be repeated",
+    )
+
+
+def import_functions(modules: Sequence[str]) -> None:
+    """Import the modules that the user named; the current folder counts, last, as it does for python -m."""
+    here = str(Path.cwd())
+    if modules and here not in sys.path:
+        sys.path.append(here)
+    for module in modules:
+        load_functions(module)

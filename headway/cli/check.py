@@ -1,0 +1,130 @@
+"""``headway check``: whether a network is well formed, and what flows along its arcs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from headway.check import CheckedNetwork, check
+from headway.cli.arguments import import_functions
+from headway.cli.paths import file_of, is_standard, load_tables
+from headway.cli.tables import text_table
+from headway.cli.texts import plural, printable
+from headway.connectors import open_source, sink_kinds, sink_suffixes, source_kinds, source_suffixes
+from headway.engines.base import engine_names
+from headway.errors import HeadwayError, InputError, OutputError, choices, unknown
+from headway.files import load
+from headway.mermaid import mermaid
+from headway.network import Network, thaw
+from headway.scheduling.schedule import Schedule
+from headway.schema import Schema, type_name
+from headway.structure import owner
+
+EPILOG = """\
+Nothing runs, and no input is read (static tables are, for their fields). A bad file ends in one line that
+names the box, the field and the choices, and exit code 2.
+
+examples:
+  headway check border.yaml                    the schema of every arc
+  headway check border.yaml --mermaid          a diagram, for GitHub and many editors
+  headway check border.yaml --json             for programs
+  headway check sensors.yaml --functions mine  with functions that mine.py registers
+"""
+
+
+def check_file(args: argparse.Namespace) -> int:
+    """Check a network file and print what was found."""
+    import_functions(args.functions)
+    network = load(Path(args.file))
+    checked = check(network, None, load_tables(network, args.table))
+    schedule: Mapping[str, Any] = network.schedule or {}
+    Schedule.parse(schedule.get("policy"), schedule.get("train"))
+    warnings = [*checked.warnings, *check_connectors(network)]
+    if schedule.get("engine", "local") not in engine_names():
+        warnings.append(f"schedule: engine: {unknown('engine', schedule['engine'], engine_names())}")
+    if args.mermaid:
+        print(mermaid(network, checked), end="")
+    elif args.json:
+        print(json.dumps(as_mapping(checked, warnings), indent=2, ensure_ascii=False))
+    else:
+        print(as_text(checked, warnings), end="")
+    return 0
+
+
+def check_connectors(network: Network) -> list[str]:
+    """Raise for connectors that cannot work, and return warnings for input files that are not there yet."""
+    warnings = []
+    for source in network.sources:
+        what = thaw(source.connector)
+        _check_kind(f"source '{source.name}'", what, source_kinds(), source_suffixes(), InputError)
+        if isinstance(what, dict) and "generate" in what:
+            open_source(source.name, source.schema, what).close()  # reads nothing, and checks every field
+        path = file_of(what, network.folder)
+        if path is not None and not path.is_file():
+            warnings.append(f"source '{source.name}': there is no file '{path}' yet")
+    for output in network.outputs:
+        _check_kind(f"output '{output.name}'", thaw(output.sink), sink_kinds(), sink_suffixes(), OutputError)
+    return warnings
+
+
+def as_text(checked: CheckedNetwork, warnings: list[str]) -> str:
+    """Return the findings for people."""
+    network = checked.network
+    counts = [
+        plural(len(network.sources), "source", "sources"),
+        plural(len(network.boxes), "box", "boxes"),
+        plural(len(network.outputs), "output", "outputs"),
+    ]
+    ops = {source.name: "source" for source in network.sources} | {box.name: box.spec.op for box in network.boxes}
+    arcs = [
+        (
+            arc,
+            ops[owner(arc)],
+            ", ".join(dict.fromkeys(_reader(one) for one in checked.consumers[arc])) or "-",
+            str(schema),
+        )
+        for arc, schema in checked.arcs.items()
+    ]
+    text = f"network '{network.name}' is well formed: {', '.join(counts)}\n\n"
+    text += text_table(("arc", "made by", "read by", "schema"), arcs)
+    if checked.tables:
+        text += "\n" + text_table(("table", "schema"), [(ref, str(schema)) for ref, schema in checked.tables.items()])
+    if warnings:
+        text += "\n" + "".join(f"warning: {printable(warning)}\n" for warning in warnings)
+    return text
+
+
+def as_mapping(checked: CheckedNetwork, warnings: list[str]) -> dict[str, Any]:
+    """Return the findings for programs."""
+    network = checked.network
+    return {
+        "network": network.name,
+        "sources": [source.name for source in network.sources],
+        "boxes": {box.name: box.spec.op for box in network.boxes},
+        "outputs": dict(checked.outputs),
+        "arcs": {arc: _fields(schema) for arc, schema in checked.arcs.items()},
+        "tables": {ref: _fields(schema) for ref, schema in checked.tables.items()},
+        "warnings": warnings,
+    }
+
+
+def _fields(schema: Schema) -> dict[str, str]:
+    return {field.name: type_name(field.type) for field in schema}
+
+
+def _reader(consumer: Any) -> str:
+    return consumer.name if consumer.kind == "box" else f"output {consumer.name}"
+
+
+def _check_kind(
+    who: str, what: Any, kinds: tuple[str, ...], suffixes: tuple[str, ...], error: type[HeadwayError]
+) -> None:
+    if isinstance(what, dict):
+        for kind in what:
+            if kind not in kinds:
+                raise error(f"{who}: {unknown('connector', kind, kinds)}")
+    elif what is not None and not is_standard(what) and Path(what).suffix.lower() not in suffixes:
+        raise error(f"{who}: '{what}' has none of the suffixes {choices(suffixes)}; '-' is JSON lines")

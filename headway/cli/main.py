@@ -1,0 +1,99 @@
+"""The command `headway`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+
+from headway import __version__
+from headway.cli import check, policies, run
+from headway.cli.arguments import Parser, UsageError, add_functions, add_tables
+from headway.cli.texts import one_line
+from headway.connectors import PipeClosedError
+from headway.errors import HeadwayError, unknown
+
+BAD = 2
+CLOSED_PIPE = 141
+
+EPILOG = """\
+examples:
+  headway check border.yaml
+  headway run border.yaml --input positions=day.csv --output alarms=alarms.jsonl
+  headway run --help
+
+exit codes: 0 done; 2 something to mend, said in one line; 130 interrupted; 141 standard output was closed.
+"""
+
+
+def make_parser() -> tuple[Parser, dict[str, Parser]]:
+    """Return the parser, and those of the commands by name."""
+    parser = Parser(
+        prog="headway",
+        description="A data stream manager: networks of boxes over live streams, run by what their results are worth.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("--version", action="version", version=f"headway {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    about = {
+        "check": ("check a network file and show the schema of every arc", check.EPILOG),
+        "run": ("run a network until its inputs end", run.EPILOG),
+        "policies": ("list the scheduling policies", policies.EPILOG),
+    }
+    made: dict[str, Parser] = {}
+    for name, (text, epilog) in about.items():
+        made[name] = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", epilog=epilog)
+    made["check"].add_argument("file", metavar="FILE", help="the network file, YAML or JSON")
+    add_functions(made["check"])
+    add_tables(made["check"])
+    form = made["check"].add_mutually_exclusive_group()
+    form.add_argument("--mermaid", action="store_true", help="print only a diagram, as Mermaid text")
+    form.add_argument("--json", action="store_true", help="print the findings as JSON, for programs")
+    made["check"].set_defaults(command=check.check_file)
+    run.add_arguments(made["run"])
+    made["run"].set_defaults(command=run.run_file)
+    made["policies"].set_defaults(command=policies.policies)
+    return parser, made
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments, or raise a UsageError with a hint."""
+    parser, commands = make_parser()
+    command = next((word for word in argv if not word.startswith("-")), None)
+    if command is not None and command not in commands:
+        raise UsageError(unknown("command", command, commands))
+    args, extra = parser.parse_known_args(argv)
+    (parser if command is None else commands[command]).refuse(extra)
+    return args
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code. What a user can mend is one line on standard error and code 2."""
+    with contextlib.suppress(AttributeError):
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        args = parse(sys.argv[1:] if argv is None else list(argv))
+        code: int = args.command(args)
+        sys.stdout.flush()
+        return code
+    except SystemExit as end:  # --help and --version
+        return end.code if isinstance(end.code, int) else 0
+    except (PipeClosedError, BrokenPipeError):
+        _silence()
+        return CLOSED_PIPE
+    except HeadwayError as error:
+        print(f"headway: error: {one_line(str(error))}", file=sys.stderr)
+        return BAD
+    except KeyboardInterrupt:
+        print("headway: interrupted", file=sys.stderr)
+        return run.INTERRUPTED
+
+
+def _silence() -> None:
+    # Python flushes standard output once more at exit; without this it would complain about the pipe again.
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -1,0 +1,27 @@
+"""``headway policies``: what `--policy` can say."""
+
+from __future__ import annotations
+
+import argparse
+
+from headway.cli.tables import text_table
+from headway.scheduling.base import registered_policies
+from headway.scheduling.schedule import TRAVERSALS, UNITS, Schedule, policy_names
+
+EPILOG = """\
+examples:
+  headway policies
+  headway run border.yaml --policy round-robin/box
+  headway run border.yaml --policy round-robin/superbox/mc/1000
+"""
+
+
+def policies(args: argparse.Namespace) -> int:
+    """Print the registered policies, and what can stand after them."""
+    about = {entry.name: entry.about for entry in registered_policies()}
+    rows = [(name, f"{about[name.rpartition('/')[0]]}; {UNITS[name.rpartition('/')[2]]}") for name in policy_names()]
+    print(text_table(("policy", "what it does"), rows))
+    print(text_table(("traversal", "the order of the boxes in a superbox"), list(TRAVERSALS.items())))
+    print("A schedule is policy/unit/traversal/train; what comes after the policy can be left out.")
+    print(f"The default is {Schedule()}. Results never depend on it, only when they come.")
+    return 0

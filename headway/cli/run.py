@@ -1,0 +1,195 @@
+"""``headway run``: a network from its file, over files or standard input, until the inputs end."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from headway.check import check
+from headway.cli.arguments import Pair, Parser, add_functions, add_tables, import_functions, positive, rate, size
+from headway.cli.interrupts import Interrupts
+from headway.cli.paths import check_files, is_standard, load_tables
+from headway.cli.preview import Preview
+from headway.cli.status import StatusLine
+from headway.cli.summary import check_summary_path, summary_text, write_summary
+from headway.cli.texts import printable
+from headway.engines.base import RunResult, Status, engine_names, make_engine
+from headway.errors import HeadwayError, InputError, OutputError, unknown
+from headway.files import load
+from headway.network import Network, thaw
+from headway.runner import DEFAULT_ENGINE
+from headway.runner import run as run_network
+
+INTERRUPTED = 130
+
+EPILOG = """\
+Paths end in .csv (with a header), .jsonl or .parquet; '-' is standard input or output as JSON lines. When every
+input has ended, all windows are flushed, the outputs are complete and the summary is printed. Ctrl-C ends the
+inputs: what has arrived is still processed and delivered (exit code 130). A second Ctrl-C gives up.
+
+Of an output that goes nowhere (no --output, no 'sink:' in the file) the first ten tuples are shown.
+
+examples:
+  headway run border.yaml --input positions=day.csv --output alarms=alarms.jsonl
+  tail -f day.jsonl | headway run border.yaml --input positions=- --output alarms=-
+  headway run border.yaml --input positions=day.parquet --rate positions=5000 --summary run.json
+  headway run border.yaml --input positions=day.csv --dead-letters rejected.csv
+"""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Describe the command's options."""
+    parser.add_argument("file", metavar="FILE", help="the network file, YAML or JSON")
+    data = parser.add_argument_group("data")
+    schedule = parser.add_argument_group("how to run it")
+    report = parser.add_argument_group("reports")
+    data.add_argument(
+        "--input",
+        metavar="SOURCE=PATH",
+        action=Pair,
+        default={},
+        help="where a source's tuples come from, instead of what the file says; may be repeated",
+    )
+    data.add_argument(
+        "--output",
+        metavar="OUTPUT=PATH",
+        action=Pair,
+        default={},
+        help="where an output's tuples go, instead of what the file says; may be repeated",
+    )
+    data.add_argument(
+        "--rate",
+        metavar="SOURCE=N",
+        action=Pair,
+        default={},
+        help="let a source's tuples arrive in time, N per second, instead of as fast as they are read",
+    )
+    add_tables(data)
+    add_functions(data)
+    data.add_argument(
+        "--strict",
+        action="store_true",
+        help="stop at the first malformed row or failing tuple, instead of counting it as a dead letter",
+    )
+    data.add_argument(
+        "--dead-letters",
+        metavar="PATH",
+        help="write all malformed rows and failing tuples, with their reasons, to this file",
+    )
+    schedule.add_argument(
+        "--engine",
+        metavar="ENGINE",
+        help=f"what carries the network out: {', '.join(engine_names())} (default: the file's, or {DEFAULT_ENGINE})",
+    )
+    schedule.add_argument(
+        "--policy", metavar="P", help="which box runs when, such as round-robin/box; 'headway policies' lists them"
+    )
+    schedule.add_argument(
+        "--train",
+        metavar="N",
+        type=positive,
+        help="the most tuples that one box call takes: small for latency, large for throughput",
+    )
+    schedule.add_argument(
+        "--workers",
+        metavar="N",
+        type=positive,
+        help="how many boxes may run at once (default: as many as there are processors)",
+    )
+    schedule.add_argument(
+        "--memory",
+        metavar="SIZE",
+        type=size,
+        help="above this much queued data the sources wait, such as 64k, 256M or 2G (default: 256M)",
+    )
+    schedule.add_argument("--master", metavar="URL", help="the cluster, for the engine 'spark' only")
+    report.add_argument("--summary", metavar="PATH.json", help="write the summary as JSON too; '-' is standard output")
+    report.add_argument(
+        "--quiet", action="store_true", help="no status line, no tuples and no summary on the terminal; only errors"
+    )
+
+
+def run_file(args: argparse.Namespace) -> int:
+    """Run a network file and report; returns the exit code."""
+    import_functions(args.functions)
+    network = load(Path(args.file))
+    _check_engine(args, network)
+    _check_names(args, network)
+    writes: dict[str, object] = {f"output '{name}'": path for name, path in args.output.items()}
+    if args.dead_letters is not None:
+        writes["--dead-letters"] = args.dead_letters
+    if args.summary is not None:
+        writes["--summary"] = args.summary
+        check_summary_path(Path(args.summary))
+    check_files(network, Path(args.file), args.input, writes)
+    rates = {source: rate(source, text) for source, text in args.rate.items()}
+    tables = load_tables(network, args.table)
+    destinations = {output.name: args.output.get(output.name, thaw(output.sink)) for output in network.outputs}
+    checked = check(network, None, tables)
+    previews = {
+        name: Preview(name, checked.output_schema(name)) for name, where in destinations.items() if where is None
+    }
+    uses_stdout = any(is_standard(where) for where in (*destinations.values(), args.dead_letters, args.summary))
+    status = None if args.quiet or (uses_stdout and sys.stdout.isatty()) else StatusLine(sys.stderr)
+    with Interrupts() as interrupts:
+
+        def on_status(now: Status) -> None:
+            if status is not None:
+                status.show(now)
+            interrupts.check()
+
+        try:
+            result = run_network(
+                network,
+                args.input,
+                engine=args.engine,
+                policy=args.policy,
+                train=args.train,
+                workers=args.workers,
+                outputs={**args.output, **previews},
+                rates=rates,
+                tables=tables,
+                strict=args.strict,
+                memory=args.memory,
+                dead_letters=args.dead_letters,
+                on_status=on_status,
+            )
+        finally:
+            if status is not None:
+                status.clear()
+    if args.summary is not None:
+        write_summary(Path(args.summary), result.summary)
+    if not args.quiet:
+        _report(result, previews, to_stderr=uses_stdout)
+    # An interrupt that came too late to be acted on still was one.
+    return INTERRUPTED if result.summary["interrupted"] or interrupts.noted else 0
+
+
+def _report(result: RunResult, previews: dict[str, Preview], to_stderr: bool) -> None:
+    stream = sys.stderr if to_stderr else sys.stdout
+    texts = [preview.text() for preview in previews.values()]
+    title = f"network '{printable(result.summary['network'])}'\n"
+    print("\n".join([*texts, title + summary_text(result.summary)]), end="", file=stream, flush=True)
+
+
+def _check_engine(args: argparse.Namespace, network: Network) -> None:
+    schedule: Mapping[str, Any] = network.schedule or {}
+    engine = args.engine or schedule.get("engine") or DEFAULT_ENGINE
+    make_engine(engine)
+    if args.master is not None:
+        raise HeadwayError(f"--master is for the engine 'spark'; the engine of this run is '{engine}'")
+
+
+def _check_names(args: argparse.Namespace, network: Network) -> None:
+    sources = [source.name for source in network.sources]
+    outputs = [output.name for output in network.outputs]
+    for option, given in (("--input", args.input), ("--rate", args.rate)):
+        for name in given:
+            if name not in sources:
+                raise InputError(f"{option}: {unknown('source', name, sources)}")
+    for name in args.output:
+        if name not in outputs:
+            raise OutputError(f"--output: {unknown('output', name, outputs)}")

@@ -1,0 +1,76 @@
+"""The live status of a long run, on standard error."""
+
+from __future__ import annotations
+
+import os
+from typing import TextIO
+
+from headway.cli.texts import count_text, width
+from headway.engines.base import Status
+
+PLAIN_EVERY = 10.0
+"""Seconds between lines where there is no terminal."""
+
+
+def status_text(status: Status, rate: float) -> str:
+    """Return a status in one line."""
+    parts = [
+        f"{status.seconds:.1f} s",
+        f"in {count_text(status.tuples_in)} ({count_text(round(rate))}/s)",
+        f"out {count_text(status.tuples_out)}",
+        f"queued {count_text(status.queued)}",
+    ]
+    if status.dead_letters:
+        parts.append(f"dead letters {count_text(status.dead_letters)}")
+    if status.paused:
+        parts.append("paused: sources wait for the network")
+    return "  ".join(parts)
+
+
+class StatusLine:
+    """Shows each status that it gets: over the one before on a terminal, else a line every ten seconds."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Write to a stream, usually standard error."""
+        self._stream = stream
+        self._live = stream.isatty()
+        self._shown = 0
+        self._next = PLAIN_EVERY
+        self._last: tuple[float, int] = (0.0, 0)
+
+    def show(self, status: Status) -> None:
+        """Show how far the run is; the rate is that since the status shown before."""
+        if not self._live and status.seconds < self._next:
+            return
+        seconds, tuples = self._last
+        passed = status.seconds - seconds
+        rate = (status.tuples_in - tuples) / passed if passed > 0 else 0.0
+        self._last = (status.seconds, status.tuples_in)
+        text = status_text(status, rate)
+        if self._live:
+            text = text[: self._columns() - 1]
+            self._write("\r" + text + " " * (self._shown - width(text)))
+            self._shown = width(text)
+        else:
+            self._next = status.seconds + PLAIN_EVERY
+            self._write(f"headway: {text}\n")
+
+    def clear(self) -> None:
+        """Take the line away, so that what comes next begins at the margin."""
+        if self._shown:
+            self._write("\r" + " " * self._shown + "\r")
+            self._shown = 0
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns or 80
+        except (OSError, ValueError):
+            return 80
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._live = False  # nobody looks any more; the run goes on
+            self._next = float("inf")
