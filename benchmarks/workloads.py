@@ -49,10 +49,10 @@ class Workload:
     sort: tuple[str, ...]
 
 
-def make_table(tuples: int = TUPLES, seed: int = 1) -> pa.Table:
-    """Return the stream as an Arrow table of one chunk."""
+def make_table(tuples: int = TUPLES, seed: int = 1, rate: int = RATE) -> pa.Table:
+    """Return the stream as an Arrow table of one chunk, `rate` tuples per second of event time."""
     random = np.random.default_rng(seed)
-    time = START + np.arange(tuples, dtype=np.int64) * (SECOND // RATE)
+    time = START + np.arange(tuples, dtype=np.int64) * (SECOND // rate)
     key = random.integers(0, KEYS, tuples, dtype=np.int32)
     value = random.random(tuples)
     return pa.table(

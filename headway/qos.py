@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,14 @@ class Graph:
     def parse(cls, points: object, where: str, descending: bool = False) -> Graph:
         """Read ``[[0, 1], [2, 1], [10, 0]]``; x ascends, or descends where the file says it from 100 per cent down."""
         if not isinstance(points, Sequence) or isinstance(points, str) or not points:
-            raise NetworkError(f"{where}: a QoS graph is a list of points such as [[0, 1], [2, 1], [10, 0]], not {points!r}")
+            raise NetworkError(
+                f"{where}: a QoS graph is a list of points such as [[0, 1], [2, 1], [10, 0]], not {points!r}"
+            )
         pairs = [_point(point, where) for point in points]
         if descending and len(pairs) > 1 and pairs[0][0] > pairs[-1][0]:
             pairs.reverse()
         xs = [x for x, _ in pairs]
-        if any(b <= a for a, b in zip(xs, xs[1:], strict=False)):
+        if any(b <= a for a, b in pairwise(xs)):
             raise NetworkError(f"{where}: the points of a QoS graph must have ascending x, got {xs}")
         for x, y in pairs:
             if not 0 <= y <= 1:
@@ -49,7 +52,8 @@ class Graph:
 
     def values(self, xs: npt.NDArray[Any]) -> Floats:
         """Return the utilities at many x."""
-        return np.interp(xs, self._xs, self._ys)
+        utilities: Floats = np.interp(xs, self._xs, self._ys)
+        return utilities
 
     def gradient(self, x: float) -> float:
         """Return the slope at x, to the right of it where two lines meet."""
@@ -62,7 +66,7 @@ class Graph:
     @property
     def critical_points(self) -> tuple[float, ...]:
         """The x of the inner points where the slope changes."""
-        slopes = [(y1 - y0) / (x1 - x0) for (x0, y0), (x1, y1) in zip(self.points, self.points[1:], strict=False)]
+        slopes = [(y1 - y0) / (x1 - x0) for (x0, y0), (x1, y1) in pairwise(self.points)]
         inner = self.points[1:-1]
         return tuple(x for (x, _), left, right in zip(inner, slopes, slopes[1:], strict=False) if left != right)
 

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from headway import engines as _engines
 from headway.builder import NetworkBuilder
 from headway.check import check
 from headway.clock import Clock
-from headway.engines import local as _local
+from headway.engines import local  # noqa: F401  (registers the engine)
 from headway.engines.base import RunResult, RunSettings, Status, make_engine
-from headway.errors import InputError, NetworkError, OutputError, RunError, unknown
+from headway.errors import InputError, OutputError, RunError, unknown
 from headway.expressions import Functions
 from headway.files import load
 from headway.network import Network
@@ -55,7 +54,7 @@ def run(
     elif not isinstance(network, Network):
         network = load(network)
     checked = check(network, functions, tables)
-    schedule = network.schedule or {}
+    schedule: Mapping[str, Any] = network.schedule or {}
     inputs, outputs, rates = inputs or {}, outputs or {}, rates or {}
     sources = [source.name for source in network.sources]
     names = [output.name for output in network.outputs]
@@ -85,6 +84,3 @@ def run(
         **({} if memory is None else {"memory": memory}),
     )
     return make_engine(engine or schedule.get("engine") or DEFAULT_ENGINE).run(checked, settings)
-
-
-_ = (_engines, _local, NetworkError)

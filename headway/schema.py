@@ -114,7 +114,9 @@ class Schema:
         """Return the position of a field, or raise a SchemaError that lists the fields."""
         position = self.find(name)
         if position is None:
-            raise SchemaError(f"unknown field '{name}'{did_you_mean(name, self.names) or ';'} fields: {choices(self.names)}")
+            raise SchemaError(
+                f"unknown field '{name}'{did_you_mean(name, self.names) or ';'} fields: {choices(self.names)}"
+            )
         return position
 
     def field(self, name: str) -> Field:
@@ -219,7 +221,7 @@ def _decimal(rest: str, text: str, where: str) -> pa.DataType:
 
 
 def _parse_field(part: str) -> Field:
-    words = part.strip().replace(":", " ", 1).split(None, 1)
+    words = re.split(r"\s*:\s*|\s+", part.strip(), maxsplit=1)
     if len(words) != 2:
         raise SchemaError(f"'{part.strip()}' is not a field; write 'name type', such as 'time bigint'")
     name = words[0].strip("`")

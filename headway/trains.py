@@ -104,9 +104,7 @@ class Train:
         return cls(tuple(from_arrow(column) for column in batch.columns), stamps, numbers, progress)
 
     @classmethod
-    def empty(
-        cls, schema: Schema, progress: int = NOTHING, ticks: tuple[Tick, ...] = (), end: bool = False
-    ) -> Train:
+    def empty(cls, schema: Schema, progress: int = NOTHING, ticks: tuple[Tick, ...] = (), end: bool = False) -> Train:
         """Return a train without tuples, which still brings progress."""
         columns = tuple(from_arrow(pa.array([], field.type)) for field in schema)
         none = np.zeros(0, np.int64)

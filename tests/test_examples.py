@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 import headway as hw
-from headway import functions as registry
 from headway.clock import ManualClock
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -22,8 +21,7 @@ WAYS = [("round-robin/superbox", 65_536), ("round-robin/superbox", 2), ("round-r
 
 @pytest.fixture(autouse=True)
 def _functions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Register the examples' functions for one test only."""
-    monkeypatch.setattr(registry._registry, "current", registry.functions())
+    """Let query2 find its functions; a module registers them once in a process."""
     monkeypatch.syspath_prepend(str(EXAMPLES.parent))
     hw.load_functions("examples.query2.functions")
 

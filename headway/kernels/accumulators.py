@@ -6,13 +6,14 @@ sums: results are the same to the last bit however the stream was cut into train
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import Column, Int64s, Mask, Values
+from headway.columns import Column, Int64s, Mask, Values, numpy_type
 from headway.expressions import AggregateCall
 from headway.kernels.groups import expand
 from headway.kernels.sketches import HyperLogLog
@@ -20,23 +21,26 @@ from headway.kernels.sketches import HyperLogLog
 Arrays = dict[str, Values]
 
 
-class Accumulator(Protocol):
+class Accumulator(ABC):
     """The numbers that a function keeps for each group, as arrays by group."""
 
-    fields: Mapping[str, tuple[Any, Any]]
+    fields: ClassVar[Mapping[str, tuple[Any, Any]]]
     """Name to (dtype, value of an empty group); a dtype may be a pair (dtype, width) for rows of numbers."""
 
-    def add(self, arrays: Arrays, ids: Int64s, column: Column | None) -> None:
-        """Add tuples, in arrival order, to their groups; `ids` are positions in the arrays."""
-        ...
+    @abstractmethod
+    def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
+        """Add tuples, in arrival order, to their groups; `ids` are positions in the arrays.
 
+        `counts`, if known, is the number of ids per group.
+        """
+
+    @abstractmethod
     def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
         """Return the numbers of ranges of neighbouring groups, for windows made of panes."""
-        ...
 
+    @abstractmethod
     def result(self, arrays: Arrays) -> Column:
         """Return the function's value for each group."""
-        ...
 
 
 def reduce_ranges(ufunc: np.ufunc, values: Values, starts: Int64s, stops: Int64s) -> Values:
@@ -55,22 +59,29 @@ def _present(ids: Int64s, column: Column) -> tuple[Int64s, Values]:
     return ids[column.valid], column.values[column.valid]
 
 
-class Count:
+def _count(arrays: Arrays, ids: Int64s, counts: Int64s | None) -> None:
+    """Add the number of ids per group; `counts` holds if no id was left out since it was made."""
+    if counts is None or len(ids) != int(counts.sum()):
+        counts = np.bincount(ids, minlength=len(arrays["n"]))
+    arrays["n"] += counts
+
+
+class Count(Accumulator):
     """count(*), count(x), count_if(x)."""
 
-    fields = {"n": (np.int64, 0)}
+    fields: ClassVar[Mapping[str, tuple[Any, Any]]] = {"n": (np.int64, 0)}
 
     def __init__(self, only_true: bool = False) -> None:
         """Count tuples, values that are not NULL, or, for count_if, values that are true."""
         self._only_true = only_true
 
-    def add(self, arrays: Arrays, ids: Int64s, column: Column | None) -> None:
+    def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
         """Count."""
         if column is not None:
             ids, values = _present(ids, column)
             if self._only_true:
                 ids = ids[values]
-        arrays["n"] += np.bincount(ids, minlength=len(arrays["n"]))
+        _count(arrays, ids, counts)
 
     def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
         """Add the counts up."""
@@ -81,21 +92,21 @@ class Count:
         return Column(arrays["n"])
 
 
-class Sum:
+class Sum(Accumulator):
     """sum of floating-point numbers, and avg of any numbers."""
 
-    fields = {"n": (np.int64, 0), "s": (np.float64, 0.0)}
+    fields: ClassVar[Mapping[str, tuple[Any, Any]]] = {"n": (np.int64, 0), "s": (np.float64, 0.0)}
 
     def __init__(self, average: bool) -> None:
         """Return the sum, or the average."""
         self._average = average
 
-    def add(self, arrays: Arrays, ids: Int64s, column: Column | None) -> None:
+    def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
         """Add the values up, in their order."""
         assert column is not None
         ids, values = _present(ids, column)
         np.add.at(arrays["s"], ids, values.astype(np.float64, copy=False))
-        arrays["n"] += np.bincount(ids, minlength=len(arrays["n"]))
+        _count(arrays, ids, counts)
 
     def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
         """Add the panes up."""
@@ -108,20 +119,19 @@ class Sum:
         return Column(values, None if some.all() else some)
 
 
-class IntegerSum:
+class IntegerSum(Accumulator):
     """sum of integers: exact; a sum beyond bigint is an overflow, seen by its floating-point shadow."""
 
-    fields = {"n": (np.int64, 0), "s": (np.int64, 0), "f": (np.float64, 0.0)}
-    _BOUND = 9.2e18
+    fields: ClassVar[Mapping[str, tuple[Any, Any]]] = {"n": (np.int64, 0), "s": (np.int64, 0), "f": (np.float64, 0.0)}
 
-    def add(self, arrays: Arrays, ids: Int64s, column: Column | None) -> None:
+    def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
         """Add the values up."""
         assert column is not None
         ids, values = _present(ids, column)
         values = values.astype(np.int64, copy=False)
         np.add.at(arrays["s"], ids, values)
         np.add.at(arrays["f"], ids, values.astype(np.float64))
-        arrays["n"] += np.bincount(ids, minlength=len(arrays["n"]))
+        _count(arrays, ids, counts)
 
     def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
         """Add the panes up."""
@@ -139,13 +149,14 @@ class IntegerSum:
         return wrapped
 
 
-class Extreme:
+class Extreme(Accumulator):
     """min, max, bool_and, bool_or. NaN is larger than every number, as in Spark."""
 
     def __init__(self, dtype: np.dtype[Any], largest: bool) -> None:
         """Keep the largest or the smallest value of a numpy type."""
         self._dtype = dtype
         self._largest = largest
+        self._ufunc: np.ufunc
         if dtype.kind == "f":
             start: Any = -np.inf if largest else np.nan
             self._ufunc = np.maximum if largest else np.fmin
@@ -156,14 +167,14 @@ class Extreme:
             info = np.iinfo(dtype)
             start = info.min if largest else info.max
             self._ufunc = np.maximum if largest else np.minimum
-        self.fields = {"n": (np.int64, 0), "m": (dtype, start)}
+        self.fields = {"n": (np.int64, 0), "m": (dtype, start)}  # type: ignore[misc]  # depends on the type
 
-    def add(self, arrays: Arrays, ids: Int64s, column: Column | None) -> None:
+    def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
         """Compare."""
         assert column is not None
         ids, values = _present(ids, column)
         self._ufunc.at(arrays["m"], ids, values)
-        arrays["n"] += np.bincount(ids, minlength=len(arrays["n"]))
+        _count(arrays, ids, counts)
 
     def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
         """Compare the panes."""
@@ -178,17 +189,22 @@ class Extreme:
         return Column(arrays["m"], None if some.all() else some)
 
 
-class Spread:
+class Spread(Accumulator):
     """stddev and variance: sums of differences from the group's first value, which do not cancel out."""
 
-    fields = {"n": (np.int64, 0), "k": (np.float64, 0.0), "s1": (np.float64, 0.0), "s2": (np.float64, 0.0)}
+    fields: ClassVar[Mapping[str, tuple[Any, Any]]] = {
+        "n": (np.int64, 0),
+        "k": (np.float64, 0.0),
+        "s1": (np.float64, 0.0),
+        "s2": (np.float64, 0.0),
+    }
 
     def __init__(self, sample: bool, root: bool) -> None:
         """Divide by n-1 for a sample, by n for a population; the root of it is the standard deviation."""
         self._sample = sample
         self._root = root
 
-    def add(self, arrays: Arrays, ids: Int64s, column: Column | None) -> None:
+    def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
         """Add differences and their squares."""
         assert column is not None
         ids, values = _present(ids, column)
@@ -199,7 +215,7 @@ class Spread:
         differences = values - arrays["k"][ids]
         np.add.at(arrays["s1"], ids, differences)
         np.add.at(arrays["s2"], ids, differences * differences)
-        arrays["n"] += np.bincount(ids, minlength=len(arrays["n"]))
+        _count(arrays, ids, counts)
 
     def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
         """Move the panes' sums to the first pane's origin, then add them up."""
@@ -228,15 +244,19 @@ class Spread:
         return Column(np.sqrt(values) if self._root else values, None if some.all() else some)
 
 
-class First:
+class First(Accumulator):
     """first or last value of a group, NULLs included; only where tuples come in order and windows are whole."""
 
     def __init__(self, dtype: np.dtype[Any], last: bool) -> None:
         """Keep the first or the last value of a numpy type."""
         self._last = last
-        self.fields = {"n": (np.int64, 0), "v": (dtype, dtype.type(0)), "ok": (np.bool_, False)}
+        self.fields = {  # type: ignore[misc]  # depends on the type
+            "n": (np.int64, 0),
+            "v": (dtype, dtype.type(0)),
+            "ok": (np.bool_, False),
+        }
 
-    def add(self, arrays: Arrays, ids: Int64s, column: Column | None) -> None:
+    def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
         """Keep the first value, or replace the last."""
         assert column is not None
         if self._last:
@@ -245,7 +265,7 @@ class First:
             rows = np.flatnonzero(arrays["n"][ids] == 0)[::-1]  # the last write is the first value
         arrays["v"][ids[rows]] = column.values[rows]
         arrays["ok"][ids[rows]] = True if column.valid is None else column.valid[rows]
-        arrays["n"] += np.bincount(ids, minlength=len(arrays["n"]))
+        _count(arrays, ids, counts)
 
     def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
         """Windows made of panes hold their tuples instead."""
@@ -257,16 +277,16 @@ class First:
         return Column(arrays["v"], None if ok.all() else ok)
 
 
-class ApproximateDistinct:
+class ApproximateDistinct(Accumulator):
     """approx_count_distinct: a HyperLogLog sketch per group."""
 
-    fields = {"registers": ((np.uint8, HyperLogLog.WIDTH), 0)}
+    fields: ClassVar[Mapping[str, tuple[Any, Any]]] = {"registers": ((np.uint8, HyperLogLog.WIDTH), 0)}
 
     def __init__(self, type_: pa.DataType) -> None:
         """Sketch values of a type."""
         self._type = type_
 
-    def add(self, arrays: Arrays, ids: Int64s, column: Column | None) -> None:
+    def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
         """Note the values' hashes."""
         assert column is not None
         HyperLogLog.add(arrays["registers"], ids, column, self._type)
@@ -292,8 +312,6 @@ def accumulator(call: AggregateCall, in_order: bool, whole: bool) -> Accumulator
         return ApproximateDistinct(call.arguments[0].type)
     if not call.arguments:
         return None
-    from headway.columns import numpy_type
-
     dtype = numpy_type(call.arguments[0].type)
     if dtype is None:
         return None

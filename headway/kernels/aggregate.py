@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ import pyarrow as pa
 from headway.boxes.aggregate import Aggregate
 from headway.columns import Column, Int64s, Mask, Values
 from headway.expressions import Functions
+from headway.kernels.accumulators import reduce_ranges
 from headway.kernels.base import Result
 from headway.kernels.codec import pack, unpack
 from headway.kernels.emission import Emission, Emitted
@@ -29,7 +29,7 @@ from headway.kernels.isolation import evaluate
 from headway.kernels.order import Frontiers, number_in_partition
 from headway.kernels.partitions import Partitions
 from headway.kernels.selects import CompiledSelect
-from headway.kernels.windows import FAR, Held, Store
+from headway.kernels.windows import Held, Store
 from headway.schema import Schema
 from headway.trains import Tick, Train
 
@@ -253,23 +253,29 @@ class AggregateKernel:
         np.maximum.at(state.closed, partition, cell)
         upto = state.closed[state.store.partition]
         if self._grid.panes:
-            if not (np.maximum(self._grid.windows_of_pane(state.store.pane)[0] - 1, before[state.store.partition]) < upto).any():
-                return
-        elif not (state.store.pane <= upto).any():
+            first = self._grid.windows_of_pane(state.store.pane)[0]
+            some = np.maximum(first - 1, before[state.store.partition]) < upto
+        else:
+            some = state.store.pane <= upto
+        if not some.any():
             return
-        owner, window = self._open_windows(state, before, upto)
+        owner, window, at = self._open_windows(state, before, upto)
         mine, theirs = composites((partition, cell), (owner, window))
         cause = tuple_at[np.searchsorted(mine, theirs)]
-        order = np.lexsort((window, cause))
-        self._emit(state, owner[order], window[order], numbers[cause[order]], emitted)
+        # Windows are listed by (partition, window), so a stable sort leaves those of one cause ascending.
+        order = np.argsort(cause, kind="stable")
+        self._emit(state, owner[order], window[order], at[order], numbers[cause[order]], emitted)
         self._forget(state)
 
-    def _open_windows(self, state: AggregateState, before: Int64s, upto: Int64s) -> tuple[Int64s, Int64s]:
-        """Return the windows that hold a tuple: after `before` (by partition), no further than `upto` (by pane)."""
+    def _open_windows(self, state: AggregateState, before: Int64s, upto: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+        """Return the windows that hold a tuple: after `before` (by partition), no further than `upto` (by pane).
+
+        They are sorted by (partition, window), and come with the place of a pane that they contain.
+        """
         store = state.store
         if not self._grid.panes:
             at = np.flatnonzero(store.pane <= upto)
-            return store.partition[at], store.pane[at]
+            return store.partition[at], store.pane[at], at
         first, last = self._grid.windows_of_pane(store.pane)
         # Neighbouring panes share windows: each window is listed with the first pane of the partition that has it.
         same = np.zeros(len(store), np.bool_)
@@ -281,23 +287,22 @@ class AggregateKernel:
         start = np.maximum(start, before[store.partition] + 1)
         stop = np.minimum(last, upto) + 1
         rows, window = expand(start, np.maximum(stop, start))
-        return store.partition[rows], window
+        return store.partition[rows], window, rows
 
     def _emit(
-        self, state: AggregateState, partition: Int64s, window: Int64s, numbers: Int64s, emitted: Emitted
+        self, state: AggregateState, partition: Int64s, window: Int64s, at: Int64s, numbers: Int64s, emitted: Emitted
     ) -> None:
+        """Emit windows; `at` says for each where a pane of it is in the store."""
         store, grid = state.store, self._grid
         first, after = grid.panes_of_window(window)
-        mine, low, high = composites((store.partition, store.pane), (partition, first), (partition, after))
-        starts, stops = np.searchsorted(mine, low), np.searchsorted(mine, high)
         if grid.panes:
+            mine, low, high = composites((store.partition, store.pane), (partition, first), (partition, after))
+            starts, stops = np.searchsorted(mine, low), np.searchsorted(mine, high)
             arrays = [one.merge(a, starts, stops) for one, a in zip(store.accumulators, store.arrays, strict=True)]
-            stamps = np.minimum.reduceat(
-                np.append(store.stamps, FAR), np.stack([starts, stops], axis=1).ravel()
-            )[::2]
+            stamps = reduce_ranges(np.minimum, store.stamps, starts, stops)
         else:
-            arrays = [{name: array[starts] for name, array in a.items()} for a in store.arrays]
-            stamps = store.stamps[starts]
+            arrays = [{name: array[at] for name, array in a.items()} for a in store.arrays]
+            stamps = store.stamps[at]
         held: tuple[Column, ...] = ()
         rows = Rows(np.zeros(0, np.int64), len(window))
         if self._select.holds:
@@ -334,7 +339,7 @@ class AggregateKernel:
         partition, window = state.store.partition[at], state.store.pane[at]
         order = np.lexsort((partition, self._starts(state, partition, window)))
         partition, window = partition[order], window[order]
-        self._emit(state, partition, window, np.full(len(at), tick.number), emitted)
+        self._emit(state, partition, window, at[order], np.full(len(at), tick.number), emitted)
         if self._select.holds:
             gone = (partition, window)
 
@@ -356,9 +361,9 @@ class AggregateKernel:
     def _flush(self, state: AggregateState, number: int, emitted: Emitted) -> None:
         """Emit all windows at the end of the input; an unfinished one of a number of tuples is dropped."""
         if len(state.store) and not self._numbered:
-            partition, window = self._open_windows(state, state.closed, np.full(len(state.store), -NEVER))
+            partition, window, at = self._open_windows(state, state.closed, np.full(len(state.store), -NEVER))
             order = np.lexsort((partition, self._starts(state, partition, window)))
-            self._emit(state, partition[order], window[order], np.full(len(order), number), emitted)
+            self._emit(state, partition[order], window[order], at[order], np.full(len(order), number), emitted)
         state.store.keep(np.zeros(len(state.store), np.bool_))
         state.held = Held(self._select.held_types, self._dtype)
 

@@ -19,7 +19,7 @@ from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
 from headway.kernels.order import stable_order
 from headway.kernels.partitions import Partitions
 from headway.schema import Schema
-from headway.trains import Train
+from headway.trains import Train, join_trains
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class BSortKernel:
         if self._slack == 0:
             return state, Result((train,))
         held = len(state.codes)
-        both = _after(state.buffer, train)
+        both = join_trains([state.buffer, train]) if held else train
         codes = np.concatenate([state.codes, codes])
         leaving, cause, staying = self._pass(both, codes)
         numbers = both.numbers[cause]
@@ -128,12 +128,6 @@ class BSortKernel:
         state.buffer = Train(columns, arrays["stamps"], arrays["numbers"])
         state.codes = arrays["codes"]
         return state
-
-
-def _after(first: Train, second: Train) -> Train:
-    from headway.trains import join_trains
-
-    return join_trains([first, second]) if len(first) else second
 
 
 def _ranks(train: Train, on: int | None) -> Int64s:

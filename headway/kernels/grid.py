@@ -30,8 +30,9 @@ class Grid:
     def __init__(self, size: float, advance: float, dtype: npt.DTypeLike, whole: bool = False) -> None:
         """Describe the grid; `whole` forbids panes."""
         self.integral = np.dtype(dtype).kind == "i"
-        self.size: Any = int(size) if self.integral else float(size)
-        self.advance: Any = int(advance) if self.integral else float(advance)
+        kind: Any = int if self.integral else float
+        self.size: Any = kind(size)
+        self.advance: Any = kind(advance)
         self.panes = self.integral and self.size > self.advance and not whole
         self.pane = math.gcd(self.size, self.advance) if self.panes else self.advance
 
@@ -56,12 +57,13 @@ class Grid:
 
     def start(self, windows: Int64s) -> Values:
         """Return where windows start."""
-        return windows * self.advance
+        starts: Values = windows * self.advance
+        return starts
 
     def pane_of(self, values: Values) -> Int64s:
         """Return the pane of each value."""
-        result: Int64s = values // self.pane
-        return result
+        panes: Int64s = (values // self.pane).astype(np.int64, copy=False)
+        return panes
 
     def windows_of_pane(self, panes: Int64s) -> tuple[Int64s, Int64s]:
         """Return the first and the last window that contain each pane."""
@@ -85,4 +87,5 @@ class Grid:
         j = np.floor((values - offset) / self.advance)
         j -= j * self.advance + offset > values
         j += (j + 1) * self.advance + offset <= values
-        return np.clip(j, NEVER, -NEVER).astype(np.int64)
+        floors: Int64s = np.clip(j, NEVER, -NEVER).astype(np.int64)
+        return floors

@@ -9,11 +9,15 @@ import numpy as np
 from headway.columns import Indices, Int64s
 
 _DENSE_FLOOR = 4096
+_BACKWARDS: Int64s = np.arange(65_535, -1, -1, dtype=np.int64)
 
 
 class Groups(NamedTuple):
-    """Tuples by group: `ids` per tuple into arrays of length `size`; `at` are the ids that occur, sorted by
-    (partition, cell), with their `partition`, `cell` and the position of their `first` tuple."""
+    """Tuples by group.
+
+    `ids` are the tuples' groups, as places in arrays of length `size`; `at` are the ids that occur, sorted by
+    (partition, cell), with their `partition`, `cell` and the position of their `first` tuple.
+    """
 
     ids: Int64s
     size: int
@@ -34,13 +38,20 @@ def group(partition: Int64s, cell: Int64s, partitions: int) -> Groups:
             ids += partition * span
         size = span * partitions
         first = np.full(size, -1, np.int64)
-        first[ids[::-1]] = np.arange(count - 1, -1, -1)  # the last write wins, so write backwards
+        first[ids[::-1]] = _backwards(count)  # the last write wins, so write backwards
         at = np.flatnonzero(first >= 0)
         return Groups(ids, size, at, at // span, at % span + low, first[at])
     keys = composite(partition, cell)
     _, first, ids = np.unique(keys, return_index=True, return_inverse=True)
     size = len(first)
     return Groups(ids, size, np.arange(size), partition[first], cell[first], first.astype(np.int64))
+
+
+def _backwards(count: int) -> Int64s:
+    """Return count - 1 to 0."""
+    if count <= len(_BACKWARDS):
+        return _BACKWARDS[len(_BACKWARDS) - count :]
+    return np.arange(count - 1, -1, -1)
 
 
 def composite(partition: Int64s, cell: Int64s) -> Int64s:
@@ -57,8 +68,11 @@ def composite(partition: Int64s, cell: Int64s) -> Int64s:
 def composites(*pairs: tuple[Int64s, Int64s]) -> list[Int64s]:
     """Return comparable numbers for several sets of (partition, cell)."""
     keys = composite(np.concatenate([p for p, _ in pairs]), np.concatenate([c for _, c in pairs]))
-    bounds = np.cumsum([len(p) for p, _ in pairs])[:-1]
-    return list(np.split(keys, bounds))
+    parts, at = [], 0
+    for partition, _ in pairs:
+        parts.append(keys[at : at + len(partition)])
+        at += len(partition)
+    return parts
 
 
 def expand(starts: Int64s, stops: Int64s) -> tuple[Int64s, Int64s]:

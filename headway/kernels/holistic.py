@@ -69,9 +69,7 @@ def accumulate_rows(
     return checked_result(simple, arrays, call, failed)
 
 
-def checked_result(
-    simple: Accumulator, arrays: Arrays, call: AggregateCall, failed: list[tuple[int, str]]
-) -> Column:
+def checked_result(simple: Accumulator, arrays: Arrays, call: AggregateCall, failed: list[tuple[int, str]]) -> Column:
     """Return an accumulator's values; sums that do not fit their type are added to `failed`."""
     result = simple.result(arrays)
     if isinstance(simple, IntegerSum):
@@ -100,7 +98,8 @@ def _ranks(column: Column) -> Int64s:
     """Return numbers that sort as the values do; equal values have equal numbers. NaN is largest."""
     if column.is_arrow:
         ranked = pc.rank(column.values, sort_keys="ascending", tiebreaker="dense")
-        return ranked.to_numpy(zero_copy_only=False).astype(np.int64)
+        ranks: Int64s = ranked.to_numpy(zero_copy_only=False).astype(np.int64)
+        return ranks
     inverse: Int64s = np.unique(column.values, return_inverse=True)[1]
     return inverse
 
@@ -198,7 +197,7 @@ def _collect(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Colu
 
 
 def _decimal_sum(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
-    """sum and avg of decimals: one by one, because they must be exact and are rare."""
+    """Sum and avg of decimals: one by one, because they must be exact and are rare."""
     rows, columns = _present(rows, columns)
     values = columns[0].values.to_pylist()
     starts, stops = rows.bounds()
@@ -212,7 +211,9 @@ def _decimal_sum(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> 
                 continue
             if call.function == "avg":
                 total = (total / (stop - start)).quantize(quantum, rounding=decimal.ROUND_HALF_UP)
-            results.append(total if abs(total) < decimal.Decimal(10) ** (call.type.precision - call.type.scale) else None)
+            results.append(
+                total if abs(total) < decimal.Decimal(10) ** (call.type.precision - call.type.scale) else None
+            )
     return from_pylist(results, call.type)
 
 
@@ -222,9 +223,7 @@ def _decimal_spread(call: AggregateCall, rows: Rows, columns: Sequence[Column]) 
     return accumulate_rows(Spread(sample, root=call.function.startswith("stddev")), rows, [as_double], call, [])
 
 
-def _user(
-    call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: list[tuple[int, str]]
-) -> Column:
+def _user(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: list[tuple[int, str]]) -> Column:
     """Run a user's aggregate: user code, called window by window."""
     user = call.user
     assert user is not None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,7 @@ class JoinKernel:
         types = [schema.types[at] for at, schema in zip(self._on, schemas, strict=True) if at is not None]
         self._dtype = np.dtype(np.float64 if any(pa.types.is_floating(type_) for type_ in types) else np.int64)
         size = spec.distance(left, right)
-        self._size: Any = None if size is None else self._dtype.type(size)
+        self._size: Any = None if size is None else np.array(size, self._dtype)[()]
         self._by = tuple(
             () if order is None else tuple(schema.index(name) for name in order.by)
             for order, schema in zip(spec.orders, schemas, strict=True)
@@ -213,9 +214,7 @@ class JoinKernel:
         self._prune(state)
         end = left.end and right.end
         ticks = tuple(sorted({*left.ticks, *right.ticks}))
-        whole = Train(
-            output.columns, output.stamps, output.numbers, min(left.progress, right.progress), ticks, end
-        )
+        whole = Train(output.columns, output.stamps, output.numbers, min(left.progress, right.progress), ticks, end)
         return state, Result((whole,), ignored, tuple(dead))
 
     def _run_static(self, state: JoinState, train: Train) -> tuple[JoinState, Result]:
@@ -319,7 +318,7 @@ class JoinKernel:
         stops = np.searchsorted(index, probe.keys * span + high_rank)
         pieces = []
         cuts = _cut(stops - starts)
-        for begin, end in zip(cuts, cuts[1:], strict=False):
+        for begin, end in pairwise(cuts):
             owner, at = expand(starts[begin:end], stops[begin:end])
             owner += begin
             if self._size is not None and self._dtype.kind == "f":
@@ -374,7 +373,7 @@ class JoinKernel:
         self._shrink_keys(state)
 
     def _shrink_keys(self, state: JoinState) -> None:
-        """Number the keys anew when most of those known belong to no tuple any more."""
+        """Give the keys new numbers when most of those known belong to no tuple any more."""
         live = len(state.sides[0]) + len(state.sides[1])
         if state.keys.count <= 4 * live + 65_536 or not self._keys[0]:
             return
@@ -443,7 +442,8 @@ def band(values: Values, size: Any) -> tuple[Values, Values]:
 def reach(values: Values, size: Any) -> Values:
     """Return values plus the size, without wrapping around."""
     if values.dtype.kind == "f":
-        return values + size
+        far: Values = values + size
+        return far
     top = np.iinfo(np.int64).max
     return np.where(values > top - size, top, values + size)
 

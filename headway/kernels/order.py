@@ -59,7 +59,10 @@ class Frontiers:
             return None, values
         if self.slack == 0 and values[0] >= self._highest and (count == 1 or bool((values[1:] >= values[:-1]).all())):
             # The common case: the whole train ascends, so every partition's does.
-            self.largest[codes, 0] = values
+            if len(self.largest) == 1:
+                self.largest[0, 0] = values[-1]
+            else:
+                self.largest[:, 0][codes] = values  # the last write is the partition's largest
             self._highest = values[-1]
             return None, values
         return self._admit_sorted(codes, values)

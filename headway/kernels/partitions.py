@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import Column, Int64s, from_pylist
+from headway.columns import Column, Int64s, Values, from_pylist
 from headway.kernels.codec import pack_columns, unpack_columns
 
 _TABLE_LIMIT = 1 << 20
@@ -52,38 +52,45 @@ class Partitions:
         return tuple(column.take(codes) for column in self._known)
 
     def _integer_codes(self, column: Column) -> Int64s:
-        keys = column.values.astype(np.int64)
-        if self._table is None:
+        keys = column.values
+        if self._table is None and not self._keys:
             self._retable(int(keys.min()), int(keys.max()))
         if self._table is not None:
-            places = keys - self._base
-            # As unsigned numbers, keys below the base are above the table's end: one comparison finds both.
-            if int(places.view(np.uint64).max()) >= len(self._table):
-                self._retable(int(keys.min()), int(keys.max()))
-                places = keys - self._base
+            codes = self._look_up(keys)
+            if codes.min() < 0:
+                unknown = keys[codes < 0]
+                self._retable(int(unknown.min()), int(unknown.max()))
+                self._add([(key,) for key in dict.fromkeys(unknown.tolist())])
+                if self._table is not None:
+                    codes = self._look_up(keys)
             if self._table is not None:
-                codes = self._table.take(places)
-                if codes.min() < 0:
-                    unknown = keys[codes < 0]
-                    self._add([(key,) for key in dict.fromkeys(unknown.tolist())])
-                    codes = self._table.take(places)
                 return codes
         return self._codes_by_dictionary([column], len(keys))
 
+    def _look_up(self, keys: Values) -> Int64s:
+        """Return codes from the table, _UNKNOWN for unknown keys: those outside meet the guards at its ends."""
+        assert self._table is not None
+        places = np.subtract(keys, self._base, dtype=np.int64)
+        return self._table.take(places, mode="clip")
+
     def _retable(self, low: int, high: int) -> None:
         """Make the table cover the known keys and those from low to high, or give it up when they are too far apart."""
-        if self._table is None and self._keys:
-            return  # given up before
-        known = [key[0] for key in self._keys if key[0] is not None]
+        table = self._table
+        if table is not None and low > self._base and high < self._base + len(table) - 1:
+            return
+        known = [key[0] for key in self._keys]
+        if None in known or (table is None and known):
+            self._table = None
+            return
         low, high = min([low, *known]), max([high, *known])
-        if high - low >= _TABLE_LIMIT or None in [key[0] for key in self._keys]:
+        if high - low >= _TABLE_LIMIT:
             self._table = None
             return
         margin = (high - low) // 2 + 16
         self._base = low - margin
         self._table = np.full(high - low + 1 + 2 * margin, _UNKNOWN, np.int64)
-        for key, code in zip(self._keys, range(self.count), strict=True):
-            self._table[key[0] - self._base] = code
+        for key, code in zip(known, range(self.count), strict=True):
+            self._table[key - self._base] = code
 
     def _codes_by_dictionary(self, columns: Sequence[Column], count: int) -> Int64s:
         combined = np.zeros(count, np.int64)
@@ -103,7 +110,8 @@ class Partitions:
             keys.append(tuple(reversed(parts)))
         self._add([key for key in keys if key not in self._codes])
         mapping = np.fromiter((self._codes[key] for key in keys), np.int64, len(keys))
-        return mapping.take(local.indices.to_numpy(zero_copy_only=False))
+        codes: Int64s = mapping.take(local.indices.to_numpy(zero_copy_only=False))
+        return codes
 
     def _add(self, keys: Sequence[Any]) -> None:
         for key in keys:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from headway.boxes.resample import Resample
-from headway.columns import Column, Int64s, Mask, Values, concat, from_arrow
+from headway.columns import Column, Int64s, Values, concat, from_arrow
 from headway.expressions import Functions
 from headway.kernels.base import DeadLetter, Result
 from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
@@ -138,13 +138,12 @@ class ResampleKernel:
             for order, schema in zip(spec.orders, schemas, strict=True)
         )
         self._by = tuple(
-            tuple(schema.index(name) for name in order.by)
-            for order, schema in zip(spec.orders, schemas, strict=True)
+            tuple(schema.index(name) for name in order.by) for order, schema in zip(spec.orders, schemas, strict=True)
         )
         self._slack = tuple(0 if order.on == "#" else order.slack for order in spec.orders)
         types = [schema.types[at] for at, schema in zip(self._on, schemas, strict=True) if at is not None]
         self._dtype = np.dtype(np.float64 if any(pa.types.is_floating(type_) for type_ in types) else np.int64)
-        self._size: Any = self._dtype.type(spec.distance(*schemas))
+        self._size: Any = np.array(spec.distance(*schemas), self._dtype)[()]
         self._select = CompiledSelect(spec.results(schemas[1], functions), in_order=True, whole=True, hold_all=True)
         by_types = [schemas[1].types[at] for at in self._by[1]]
         (output,) = spec.infer(box, schemas, functions)
@@ -290,9 +289,7 @@ class ResampleKernel:
             all_beats = all_beats.take(np.flatnonzero(ends >= frontier))
         state.beats = all_beats
 
-    def _emit(
-        self, state: ResampleState, beats: Beats, partition: Int64s, numbers: Int64s, emitted: Emitted
-    ) -> None:
+    def _emit(self, state: ResampleState, beats: Beats, partition: Int64s, numbers: Int64s, emitted: Emitted) -> None:
         """Answer pairs, in their order, where the window holds a tuple."""
         readings = state.readings
         distinct, ranks = np.unique(readings.values, return_inverse=True)

@@ -97,7 +97,7 @@ class SessionKernel:
         type_ = pa.int64() if self._numbered else schema.fields[self._on].type
         self._dtype = np.dtype(np.float64 if pa.types.is_floating(type_) else np.int64)
         size, _ = spec.window(schema)
-        self._size = None if size is None else self._dtype.type(size)
+        self._size = None if size is None else np.array(size, self._dtype)[()]
         predicate = spec.condition(schema, functions)
         assert predicate is not None
         self._predicate = predicate

@@ -38,7 +38,8 @@ class HyperLogLog:
         raw = 0.7213 / (1 + 1.079 / m) * m * m / np.exp2(-registers.astype(np.float64)).sum(axis=1)
         empty = (registers == 0).sum(axis=1)
         small = m * np.log(m / np.maximum(empty, 1))
-        return np.rint(np.where((raw <= 2.5 * m) & (empty > 0), small, raw)).astype(np.int64)
+        estimates: Int64s = np.rint(np.where((raw <= 2.5 * m) & (empty > 0), small, raw)).astype(np.int64)
+        return estimates
 
 
 def hash_values(column: Column) -> Hashes:
@@ -51,7 +52,8 @@ def hash_values(column: Column) -> Hashes:
         ]
         table = np.array([*digests, 0], np.uint64)
         indices = encoded.indices.fill_null(len(digests)).to_numpy(zero_copy_only=False)
-        return table[indices]
+        found: Hashes = table[indices]
+        return found
     values = column.values
     if values.dtype.kind == "f":
         bits = (values.astype(np.float64) + 0.0).view(np.uint64)
@@ -61,4 +63,5 @@ def hash_values(column: Column) -> Hashes:
         x = bits + np.uint64(0x9E3779B97F4A7C15)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return x ^ (x >> np.uint64(31))
+        mixed: Hashes = x ^ (x >> np.uint64(31))
+    return mixed

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import Column, Indices, Int64s, Mask, Values, concat
+from headway.columns import Column, Indices, Int64s, Mask, Values, concat, from_arrow
 from headway.kernels.accumulators import Accumulator, Arrays
 from headway.kernels.codec import pack_columns, unpack_columns
 from headway.kernels.groups import Groups, composites, expand
@@ -52,15 +52,25 @@ class Store:
         else:
             known = np.zeros(len(theirs), np.bool_)
         fresh = ~known
-        at = places[fresh]
-        self.partition = np.insert(self.partition, at, partition[fresh])
-        self.pane = np.insert(self.pane, at, pane[fresh])
-        self.stamps = np.insert(self.stamps, at, FAR)
-        self.opened = np.insert(self.opened, at, FAR)
+        at: Indices = places + np.cumsum(fresh) - fresh
+        new = at[fresh]
+        old = np.ones(len(mine) + len(new), np.bool_)
+        old[new] = False
+
+        def spread(array: Values, filling: Any) -> Values:
+            grown = np.empty((len(old), *array.shape[1:]), array.dtype)
+            grown[old] = array
+            grown[new] = filling
+            return grown
+
+        self.partition = spread(self.partition, partition[fresh])
+        self.pane = spread(self.pane, pane[fresh])
+        self.stamps = spread(self.stamps, FAR)
+        self.opened = spread(self.opened, FAR)
         for one, arrays in zip(self.accumulators, self.arrays, strict=True):
             for name, (_, start) in one.fields.items():
-                arrays[name] = np.insert(arrays[name], at, start, axis=0)
-        return places + np.cumsum(fresh) - fresh
+                arrays[name] = spread(arrays[name], start)
+        return at
 
     def add(
         self, groups: Groups, stamps: Int64s, arguments: Sequence[Column | None], masks: Sequence[Mask | None], now: int
@@ -75,13 +85,14 @@ class Store:
             oldest = local[groups.at]
         self.stamps[places] = np.minimum(self.stamps[places], oldest)
         self.opened[places] = np.minimum(self.opened[places], now)
+        counts = np.bincount(groups.ids, minlength=groups.size) if self.accumulators else None
         for one, arrays, column, mask in zip(self.accumulators, self.arrays, arguments, masks, strict=True):
             work = {}
             for name, (dtype, start) in one.fields.items():
                 work[name] = empty_array(dtype, start, groups.size)
                 work[name][groups.at] = arrays[name][places]
             if mask is None:
-                one.add(work, groups.ids, column)
+                one.add(work, groups.ids, column, counts)
             else:
                 chosen = np.flatnonzero(mask)
                 one.add(work, groups.ids[chosen], None if column is None else column.take(chosen))
@@ -126,7 +137,7 @@ class Held:
         """Hold columns of these types."""
         self._types = tuple(types)
         empty = np.zeros(0, np.int64)
-        columns = tuple(_empty(type_) for type_ in self._types)
+        columns = tuple(from_arrow(pa.array([], type_)) for type_ in self._types)
         self._parts: list[tuple[Int64s, Int64s, Values, tuple[Column, ...]]] = [
             (empty, empty, np.zeros(0, dtype), columns)
         ]
@@ -142,9 +153,7 @@ class Held:
             pane = np.concatenate([part[1] for part in self._parts])
             values = np.concatenate([part[2] for part in self._parts])
             order = np.lexsort((values, pane, partition))
-            columns = tuple(
-                concat([part[3][at] for part in self._parts]).take(order) for at in range(len(self._types))
-            )
+            columns = tuple(concat([part[3][at] for part in self._parts]).take(order) for at in range(len(self._types)))
             self._parts = [(partition[order], pane[order], values[order], columns)]
         return self._parts[0]
 
@@ -173,9 +182,3 @@ class Held:
         """Take over what `dump` returned."""
         columns = unpack_columns("held.", named, len(self._types))
         self._parts = [(named["held.partition"], named["held.pane"], named["held.values"], columns)]
-
-
-def _empty(type_: pa.DataType) -> Column:
-    from headway.columns import from_arrow
-
-    return from_arrow(pa.array([], type_))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from hypothesis import settings
+
 import headway as hw
 from tests.reference.compare import assert_same, in_any_order
 from tests.reference.tuples import Row
@@ -14,6 +16,9 @@ from tests.streams import POLICIES, TRAINS, Case, Running
 PLAIN = Running()
 EVERY_WAY = tuple(Running(policy, train) for policy in POLICIES for train in TRAINS)
 """Both policies with every train."""
+
+fewer = settings(max_examples=max(1, settings().max_examples // 4))
+"""For a property that is tested many times over."""
 
 
 def run(engine: str, twin: Twin, inputs: Mapping[str, Iterable[Row]], how: Running = PLAIN) -> Any:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.behaviour.running import PLAIN, check, rows_of, run, run_mapping
+from tests.behaviour.running import PLAIN, check, fewer, rows_of, run, run_mapping
 from tests.reference.compare import assert_same, by_partition
 from tests.reference.kinds import BIGINT, DOUBLE, TIMESTAMP, Kind
 from tests.reference.order import Order
@@ -33,8 +34,8 @@ def test_slack_is_the_same_as_a_sort_before(engine: str, case: Case, how: Runnin
 
 
 @pytest.mark.parametrize("name", sorted(results("v")))
-@pytest.mark.parametrize("kind", [BIGINT, DOUBLE, TIMESTAMP], ids=lambda kind: kind.type)
-@given(rows=streams(), how=runnings())
+@fewer
+@given(rows=streams(), kind=st.sampled_from((BIGINT, DOUBLE, TIMESTAMP)), how=runnings())
 def test_each_function(engine: str, name: str, kind: Kind, rows: list[Row], how: Running) -> None:
     rows = [row | {"a": kind.value(row["a"])} for row in rows]
     box = aggregates("box", "s", [results("v")[name]], Order("a", 1, ("k",)), 5, 2, kind)

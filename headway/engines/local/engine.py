@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from headway.catalog import Floats
 from headway.check import CheckedNetwork
-from headway.clock import MILLISECOND, SECOND, Clock, WallClock, stopwatch
+from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.columns import Int64s, Mask
 from headway.connectors import TableSink, open_sink, open_source
 from headway.engines.base import DEAD_LETTERS, RunResult, RunSettings, Status, register_engine
@@ -24,8 +23,8 @@ from headway.engines.local.steps import StepRunner
 from headway.engines.local.workers import Done, Inline, Pool, Workers
 from headway.errors import HeadwayError, InputError, RunError
 from headway.network import thaw
-from headway.schema import Schema
 from headway.scheduling.base import OutputReadings, Snapshot, Step, Unit
+from headway.schema import Schema
 from headway.storage.queues import FAR
 from headway.trains import Train
 
@@ -91,8 +90,10 @@ class _Run:
         self._steps = StepRunner(self._runtime, self._units)
         self._members = _Members(self._units)
         self._policy = self._schedule.make_policy()
-        feeds = [self._feed(source.name, source.schema, reader)
-                 for source, reader in zip(network.sources, readers, strict=True)]
+        feeds = [
+            self._feed(source.name, source.schema, reader)
+            for source, reader in zip(network.sources, readers, strict=True)
+        ]
         chunk = min(max(16 * self._schedule.train, _LEAST_READ), _MOST_READ)
         self._ingest = Ingest(feeds, self._clock, chunk, self._letters.refuse)
         stack.callback(self._ingest.stop)
@@ -404,9 +405,7 @@ class _Members:
         self._flat = np.concatenate(self.boxes) if units else np.zeros(0, np.intp)
         lengths = [len(boxes) for boxes in self.boxes]
         self._starts = np.cumsum([0, *lengths[:-1]]) if units else np.zeros(0, np.intp)
-        self._single = all(length == 1 for length in lengths) and bool(
-            (self._flat == np.arange(len(self._flat))).all()
-        )
+        self._single = all(length == 1 for length in lengths) and bool((self._flat == np.arange(len(self._flat))).all())
 
     def gather(self, ready: Mask, waiting: Int64s, oldest: Int64s) -> tuple[Mask, Int64s, Int64s]:
         if self._single or len(self._flat) == 0:
@@ -425,4 +424,3 @@ class _Members:
 
 
 register_engine("local", LocalEngine)
-_ = (MILLISECOND, pa)

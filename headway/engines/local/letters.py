@@ -67,8 +67,7 @@ class DeadLetters:
     def summary(self) -> dict[str, Any]:
         """Return the counts and the most frequent reasons."""
         most = [
-            {"box": box, "reason": reason, "tuples": count}
-            for (box, reason), count in self.reasons.most_common(10)
+            {"box": box, "reason": reason, "tuples": count} for (box, reason), count in self.reasons.most_common(10)
         ]
         return {"total": self.total, "by": dict(self.counts), "reasons": most}
 

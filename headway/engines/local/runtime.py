@@ -141,9 +141,7 @@ class Runtime:
         self._specs = {self.index[box.name]: (box, checked.input_schemas(box.name)) for box in checked.order}
         self._functions = checked.functions
 
-    def _lay_arcs(
-        self, checked: CheckedNetwork, deliveries: Mapping[str, Delivery]
-    ) -> dict[tuple[str, int], Cursor]:
+    def _lay_arcs(self, checked: CheckedNetwork, deliveries: Mapping[str, Delivery]) -> dict[tuple[str, int], Cursor]:
         cursor_of: dict[tuple[str, int], Cursor] = {}
         self.arcs: dict[str, Arc] = {}
         next_number = 0

@@ -22,8 +22,10 @@ class Call:
 
 
 class StepRunner:
-    """Knows for each unit which calls a step of it makes. `run` may be called from several threads at once,
-    for units that have no box in common."""
+    """Knows for each unit which calls a step of it makes.
+
+    `run` may be called from several threads at once, for units that have no box in common.
+    """
 
     def __init__(self, runtime: Runtime, units: Sequence[Unit]) -> None:
         """Prepare the calls of every unit."""

@@ -1,0 +1,91 @@
+"""Help, versions, and arguments that make no command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import headway
+from tests.cli.helpers import assert_one_error, call, spawn
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(capsys, "--version") == (0, f"headway {headway.__version__}\n", "")
+
+
+@pytest.mark.parametrize("command", [(), ("check",), ("run",), ("policies",)])
+def test_help_has_examples(capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
+    outcome = call(capsys, *command, "--help")
+    assert outcome.code == 0
+    assert "examples:\n" in outcome.out
+    assert outcome.err == ""
+
+
+def test_every_option_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    text = call(capsys, "run", "--help").out
+    listed = text.partition("data:\n")[2]
+    assert listed
+    data = ["--input", "--output", "--rate", "--table", "--functions", "--strict", "--dead-letters"]
+    schedule = ["--engine", "--policy", "--train", "--workers", "--memory", "--master"]
+    for option in [*data, *schedule, "--summary", "--quiet"]:
+        assert f"\n  {option}" in f"\n{listed}", option
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        ((), ("COMMAND", "headway --help")),
+        (("rnu",), ("unknown command 'rnu'", "did you mean 'run'", "check, policies, run")),
+        (("run",), ("FILE", "headway run --help")),
+        (("check",), ("FILE", "headway check --help")),
+        (("run", "x.yaml", "--polcy", "y"), ("'--polcy'", "did you mean '--policy'")),
+        (("run", "x.yaml", "--sum=y"), ("'--sum'", "--summary")),
+        (("check", "x.yaml", "y.yaml"), ("one argument too many", "'y.yaml'")),
+        (("check", "x.yaml", "--json", "--mermaid"), ("--mermaid", "--json", "not allowed")),
+        (("--verbose", "policies"), ("'--verbose'",)),
+        (("policies", "extra"), ("'extra'",)),
+    ],
+)
+def test_usage(capsys: pytest.CaptureFixture[str], argv: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    outcome = call(capsys, *argv)
+    assert_one_error(outcome, *expected)
+    assert outcome.out == ""
+
+
+def test_as_a_module(folder: Path) -> None:
+    outcome = spawn(folder, "check", "border.yaml")
+    assert outcome.code == 0
+    assert "4 boxes" in outcome.out
+    assert_one_error(spawn(folder, "check", "nowhere.yaml"), "nowhere.yaml")
+
+
+def test_policies(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = call(capsys, "policies")
+    assert outcome.code == 0
+    lines = [line.split()[0] for line in outcome.out.splitlines() if line.strip()]
+    for name in headway.policies():
+        assert name in lines
+
+
+def test_a_bug_keeps_its_traceback(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from headway.cli import check, main
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(check, "load", broken)
+    with pytest.raises(ZeroDivisionError):
+        main.main(["check", "border.yaml"])
+
+
+def test_interrupted_before_it_runs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from headway.cli import check
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(check, "load", interrupted)
+    assert call(capsys, "check", "border.yaml") == (130, "", "headway: interrupted\n")

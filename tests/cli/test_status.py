@@ -1,0 +1,107 @@
+"""The status line: on a terminal, elsewhere, and not at all."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import select
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+from headway.cli.status import StatusLine, status_text
+from headway.engines.base import Status
+from tests.cli.helpers import ENDLESS, command, environment
+
+STATUS = Status(
+    seconds=1.5, tuples_in=30_000, tuples_out=200, queued=12, queued_bytes=960, dead_letters=0, paused=False
+)
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_text() -> None:
+    assert status_text(STATUS, 20_000.4) == "1.5 s  in 30,000 (20,000/s)  out 200  queued 12"
+    full = status_text(replace(STATUS, dead_letters=3, paused=True), 1)
+    assert "dead letters 3" in full
+    assert "paused" in full
+
+
+def test_a_line_replaces_the_one_before() -> None:
+    stream = Terminal()
+    line = StatusLine(stream)
+    line.show(replace(STATUS, dead_letters=1000))
+    line.show(replace(STATUS, seconds=2.0))
+    line.clear()
+    line.clear()
+    first, second, blank, rest = stream.getvalue().split("\r")[1:]
+    assert len(second) == len(first)  # what was longer is covered
+    assert "(0/s)" in second  # the rate since the status before
+    assert not blank.strip()
+    assert len(blank) >= len(second.rstrip())
+    assert rest == ""
+
+
+def test_without_a_terminal_a_line_every_ten_seconds() -> None:
+    stream = io.StringIO()
+    line = StatusLine(stream)
+    for second in range(35):
+        line.show(replace(STATUS, seconds=float(second), tuples_in=second * 100))
+    line.clear()
+    written = stream.getvalue().splitlines()
+    assert [text.split()[1] for text in written] == ["10.0", "20.0", "30.0"]
+    assert all(text.startswith("headway: ") and "(100/s)" in text for text in written)
+
+
+def test_a_stream_that_breaks_does_not_stop_the_run() -> None:
+    stream = Terminal()
+    line = StatusLine(stream)
+    stream.close()
+    line.show(STATUS)
+    line.show(STATUS)
+    line.clear()
+
+
+def _on_a_terminal(folder: Path, *argv: str) -> tuple[int, str]:
+    """Run with standard error on a pseudo-terminal; return the exit code and what was written there."""
+    ours, theirs = pty.openpty()
+    written = b""
+    try:
+        process = subprocess.Popen(
+            command(*argv), cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=theirs
+        )
+        os.close(theirs)
+        while select.select([ours], [], [], 60)[0]:
+            try:
+                data = os.read(ours, 4096)
+            except OSError:  # Linux says so when the other end is closed
+                break
+            if not data:
+                break
+            written += data
+        return process.wait(60), written.decode()
+    finally:
+        os.close(ours)
+
+
+def test_on_a_terminal(tmp_path: Path) -> None:
+    (tmp_path / "n.yaml").write_text(ENDLESS.replace("seed: 3", "seed: 3, count: 20000"))
+    code, written = _on_a_terminal(tmp_path, "run", "n.yaml")
+    assert code == 0
+    assert "\n" not in written
+    shown = [text for text in written.split("\r") if text.strip()]
+    assert len(shown) >= 2
+    assert all(" s  in " in text and "/s)" in text for text in shown)
+    assert written.endswith("\r")  # cleared
+    assert not written.split("\r")[-2].strip()
+
+
+def test_quiet_on_a_terminal(tmp_path: Path) -> None:
+    (tmp_path / "n.yaml").write_text(ENDLESS.replace("seed: 3", "seed: 3, count: 10000"))
+    assert _on_a_terminal(tmp_path, "run", "n.yaml", "--quiet") == (0, "")

@@ -1,0 +1,140 @@
+"""The summary: for people, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import headway as hw
+from headway.cli.preview import Preview
+from headway.cli.summary import check_summary_path, summary_text, to_json, write_summary
+from headway.cli.tables import text_table
+from headway.cli.texts import count_text, one_line, printable, ratio_text, seconds_text, width
+from headway.errors import OutputError
+from headway.schema import Schema
+from tests.cli.helpers import BORDER, ROWS
+
+
+@pytest.fixture(scope="module")
+def summary() -> Any:
+    rows = [*ROWS, ("x", 1, 2)]
+    return hw.run(hw.load(BORDER), {"positions": rows}).summary
+
+
+def test_tables(summary: Any) -> None:
+    lines = [line.split() for line in summary_text(summary).splitlines()]
+    assert ["output", "tuples", "latency", "mean", "p50", "p99", "utility", "shed"] in lines
+    alarms = next(line for line in lines if line[:1] == ["alarms"])
+    assert alarms[1] == "3"
+    assert alarms[-2:] == ["1", "0"]
+    assert {alarms[3], alarms[5]} <= {"µs", "ms", "s"}
+    ratio = next(line for line in lines if line[:1] == ["ratio"])
+    assert ratio[2:5] == ["4", "3", "0.75"]
+    assert ratio[-2:] == ["0", "1"]
+
+
+def test_totals(summary: Any) -> None:
+    text = summary_text(summary)
+    assert f"{len(ROWS)} tuples in, 5 out, in " in text
+    assert "tuples/s" in text
+    for part in ("scheduler", "boxes", "storage", "sources", "sinks"):
+        assert f"{part} " in text.partition("time: ")[2]
+    assert "malformed rows: source 'positions' 1\n" in text
+    assert "dead letters: 2; the most frequent reasons:\n" in text
+    assert "1 × 'ratio': division by zero" in text
+    assert "interrupted" not in text
+    assert "interrupted" in summary_text({**summary, "interrupted": True})
+
+
+def test_json_has_no_nan() -> None:
+    made = {"a": math.nan, "b": [math.inf, 1.5], "c": np.float64(2.0), "d": np.int64(3), "e": (None, True, "µ")}
+    text = to_json(made)
+    assert json.loads(text, parse_constant=lambda name: pytest.fail(name)) == {
+        "a": None,
+        "b": [None, 1.5],
+        "c": 2.0,
+        "d": 3,
+        "e": [None, True, "µ"],
+    }
+
+
+def test_json_of_a_run(summary: Any, tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    path.write_text("old")
+    write_summary(path, summary)
+    assert json.loads(path.read_text()) == json.loads(json.dumps(summary))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["s.json"]
+
+
+def test_a_device_is_not_replaced(tmp_path: Path) -> None:
+    null = tmp_path / "null"
+    null.symlink_to("/dev/null")
+    check_summary_path(null)
+    write_summary(null, {"a": 1})
+    assert null.is_symlink()
+    assert null.is_char_device()
+
+
+def test_paths_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="is a directory"):
+        check_summary_path(tmp_path)
+    with pytest.raises(OutputError, match="does not exist"):
+        check_summary_path(tmp_path / "nowhere" / "s.json")
+    with pytest.raises(OutputError, match="cannot be written"):
+        write_summary(tmp_path / "nowhere" / "s.json", {})
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "-"),
+        (math.nan, "-"),
+        (0.0, "0.00 µs"),
+        (2.5e-6, "2.50 µs"),
+        (0.00099949, "999 µs"),
+        (0.0009999, "1.00 ms"),
+        (0.0123, "12.3 ms"),
+        (0.9999, "1.00 s"),
+        (75.0, "75.0 s"),
+        (4000.0, "4,000 s"),
+    ],
+)
+def test_seconds(seconds: float | None, text: str) -> None:
+    assert seconds_text(seconds) == text
+
+
+def test_other_texts() -> None:
+    assert count_text(1234567) == "1,234,567"
+    assert (ratio_text(None), ratio_text(0.12345), ratio_text(1.0), ratio_text(12345.6)) == (
+        "-",
+        "0.123",
+        "1",
+        "12,346",
+    )
+    assert printable("a\x1b[0m\n\ud800é") == r"a\x1b[0m\n\ud800é"
+    assert one_line("first\n  second\n") == "first; second"
+    assert (width("abc"), width("日本"), width("e\u0301")) == (3, 4, 1)
+
+
+def test_text_table() -> None:
+    table = text_table(("name", "n"), [("日本", "5"), ("x", "1,000")], "lr")
+    assert table == "name      n\n----  -----\n日本      5\nx     1,000\n"
+
+
+def test_preview_keeps_ten_of_many() -> None:
+    preview = Preview("o", Schema.parse("a int, b string"))
+    for start in range(0, 1000, 4):
+        values = list(range(start, start + 4))
+        preview.write(pa.record_batch({"a": pa.array(values, pa.int32()), "b": ["x" * 100, None, "", "y"]}))
+    assert preview.count == 1000
+    assert len(preview._rows) == 10
+    text = preview.text()
+    assert "… and 990 more" in text
+    assert "NULL" in text
+    assert "x" * 41 not in text
