@@ -98,7 +98,9 @@ def _normal(result: Any) -> pa.Table:
     for name in result.column_names:
         column = result[name]
         if name == "time" and column.type != STAMP:
-            column = column.cast(STAMP) if pa.types.is_timestamp(column.type) else pc.multiply(column, SECOND).cast(STAMP)
+            column = (
+                column.cast(STAMP) if pa.types.is_timestamp(column.type) else pc.multiply(column, SECOND).cast(STAMP)
+            )
         columns[name] = column.cast({"key": pa.int32(), "n": pa.int64()}.get(name, column.type))
     return pa.table(columns)
 

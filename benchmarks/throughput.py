@@ -1,16 +1,19 @@
 """Million tuples per second on W1, W2 and W3, and the ratio to plain pyarrow in the same run.
 
 Before anything is timed, all contenders' results are compared. Then every round runs each contender once, so
-that noise hits all alike, and the best round counts.
+that noise hits all alike, and the best round counts. Rates are by wall time; a second table gives the processor
+time per tuple, over all threads, which says more than wall time when the machine has other work.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,18 +31,39 @@ class Disagreement(Exception):
     """Two contenders gave different results."""
 
 
-def measure(workload: Workload, table: pa.Table, repeats: int) -> dict[str, float]:
-    """Return each contender's million tuples per second in its best round; raises Disagreement."""
+class Speed(NamedTuple):
+    """A contender's best wall time and best processor time over all rounds, per tuple."""
+
+    rate: float
+    """Million tuples per second."""
+    processor: float
+    """Nanoseconds of processor time per tuple, over all threads."""
+
+
+Speeds = Mapping[str, Mapping[str, Speed]]
+"""By workload and contender."""
+
+
+def measure(workload: Workload, table: pa.Table, repeats: int) -> dict[str, Speed]:
+    """Return each contender's speed; raises Disagreement."""
     everybody = contenders(workload, table)
     verify(workload, everybody)
-    best: dict[str, float] = {}
+    best: dict[str, Speed] = {}
+    count = table.num_rows
     for _ in range(repeats):
         for contender in everybody:
-            begun = stopwatch()
+            begun, used = stopwatch(), _processor()
             contender.run()
-            seconds = (stopwatch() - begun) / 1e9
-            best[contender.name] = min(seconds, best.get(contender.name, seconds))
-    return {name: table.num_rows / seconds / 1e6 for name, seconds in best.items()}
+            found = Speed(1e3 * count / (stopwatch() - begun), 1e9 * (_processor() - used) / count)
+            known = best.get(contender.name, found)
+            best[contender.name] = Speed(max(found.rate, known.rate), min(found.processor, known.processor))
+    return best
+
+
+def _processor() -> float:
+    """Return the seconds of processor time that this process has used."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
 
 
 def verify(workload: Workload, everybody: Sequence[Contender]) -> int:
@@ -75,42 +99,62 @@ def _compare(who: str, mine: pa.Table, theirs: pa.Table) -> None:
             raise Disagreement(f"{who}: different values of '{name}'")
 
 
-def table_text(results: Mapping[str, Mapping[str, float]]) -> str:
-    """Return the results as a Markdown table, a pair of columns for each workload."""
-    names = list(dict.fromkeys(name for rates in results.values() for name in rates))
-    names.sort(key=lambda name: not name.startswith("headway"))
+def rate_table(results: Speeds) -> str:
+    """Return the rates as a Markdown table, with their ratios to plain pyarrow."""
     head = "| million tuples/s |" + "".join(f" {workload} | of pyarrow |" for workload in results)
     lines = [head, "|---|" + "---:|" * (2 * len(results))]
-    for name in names:
+    for name in _names(results):
         cells = ""
-        for rates in results.values():
-            if name in rates:
-                cells += f" {rates[name]:.1f} | {rates[name] / rates[REFERENCE]:.2f} |"
-            else:
-                cells += " | |"
+        for speeds in results.values():
+            one, plain = speeds.get(name), speeds[REFERENCE]
+            cells += " | |" if one is None else f" {one.rate:.1f} | {one.rate / plain.rate:.2f} |"
         lines.append(f"| {name} |{cells}")
     return "\n".join(lines)
 
 
-def verdicts(results: Mapping[str, Mapping[str, float]]) -> list[str]:
+def processor_table(results: Speeds) -> str:
+    """Return the processor times as a Markdown table."""
+    head = "| processor time, ns per tuple |" + "".join(f" {workload} |" for workload in results)
+    lines = [head, "|---|" + "---:|" * len(results)]
+    for name in _names(results):
+        found = [speeds.get(name) for speeds in results.values()]
+        lines.append(f"| {name} |" + "".join(" |" if one is None else f" {one.processor:.0f} |" for one in found))
+    return "\n".join(lines)
+
+
+def _names(results: Speeds) -> list[str]:
+    """Return all contenders, Headway first."""
+    names = list(dict.fromkeys(name for speeds in results.values() for name in speeds))
+    return sorted(names, key=lambda name: not name.startswith("headway"))
+
+
+def verdicts(results: Speeds) -> list[str]:
     """Say for each workload whether Headway reaches its promise."""
     lines = []
-    for workload, rates in results.items():
-        ratio, target = rates["headway"] / rates[REFERENCE], TARGETS[workload]
+    for workload, speeds in results.items():
+        ratio, target = speeds["headway"].rate / speeds[REFERENCE].rate, TARGETS[workload]
         reached = "reached" if ratio >= target else f"missed by {target - ratio:.2f}"
         lines.append(f"{workload}: {ratio:.2f} of plain pyarrow; promised {target:.1f} or more: {reached}")
     return lines
 
 
-def report(tuples: int = TUPLES, repeats: int = 5, names: Sequence[str] = tuple(WORKLOADS)) -> dict[str, dict[str, float]]:
-    """Measure, print and return the rates by workload and contender."""
+def report(
+    tuples: int = TUPLES, repeats: int = 5, names: Sequence[str] = tuple(WORKLOADS)
+) -> dict[str, dict[str, Speed]]:
+    """Measure, print and return the speeds by workload and contender."""
     table = make_table(tuples)
     results = {name: measure(WORKLOADS[name], table, repeats) for name in names}
     print(f"## Throughput: {tuples:,} tuples, best of {repeats} rounds\n")
     print("\n".join(f"- {name}: {WORKLOADS[name].about}" for name in names) + "\n")
-    print(table_text(results) + "\n")
-    print("\n".join(verdicts(results)))
+    print(rate_table(results) + "\n")
+    print(processor_table(results) + "\n")
+    print("\n".join(f"- {line}" for line in verdicts(results)))
     return results
+
+
+def as_json(results: Speeds) -> dict[str, dict[str, dict[str, float]]]:
+    """Return the speeds with their names."""
+    return {workload: {name: one._asdict() for name, one in speeds.items()} for workload, speeds in results.items()}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -118,11 +162,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tuples", type=int, default=TUPLES, help="how many tuples (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=5, help="how many rounds (default: %(default)s)")
     parser.add_argument("--workload", action="append", choices=list(WORKLOADS), help="only this one; may be repeated")
-    parser.add_argument("--json", type=Path, help="also write the rates to this file")
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
     given = parser.parse_args(arguments)
     results = report(given.tuples, given.repeats, tuple(given.workload or WORKLOADS))
     if given.json is not None:
-        given.json.write_text(json.dumps({"tuples": given.tuples, "rates": results}, indent=2) + "\n")
+        given.json.write_text(json.dumps({"tuples": given.tuples, "results": as_json(results)}, indent=2) + "\n")
     return 0
 
 

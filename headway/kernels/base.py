@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from headway.schema import Schema
 from headway.trains import Train
@@ -24,8 +24,7 @@ class DeadLetter:
     schema: Schema
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """What one call of a kernel gave.
 
     `outputs` has a train for each port, also when it is empty: it brings progress. `ignored` counts tuples

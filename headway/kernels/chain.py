@@ -59,6 +59,8 @@ class ChainKernel(Stateless):
             return None, self._run_apart(train)
 
     def _run_fused(self, train: Train) -> Result:
+        if len(self.links) == 1:
+            return self._run_one(self.links[0], train)
         work = _Work(train)
         counts: list[int] = []
         for at, link in enumerate(self.links):
@@ -72,6 +74,15 @@ class ChainKernel(Stateless):
         columns = tuple([column for column in work.columns if column is not None])
         output = Train(columns, work.stamps, work.numbers, train.progress, train.ticks, train.end)
         return Result((output,), counts=tuple(counts))
+
+    def _run_one(self, link: Link, train: Train) -> Result:
+        """Run a chain of one without the bookkeeping of a longer one."""
+        count = len(train.numbers)
+        if link.predicate is None:
+            return Result((train.with_columns([field.evaluate(train.columns, count) for field in link.fields]),))
+        mask = truth(link.predicate.evaluate(train.columns, count))
+        alive = np.count_nonzero(mask)
+        return Result((train if alive == count else train.take(mask.nonzero()[0]),))
 
     def _run_apart(self, train: Train) -> Result:
         counts: list[int] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,10 +24,9 @@ class RoundRobin:
 
     def plan(self, snapshot: Snapshot, memory: int) -> tuple[Plan, int]:
         """Return a step for each ready unit."""
-        ready = np.flatnonzero(snapshot.ready)
-        if len(ready) > 1 and memory:
-            ready = np.roll(ready, -int(np.searchsorted(ready, memory)))
-        chosen = ready[:_STEPS].tolist()
+        ready: list[int] = np.flatnonzero(snapshot.ready).tolist()
+        first = bisect_left(ready, memory)
+        chosen = (ready[first:] + ready[:first])[:_STEPS]
         train = snapshot.train
         plan = Plan(tuple([Step(unit, train) for unit in chosen]))
         return plan, (chosen[-1] + 1) % len(snapshot.units) if chosen else memory

@@ -33,16 +33,17 @@ class Board:
         self.taken: Int64s = np.zeros(cursors, np.int64)
         self.marks: Int64s = np.zeros(cursors, np.int64)
         self.oldest: Int64s = np.full(cursors, FAR, np.int64)
-        self.bytes = 0
-        self.peak_bytes = 0
-        self._lock = threading.Lock()
+        self._queues: Int64s = np.zeros(0, np.int64)
 
-    def count_bytes(self, change: int) -> None:
-        """Note that queued bytes grew or shrank."""
-        with self._lock:
-            self.bytes += change
-            if self.bytes > self.peak_bytes:
-                self.peak_bytes = self.bytes
+    def add_queue(self) -> int:
+        """Make room for one more queue, before any queue is used; returns its number."""
+        self._queues = np.zeros(len(self._queues) + 1, np.int64)
+        return len(self._queues) - 1
+
+    @property
+    def bytes(self) -> int:
+        """The bytes in all queues."""
+        return int(self._queues.sum())
 
 
 class Cursor:
@@ -173,14 +174,19 @@ class Queue:
         self._lock = threading.Lock()
         self._released = 0
         self._appended = 0
-        self.bytes = 0
-        self._numbers = np.array(cursors, np.intp)
+        self._number = board.add_queue()
+        self._numbers = list(cursors)
         self.cursors = tuple(Cursor(self, number) for number in cursors)
 
     @property
     def tuples(self) -> int:
         """The tuples held."""
         return self._appended - self._released
+
+    @property
+    def bytes(self) -> int:
+        """The bytes held."""
+        return int(self._board._queues[self._number])
 
     def push(self, train: Train) -> None:
         """Append a train; one without tuples, ticks or end only brings progress."""
@@ -211,8 +217,7 @@ class Queue:
         self._segments.append(train)
         self._sizes.append(size)
         self._appended += count
-        self.bytes += size
-        board.count_bytes(size)
+        board._queues[self._number] += size
         for number in self._numbers:
             if board.arrived[number] == board.taken[number]:
                 board.oldest[number] = train.stamps[0]
@@ -221,18 +226,20 @@ class Queue:
     def _append_mark(self, mark: Train) -> None:
         self._segments.append(mark)
         self._sizes.append(0)
-        self._board.marks[self._numbers] += 1
+        for number in self._numbers:
+            self._board.marks[number] += 1
 
     def _release(self) -> None:
         """Drop the segments that lie behind all tails."""
         oldest = min([self._tail(cursor) if cursor._kept else cursor._segment for cursor in self.cursors])
+        if self._first >= oldest:
+            return
+        size = 0
         while self._first < oldest and self._segments:
-            self._released += len(self._segments.popleft())
-            size = self._sizes.popleft()
-            self.bytes -= size
+            self._released += len(self._segments.popleft().numbers)
+            size += self._sizes.popleft()
             self._first += 1
-            if size:
-                self._board.count_bytes(-size)
+        self._board._queues[self._number] -= size
 
     def _tail(self, cursor: Cursor) -> int:
         """Return the segment in which a cursor's tail lies."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.csv
@@ -14,6 +16,19 @@ import pytest
 
 from headway.cli.interrupts import Interrupts
 from tests.cli.helpers import ENDLESS, command, environment
+
+
+@contextlib.contextmanager
+def running(folder: Path, *argv: object) -> Iterator[subprocess.Popen[str]]:
+    """Start a command, and end it whatever happens."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command(*argv), cwd=folder, env=environment(), stdout=pipe, stderr=pipe, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize(
@@ -29,27 +44,17 @@ from tests.cli.helpers import ENDLESS, command, environment
     ],
 )
 def test_ctrl_c_completes_what_has_arrived(tmp_path: Path, workers: int) -> None:
-    (tmp_path / "n.yaml").write_text(ENDLESS)
-    argv = ("run", "n.yaml", "--workers", workers, "--output", "all=all.parquet", "--output", "counts=c.csv")
-    process = subprocess.Popen(
-        command(*argv, "--summary", "s.json"),
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    for _ in range(600):
-        if list(tmp_path.glob(".c.csv.*.partial")):
-            break
-        time.sleep(0.05)
-    time.sleep(0.6)
-    assert not (tmp_path / "c.csv").exists()
-    process.send_signal(signal.SIGINT)
-    try:
-        out, err = process.communicate(timeout=30)
-    finally:
-        process.kill()
+    (tmp_path / "n.yaml").write_text(ENDLESS.replace("rate: 20000, ", ""))  # busy, so that steps are under way
+    argv = ("run", "n.yaml", "--workers", workers, "--train", 1000, "--output", "all=all.parquet")
+    with running(tmp_path, *argv, "--output", "counts=c.csv", "--summary", "s.json") as process:
+        for _ in range(600):
+            if list(tmp_path.glob(".c.csv.*.partial")):
+                break
+            time.sleep(0.05)
+        time.sleep(0.5)
+        assert not (tmp_path / "c.csv").exists()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
     assert err == ""
     assert "interrupted: " in out
@@ -64,24 +69,13 @@ def test_ctrl_c_completes_what_has_arrived(tmp_path: Path, workers: int) -> None
 
 def test_a_reader_that_leaves(tmp_path: Path) -> None:
     (tmp_path / "n.yaml").write_text(ENDLESS)
-    process = subprocess.Popen(
-        command("run", "n.yaml", "--output", "all=-"),
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
+    with running(tmp_path, "run", "n.yaml", "--output", "all=-") as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert json.loads(process.stdout.readline())["i"] == 0
         process.stdout.close()
         assert process.wait(30) == 141
         assert process.stderr.read() == ""
-        process.stderr.close()
-    finally:
-        process.kill()
 
 
 def test_the_first_interrupt_waits_for_a_check() -> None:

@@ -72,22 +72,24 @@ def _on_a_terminal(folder: Path, *argv: str) -> tuple[int, str]:
     """Run with standard error on a pseudo-terminal; return the exit code and what was written there."""
     ours, theirs = pty.openpty()
     written = b""
-    try:
-        process = subprocess.Popen(
-            command(*argv), cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=theirs
-        )
+    with subprocess.Popen(
+        command(*argv), cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=theirs
+    ) as process:
         os.close(theirs)
-        while select.select([ours], [], [], 60)[0]:
-            try:
+        try:
+            while select.select([ours], [], [], 30)[0]:
                 data = os.read(ours, 4096)
-            except OSError:  # Linux says so when the other end is closed
-                break
-            if not data:
-                break
-            written += data
-        return process.wait(60), written.decode()
-    finally:
-        os.close(ours)
+                if not data:
+                    break
+                written += data
+        except OSError:
+            pass  # Linux says so when the other end is closed
+        finally:
+            os.close(ours)
+        try:
+            return process.wait(30), written.decode()
+        finally:
+            process.kill()
 
 
 def test_on_a_terminal(tmp_path: Path) -> None:

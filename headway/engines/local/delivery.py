@@ -15,6 +15,7 @@ from headway.schema import Schema
 from headway.trains import Train
 
 Counts = npt.NDArray[np.int64]
+_FOLD_AFTER = 64
 
 
 class LatencyHistogram:
@@ -35,10 +36,7 @@ class LatencyHistogram:
         """Add latencies."""
         places = np.log(np.maximum(seconds, self._LEAST) / self._LEAST) / np.log(self._BASE)
         places = np.minimum(places.astype(np.int64), self._BUCKETS - 1)
-        if len(places) == 1:
-            self._counts[places[0]] += 1
-        else:
-            self._counts += np.bincount(places, minlength=self._BUCKETS)
+        self._counts += np.bincount(places, minlength=self._BUCKETS)
         self.count += len(seconds)
         self.total += float(seconds.sum())
         self.largest = max(self.largest, float(seconds.max()))
@@ -64,11 +62,12 @@ class Delivery:
         """Deliver an output's tuples to a writer."""
         self.name = output.name
         self._graph = output.qos.latency
-        self._schema = schema
+        self._schema = schema.to_arrow()
         self._writer = writer
         self._clock = clock
         self._lock = threading.Lock()
-        self.latencies = LatencyHistogram()
+        self._latencies = LatencyHistogram()
+        self._measured: list[npt.NDArray[np.int64]] = []
         self.tuples = 0
         self._utility = 0.0
 
@@ -80,18 +79,34 @@ class Delivery:
         batch = train.to_batch(self._schema)
         with self._lock:
             self._writer.write(batch)
-            seconds = np.maximum(self._clock.now() - train.stamps, 0) / SECOND
             self.tuples += count
-            self.latencies.add(seconds)
+            self._measured.append(self._clock.now() - train.stamps)
+            if len(self._measured) >= _FOLD_AFTER:
+                self._fold()
+
+    def _fold(self) -> None:
+        """Take the latencies of many trains into account at once: short trains then cost little."""
+        if self._measured:
+            measured, self._measured = self._measured, []
+            seconds = np.maximum(np.concatenate(measured), 0) / SECOND
+            self._latencies.add(seconds)
             if self._graph is not None:
                 self._utility += float(self._graph.values(seconds).sum())
 
     @property
+    def latencies(self) -> LatencyHistogram:
+        """The latencies of all tuples delivered so far."""
+        with self._lock:
+            self._fold()
+        return self._latencies
+
+    @property
     def utility(self) -> float | None:
         """The mean utility of the tuples delivered, by their latency; 1 without a graph, None without tuples."""
-        if self.tuples == 0:
+        count = self.latencies.count
+        if count == 0:
             return None
-        return 1.0 if self._graph is None else self._utility / self.tuples
+        return 1.0 if self._graph is None else self._utility / count
 
     def close(self) -> None:
         """Complete the output."""
@@ -103,13 +118,14 @@ class Delivery:
 
     def summary(self) -> dict[str, Any]:
         """Return what the summary says of this output; latencies in seconds."""
+        latencies = self.latencies
         return {
             "tuples": self.tuples,
             "latency": {
-                "mean": self.latencies.mean,
-                "p50": self.latencies.quantile(0.5),
-                "p99": self.latencies.quantile(0.99),
-                "max": self.latencies.largest if self.tuples else None,
+                "mean": latencies.mean,
+                "p50": latencies.quantile(0.5),
+                "p99": latencies.quantile(0.99),
+                "max": latencies.largest if self.tuples else None,
             },
             "utility": self.utility,
             "shed": 0,

@@ -168,7 +168,10 @@ class _Run:
         while True:
             read_from = stopwatch()
             self._tick_if_due()
-            if runtime.board.bytes <= self._settings.memory:
+            queued = runtime.board.bytes
+            if queued > self._peak_queued:
+                self._peak_queued = queued
+            if queued <= self._settings.memory:
                 ingest.pull(self._hungry())
             scheduling_from = stopwatch()
             self._reading += scheduling_from - read_from
@@ -393,7 +396,7 @@ class _Run:
             },
             "plans": self._plans,
             "box_calls": int(readings.calls.sum()),
-            "peak_queued_bytes": runtime.board.peak_bytes,
+            "peak_queued_bytes": self._peak_queued,
         }
 
 

@@ -38,7 +38,7 @@ class DeadLetters:
     def bury(self, letters: Sequence[DeadLetter]) -> None:
         """Take tuples on which a box failed."""
         for letter in letters:
-            rows = letter.train.to_batch(letter.schema).to_pylist()
+            rows = letter.train.to_batch(letter.schema.to_arrow()).to_pylist()
             self._add([(letter.box, letter.reason, json.dumps(row, default=str), "") for row in rows])
 
     def refuse(self, rows: Sequence[Malformed]) -> None:

@@ -222,8 +222,8 @@ class Runtime:
         state, result = kernel.run(state, trains, self.clock.now())
         spent = stopwatch() - begun
         report = self.statistics.report
-        tuples_in = sum([len(train) for train in trains])
-        tuples_out = sum([len(output) for output in result.outputs])
+        tuples_in = len(trains[0].numbers) if len(trains) == 1 else sum([len(train) for train in trains])
+        tuples_out = sum([len(output.numbers) for output in result.outputs])
         # Sizes are read for one call in sixteen, or for long trains, where they cost nothing in comparison.
         self._calls += 1
         size = sum([train.nbytes for train in trains]) if tuples_in >= 1024 or self._calls & 15 == 0 else -1

@@ -1,0 +1,163 @@
+"""The documents tell the truth: code in them runs, networks check, links lead somewhere, tables are the code's."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+import pytest
+
+import headway as hw
+from headway import functions as registry
+from headway.cli.main import make_parser
+from headway.mermaid import mermaid
+from headway.scheduling import base as policies
+from headway.yamls import read_text
+from scripts.key_tables import filled
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md"), *ROOT.glob("examples/*/*.md")]
+)
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^)\s]+)\)")
+
+
+def name_of(path: Path) -> str:
+    """Return a document's name for the test report."""
+    return str(path.relative_to(ROOT))
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    """Return the fenced blocks of a language."""
+    return [body for kind, body in _FENCE.findall(path.read_text()) if kind == language]
+
+
+def _with(language: str) -> list[Path]:
+    return [path for path in DOCUMENTS if blocks(path, language)]
+
+
+def _anchors(path: Path) -> set[str]:
+    text = _FENCE.sub("", path.read_text())
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    made = {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+    return made | set(re.findall(r'<a id="([^"]+)"', text))
+
+
+@pytest.fixture
+def _apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Run in a folder of its own that has the examples; what is registered there is forgotten afterwards."""
+    monkeypatch.setattr(registry._registry, "current", registry.functions())
+    monkeypatch.setattr(policies, "_policies", dict(policies._policies))
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("_apart")
+@pytest.mark.parametrize("path", _with("python"), ids=name_of)
+def test_python_runs(path: Path, tmp_path: Path) -> None:
+    """All blocks of a document are one script, so that later ones can build on earlier ones."""
+    script = tmp_path / "document.py"
+    script.write_text("\n".join(blocks(path, "python")))
+    runpy.run_path(str(script), {"hw": hw, "pa": pa, "pyarrow": pyarrow})
+
+
+def _network(block: str) -> dict[str, Any]:
+    """Return a block as a network; one that shows only sources gets an output for each."""
+    data: Any = read_text(block)
+    assert isinstance(data, dict), block
+    if "network" not in data and set(data) == {"sources"}:
+        outputs = {name: {"from": name} for name in data["sources"]}
+        return {"network": "fragment", **data, "outputs": outputs}
+    return data
+
+
+@pytest.mark.parametrize("path", _with("yaml"), ids=name_of)
+def test_networks_check(path: Path) -> None:
+    for block in blocks(path, "yaml"):
+        hw.check(hw.load(_network(block)))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_links_lead_somewhere(path: Path) -> None:
+    for link in _LINK.findall(_FENCE.sub("", path.read_text())):
+        if re.match(r"[a-z]+:", link):
+            continue
+        target, _, anchor = link.partition("#")
+        goal = (path.parent / target).resolve() if target else path
+        assert goal.exists(), f"{link}: no such file"
+        if anchor:
+            assert anchor in _anchors(goal), f"{link}: no such heading"
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("docs/*.md")), ids=name_of)
+def test_tables_of_keys_are_the_code(path: Path) -> None:
+    assert path.read_text() == filled(path.read_text()), "run python -m scripts.key_tables"
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("docs/*.md")), ids=name_of)
+def test_the_readme_leads_to_every_document(path: Path) -> None:
+    assert f"(docs/{path.name})" in (ROOT / "README.md").read_text()
+
+
+def test_every_operator_has_a_section() -> None:
+    text = (ROOT / "docs/operators.md").read_text()
+    assert re.findall(r"^<!-- keys: (\w+) -->$", text, re.MULTILINE) == [
+        "order",
+        "filter",
+        "map",
+        "union",
+        "bsort",
+        "aggregate",
+        "join",
+        "resample",
+    ]
+
+
+def test_every_option_is_explained() -> None:
+    text = (ROOT / "docs/cli.md").read_text()
+    _, commands = make_parser()
+    for name, parser in commands.items():
+        assert f"headway {name}" in text
+        section = text.partition(f"## headway {name}")[2].partition("\n## ")[0]
+        for option in re.findall(r"--[a-z][a-z-]+", parser.format_usage()):
+            assert f"`{option}" in section, f"docs/cli.md: headway {name} {option}"
+
+
+def test_every_policy_is_named() -> None:
+    text = (ROOT / "docs/policies.md").read_text()
+    for name in ("round-robin/box", "round-robin/superbox"):
+        assert name in hw.policies()
+        assert f"`{name}`" in text
+
+
+def test_every_public_name_is_explained() -> None:
+    text = (ROOT / "docs/api.md").read_text()
+    for name in hw.__all__:
+        assert f"`hw.{name}" in text, name
+
+
+def test_every_key_of_the_summary_is_explained() -> None:
+    summary = hw.run(ROOT / "examples/query1/network.yaml").summary
+    text = (ROOT / "docs/api.md").read_text().partition("## The summary")[2]
+    inner = [summary["outputs"]["alarms"], summary["boxes"]["across"], summary["sources"]["positions"]]
+    for mapping in (summary, *inner, summary["time"], summary["dead_letters"], inner[0]["latency"]):
+        for key in mapping:
+            assert f"`{key}`" in text, key
+
+
+def test_the_picture_in_the_readme_is_the_demo() -> None:
+    network = hw.load(ROOT / "examples/border-watch/network.yaml")
+    [picture] = blocks(ROOT / "README.md", "mermaid")
+    assert picture == mermaid(network, hw.check(network))
+
+
+def test_the_vocabulary_is_in_the_glossary() -> None:
+    text = (ROOT / "docs/glossary.md").read_text()
+    words = "box arc network train superbox snapshot policy plan engine catalog slack frontier partition progress tick"
+    for word in [*words.split(), "connection point", "QoS graph", "arrival number"]:
+        assert re.search(rf"^\| (<a [^|]*</a>)?(\w+, )?{word}\b", text, re.MULTILINE), word
