@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 import headway as hw
 from benchmarks.workloads import KEYS, SECOND, THRESHOLDS, Workload
+from headway.network import Network
 
 TRAIN = 65_536
 STAMP = pa.timestamp("us", tz="UTC")
@@ -63,7 +64,7 @@ HEADWAY: Mapping[str, Mapping[str, Any]] = {
 """Headway's settings, by the label in the table."""
 
 
-def discard(network: hw.Network, table: pa.Table, **settings: Any) -> hw.RunResult:
+def discard(network: Network, table: pa.Table, **settings: Any) -> hw.RunResult:
     """Run a network over the table and let the results go."""
     outputs = {output.name: _forget for output in network.outputs}
     return hw.run(network, {"events": table}, engine="local", outputs=outputs, **settings)
@@ -73,7 +74,7 @@ def _forget(batch: pa.RecordBatch) -> None:
     """Be a sink that keeps nothing."""
 
 
-def _collect(network: hw.Network, table: pa.Table, **settings: Any) -> list[pa.Table]:
+def _collect(network: Network, table: pa.Table, **settings: Any) -> list[pa.Table]:
     result = hw.run(network, {"events": table}, engine="local", **settings)
     return [result.outputs[output.name] for output in network.outputs]
 
@@ -98,9 +99,8 @@ def _normal(result: Any) -> pa.Table:
     for name in result.column_names:
         column = result[name]
         if name == "time" and column.type != STAMP:
-            column = (
-                column.cast(STAMP) if pa.types.is_timestamp(column.type) else pc.multiply(column, SECOND).cast(STAMP)
-            )
+            seconds = not pa.types.is_timestamp(column.type)
+            column = (pc.multiply(column, SECOND) if seconds else column).cast(STAMP)
         columns[name] = column.cast({"key": pa.int32(), "n": pa.int64()}.get(name, column.type))
     return pa.table(columns)
 

@@ -127,9 +127,8 @@ def report(tuples: int = TUPLES) -> Memory:
         print(f"| {at:,} | {size:.1f} |")
     rate = tuples / found.seconds / 1e6
     print(f"\n{found.seconds:.1f} s, {rate:.2f} million tuples/s, {found.results:,} results.")
-    print(
-        f"First {found.first:.1f} MB, after warm-up {found.warm:.1f} MB, last {found.last:.1f} MB, peak {found.peak:.1f} MB."
-    )
+    sizes = f"first {found.first:.1f}, after warm-up {found.warm:.1f}, last {found.last:.1f}, peak {found.peak:.1f}"
+    print(f"Resident MB: {sizes}.")
     print(f"Growth after warm-up {100 * found.growth:+.1f} %: {'flat' if found.flat else 'NOT flat'}")
     return found
 

@@ -27,7 +27,7 @@ TARGETS = {"W1": 1.0, "W2": 0.5, "W3": 1.0}
 """What Headway promises to reach of plain pyarrow."""
 
 
-class Disagreement(Exception):
+class DisagreementError(Exception):
     """Two contenders gave different results."""
 
 
@@ -45,7 +45,7 @@ Speeds = Mapping[str, Mapping[str, Speed]]
 
 
 def measure(workload: Workload, table: pa.Table, repeats: int) -> dict[str, Speed]:
-    """Return each contender's speed; raises Disagreement."""
+    """Return each contender's speed; raises DisagreementError."""
     everybody = contenders(workload, table)
     verify(workload, everybody)
     best: dict[str, Speed] = {}
@@ -73,7 +73,7 @@ def verify(workload: Workload, everybody: Sequence[Contender]) -> int:
     for other in others:
         found = [_sorted(workload, one) for one in other.collect()]
         if len(found) != len(expected):
-            raise Disagreement(f"{workload.name}: {other.name} gave {len(found)} outputs, not {len(expected)}")
+            raise DisagreementError(f"{workload.name}: {other.name} gave {len(found)} outputs, not {len(expected)}")
         for at, (mine, theirs) in enumerate(zip(found, expected, strict=True)):
             _compare(f"{workload.name}, output {at}: {other.name} against {first.name}", mine, theirs)
     return sum(one.num_rows for one in expected)
@@ -85,9 +85,9 @@ def _sorted(workload: Workload, table: pa.Table) -> pa.Table:
 
 def _compare(who: str, mine: pa.Table, theirs: pa.Table) -> None:
     if mine.schema.names != theirs.schema.names:
-        raise Disagreement(f"{who}: fields {mine.schema.names}, not {theirs.schema.names}")
+        raise DisagreementError(f"{who}: fields {mine.schema.names}, not {theirs.schema.names}")
     if mine.num_rows != theirs.num_rows:
-        raise Disagreement(f"{who}: {mine.num_rows} results, not {theirs.num_rows}")
+        raise DisagreementError(f"{who}: {mine.num_rows} results, not {theirs.num_rows}")
     for name in mine.schema.names:
         left, right = mine[name], theirs[name]
         if pa.types.is_floating(left.type):
@@ -96,7 +96,7 @@ def _compare(who: str, mine: pa.Table, theirs: pa.Table) -> None:
         else:
             same = bool(left.equals(right))
         if not same:
-            raise Disagreement(f"{who}: different values of '{name}'")
+            raise DisagreementError(f"{who}: different values of '{name}'")
 
 
 def rate_table(results: Speeds) -> str:

@@ -95,9 +95,8 @@ def _w3() -> Workload:
         )
         outputs += f"  result{at}: {{from: c{at}}}\n"
     text = f"network: w3\n{_SOURCE}boxes:\n{boxes}outputs:\n{outputs}"
-    return Workload(
-        "W3", f"{QUERIES} queries over one stream: a filter, then a tumbling count by key", text, ("time", "key")
-    )
+    about = f"{QUERIES} queries over one stream: a filter, then a tumbling count by key"
+    return Workload("W3", about, text, ("time", "key"))
 
 
 _MAKERS: tuple[Callable[[], Workload], ...] = (_w1, _w2, _w3)

@@ -144,11 +144,15 @@ class AggregateKernel:
         codes, values, frontiers, stamps, numbers, computed = rows
         if self._align:
             values, frontiers = self._from_origin(state, codes, values, frontiers)
-        entries = self._assign(state, codes, values, stamps, computed, emitted)
+        # The whole train ascends when nothing had to be sorted: then the frontiers are the values themselves.
+        ascending = frontiers is values and not self._align
+        entries = self._assign(state, codes, values, stamps, computed, emitted, ascending)
         pane = None
         if entries is not None:
             codes_in, pane, values_in, stamps_in, computed_in = entries
-            groups = group(codes_in, pane, state.partitions.count)
+            # A tuple that is in several windows brings their numbers one after the other.
+            once = self._grid.panes or self._grid.tumbling
+            groups = group(codes_in, pane, state.partitions.count, ascending and once)
             arguments, masks = self._select.arguments(computed_in)
             state.store.add(groups, stamps_in, arguments, masks, now)
             if self._select.holds:
@@ -212,12 +216,13 @@ class AggregateKernel:
         stamps: Int64s,
         computed: list[Column],
         emitted: Emitted,
+        ascending: bool,
     ) -> tuple[Int64s, Int64s, Values, Int64s, list[Column]] | None:
         """Return an entry for each tuple and window (or pane) that it belongs to; None where there is no entry."""
         grid = self._grid
         if grid.panes:
             return codes, grid.pane_of(values), values, stamps, computed
-        window = grid.index(values)
+        window = grid.index_ascending(values) if ascending else grid.index(values)
         if not grid.tumbling:
             first = grid.closed(values) + 1
             if self._numbered:

@@ -45,6 +45,16 @@ class Grid:
         """Return the last window that starts at or before each value."""
         return self._floor(values, 0)
 
+    def index_ascending(self, values: Values) -> Int64s:
+        """Return the same as `index` for ascending values: where windows change is found by binary search."""
+        ends = self.index(values[[0, -1]])
+        low, high = int(ends[0]), int(ends[1])
+        if 64 * (high - low) >= len(values):
+            return self.index(values)
+        windows = np.arange(low, high + 1)
+        edges = np.searchsorted(values, self.start(windows[1:]))
+        return np.repeat(windows, np.diff(edges, prepend=0, append=len(values)))
+
     def closed(self, frontiers: Values) -> Int64s:
         """Return the last window that ends at or before each value, NEVER for no value."""
         if self.integral:

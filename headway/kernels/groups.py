@@ -27,15 +27,21 @@ class Groups(NamedTuple):
     first: Int64s
 
 
-def group(partition: Int64s, cell: Int64s, partitions: int) -> Groups:
-    """Group tuples; where few cells meet few partitions the ids are computed, otherwise found by sorting."""
+def group(partition: Int64s, cell: Int64s, partitions: int, ascending: bool = False) -> Groups:
+    """Group tuples; where few cells meet few partitions the ids are computed, otherwise found by sorting.
+
+    `ascending` says that the cells ascend.
+    """
     count = len(cell)
-    low = int(cell.min())
-    span = int(cell.max()) - low + 1
+    low, high = (int(cell[0]), int(cell[-1])) if ascending else (int(cell.min()), int(cell.max()))
+    span = high - low + 1
     if span * partitions <= max(2 * count, _DENSE_FLOOR):
-        ids = cell - low
         if partitions > 1:
-            ids += partition * span
+            ids = partition * span
+            ids += cell
+            ids -= low
+        else:
+            ids = cell - low
         size = span * partitions
         first = np.full(size, -1, np.int64)
         first[ids[::-1]] = _backwards(count)  # the last write wins, so write backwards

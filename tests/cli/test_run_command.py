@@ -94,7 +94,7 @@ def test_files_named_in_the_network(folder: Path, capsys: pytest.CaptureFixture[
 def test_rates(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = run(capsys, "--rate", "positions=100", "--summary", "s.json")
     assert outcome.code == 0
-    assert json.loads((folder / "s.json").read_text())["seconds"] >= (len(ROWS) - 1) / 100
+    assert json.loads((folder / "s.json").read_text())["seconds"] >= 0.9 * (len(ROWS) - 1) / 100
 
 
 def test_dead_letters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,7 @@ def running(folder: Path, *argv: object) -> Iterator[subprocess.Popen[str]]:
     """Start a command, and end it whatever happens."""
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        command(*argv), cwd=folder, env=environment(), stdout=pipe, stderr=pipe, text=True
+        command(*argv), cwd=folder, env=environment(), stdin=pipe, stdout=pipe, stderr=pipe, text=True
     ) as process:
         try:
             yield process
@@ -89,3 +89,18 @@ def test_the_first_interrupt_waits_for_a_check() -> None:
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.xfail(strict=False, reason="the thread that waits for standard input holds its lock when Python ends")
+def test_ctrl_c_while_standard_input_is_silent(folder: Path) -> None:
+    with running(folder, "run", "border.yaml", "--input", "positions=-", "--output", "alarms=a.csv") as process:
+        for _ in range(600):
+            if list(folder.glob(".a.csv.*.partial")):
+                break
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert (folder / "a.csv").read_text() == "time,n,ratio\n"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +41,7 @@ class LocalEngine:
     def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
         """Run until all inputs have ended and everything is delivered.
 
-        An interrupt (Ctrl-C) ends the inputs: what has arrived is processed and delivered. A second one gives up.
+        The first Ctrl-C ends the inputs: what has arrived is processed and delivered. A second one gives up.
         """
         with contextlib.ExitStack() as stack:
             return _Run(checked, settings, stack).go()
@@ -142,11 +144,7 @@ class _Run:
         begun = stopwatch()
         self._begun = begun
         try:
-            try:
-                self._loop()
-            except KeyboardInterrupt:
-                self._interrupted = True
-                self._ingest.stop()
+            with self._interruptible():
                 self._loop()
         finally:
             self._workers.close()
@@ -159,19 +157,42 @@ class _Run:
         tables = {name: sink.table for name, sink in self._tables.items()}
         return RunResult(tables, self._summary(seconds), self._letters.table())
 
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Let the first Ctrl-C end the inputs, between two steps, so that no tuple is lost; a second one raises."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        previous = signal.getsignal(signal.SIGINT)
+
+        def interrupt(number: int, frame: object) -> None:
+            self._interrupted = True
+            self._ingest.wake.set()
+            signal.signal(signal.SIGINT, previous)
+
+        if previous is signal.default_int_handler:
+            signal.signal(signal.SIGINT, interrupt)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, previous)
+
     def _loop(self) -> None:
         memory = self._policy.start()
         ended = False
         next_status = self._clock.now() + _STATUS_EVERY
         runtime, ingest, workers = self._runtime, self._ingest, self._workers
         under_way = 0
+        starved = False  # nothing was ready the last time, so holding sources back would not help
         while True:
             read_from = stopwatch()
             self._tick_if_due()
             queued = runtime.board.bytes
             if queued > self._peak_queued:
                 self._peak_queued = queued
-            if queued <= self._settings.memory:
+            if self._interrupted and not ingest.stopped:
+                ingest.stop()
+            if queued <= self._settings.memory or starved:
                 ingest.pull(self._hungry())
             scheduling_from = stopwatch()
             self._reading += scheduling_from - read_from
@@ -183,7 +204,7 @@ class _Run:
             else:
                 steps = ()
             self._scheduling += stopwatch() - scheduling_from
-            started = 0
+            started, starved = 0, not steps
             for step in steps:
                 while workers.free == 0:
                     under_way -= self._collect(workers.done(60.0))
@@ -230,11 +251,13 @@ class _Run:
         due = self._ingest.next_due()
         if due is not None:
             moments.append(due)
+        if self._ingest.ended:
+            return
         moments += [box.deadline for box in self._runtime.boxes if box.timed and box.deadline is not None]
         pause = min(moments) - self._clock.now()
         if pause <= 0:
             return
-        if self._ingest.listening:
+        if self._ingest.listening or isinstance(self._clock, WallClock):
             self._ingest.wake.wait(pause / SECOND)
             self._ingest.wake.clear()
         else:
