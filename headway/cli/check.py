@@ -11,6 +11,7 @@ from typing import Any
 from headway.check import CheckedNetwork, check
 from headway.cli.arguments import import_functions
 from headway.cli.paths import file_of, is_standard, load_tables
+from headway.cli.printing import emit
 from headway.cli.tables import text_table
 from headway.cli.texts import plural, printable
 from headway.connectors import open_source, sink_kinds, sink_suffixes, source_kinds, source_suffixes
@@ -46,11 +47,11 @@ def check_file(args: argparse.Namespace) -> int:
     if schedule.get("engine", "local") not in engine_names():
         warnings.append(f"schedule: engine: {unknown('engine', schedule['engine'], engine_names())}")
     if args.mermaid:
-        print(mermaid(network, checked), end="")
+        emit(mermaid(network, checked))
     elif args.json:
-        print(json.dumps(as_mapping(checked, warnings), indent=2, ensure_ascii=False))
+        emit(json.dumps(as_mapping(checked, warnings), indent=2, ensure_ascii=False) + "\n")
     else:
-        print(as_text(checked, warnings), end="")
+        emit(as_text(checked, warnings))
     return 0
 
 

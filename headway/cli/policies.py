@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from headway.cli.printing import emit
 from headway.cli.tables import text_table
 from headway.scheduling.base import registered_policies
 from headway.scheduling.schedule import TRAVERSALS, UNITS, Schedule, policy_names
@@ -20,8 +21,11 @@ def policies(args: argparse.Namespace) -> int:
     """Print the registered policies, and what can stand after them."""
     about = {entry.name: entry.about for entry in registered_policies()}
     rows = [(name, f"{about[name.rpartition('/')[0]]}; {UNITS[name.rpartition('/')[2]]}") for name in policy_names()]
-    print(text_table(("policy", "what it does"), rows))
-    print(text_table(("traversal", "the order of the boxes in a superbox"), list(TRAVERSALS.items())))
-    print("A schedule is policy/unit/traversal/train; what comes after the policy can be left out.")
-    print(f"The default is {Schedule()}. Results never depend on it, only when they come.")
+    parts = [
+        text_table(("policy", "what it does"), rows),
+        text_table(("traversal", "the order of the boxes in a superbox"), list(TRAVERSALS.items())),
+        "A schedule is policy/unit/traversal/train; what comes after the policy can be left out.\n"
+        f"The default is {Schedule()}. Results never depend on it, only when they come.\n",
+    ]
+    emit("\n".join(parts))
     return 0

@@ -10,13 +10,13 @@ from typing import Any
 
 from headway.check import check
 from headway.cli.arguments import Pair, Parser, add_functions, add_tables, import_functions, positive, rate, size
-from headway.cli.interrupts import Interrupts
 from headway.cli.paths import check_files, is_standard, load_tables
 from headway.cli.preview import Preview
+from headway.cli.printing import emit
 from headway.cli.status import StatusLine
 from headway.cli.summary import check_summary_path, summary_text, write_summary
 from headway.cli.texts import printable
-from headway.engines.base import RunResult, Status, engine_names, make_engine
+from headway.engines.base import RunResult, engine_names, make_engine
 from headway.errors import HeadwayError, InputError, OutputError, unknown
 from headway.files import load
 from headway.network import Network, thaw
@@ -134,45 +134,36 @@ def run_file(args: argparse.Namespace) -> int:
     }
     uses_stdout = any(is_standard(where) for where in (*destinations.values(), args.dead_letters, args.summary))
     status = None if args.quiet or (uses_stdout and sys.stdout.isatty()) else StatusLine(sys.stderr)
-    with Interrupts() as interrupts:
-
-        def on_status(now: Status) -> None:
-            if status is not None:
-                status.show(now)
-            interrupts.check()
-
-        try:
-            result = run_network(
-                network,
-                args.input,
-                engine=args.engine,
-                policy=args.policy,
-                train=args.train,
-                workers=args.workers,
-                outputs={**args.output, **previews},
-                rates=rates,
-                tables=tables,
-                strict=args.strict,
-                memory=args.memory,
-                dead_letters=args.dead_letters,
-                on_status=on_status,
-            )
-        finally:
-            if status is not None:
-                status.clear()
+    try:
+        result = run_network(
+            network,
+            args.input,
+            engine=args.engine,
+            policy=args.policy,
+            train=args.train,
+            workers=args.workers,
+            outputs={**args.output, **previews},
+            rates=rates,
+            tables=tables,
+            strict=args.strict,
+            memory=args.memory,
+            dead_letters=args.dead_letters,
+            on_status=None if status is None else status.show,
+        )
+    finally:
+        if status is not None:
+            status.clear()
     if args.summary is not None:
         write_summary(Path(args.summary), result.summary)
     if not args.quiet:
         _report(result, previews, to_stderr=uses_stdout)
-    # An interrupt that came too late to be acted on still was one.
-    return INTERRUPTED if result.summary["interrupted"] or interrupts.noted else 0
+    return INTERRUPTED if result.summary["interrupted"] else 0
 
 
 def _report(result: RunResult, previews: dict[str, Preview], to_stderr: bool) -> None:
-    stream = sys.stderr if to_stderr else sys.stdout
     texts = [preview.text() for preview in previews.values()]
     title = f"network '{printable(result.summary['network'])}'\n"
-    print("\n".join([*texts, title + summary_text(result.summary)]), end="", file=stream, flush=True)
+    emit("\n".join([*texts, title + summary_text(result.summary)]), to_stderr)
 
 
 def _check_engine(args: argparse.Namespace, network: Network) -> None:

@@ -7,11 +7,11 @@ import json
 import math
 import os
 import secrets
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from headway.cli.printing import emit
 from headway.cli.tables import text_table
 from headway.cli.texts import count_text, plural, printable, ratio_text, seconds_text, share_text
 from headway.errors import OutputError
@@ -102,7 +102,7 @@ def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
     """Write the summary as JSON; the file appears when it is whole. ``-`` is standard output."""
     text = to_json(summary)
     if str(path) == "-":
-        sys.stdout.write(text)
+        emit(text)
         return
     partial = path if _special(path) else path.parent / f".{path.name}.{secrets.token_hex(4)}.partial"
     try:

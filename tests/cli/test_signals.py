@@ -14,7 +14,6 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from headway.cli.interrupts import Interrupts
 from tests.cli.helpers import ENDLESS, command, environment
 
 
@@ -31,18 +30,7 @@ def running(folder: Path, *argv: object) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-@pytest.mark.parametrize(
-    "workers",
-    [
-        1,
-        pytest.param(
-            2,
-            marks=pytest.mark.xfail(
-                strict=False, reason="the local engine forgets the steps under way when it is interrupted"
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_completes_what_has_arrived(tmp_path: Path, workers: int) -> None:
     (tmp_path / "n.yaml").write_text(ENDLESS.replace("rate: 20000, ", ""))  # busy, so that steps are under way
     argv = ("run", "n.yaml", "--workers", workers, "--train", 1000, "--output", "all=all.parquet")
@@ -78,19 +66,6 @@ def test_a_reader_that_leaves(tmp_path: Path) -> None:
         assert process.stderr.read() == ""
 
 
-def test_the_first_interrupt_waits_for_a_check() -> None:
-    with Interrupts() as interrupts:
-        interrupts.check()
-        signal.raise_signal(signal.SIGINT)
-        assert interrupts.noted
-        with pytest.raises(KeyboardInterrupt):
-            interrupts.check()
-        interrupts.check()  # once only
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
 @pytest.mark.xfail(strict=False, reason="the thread that waits for standard input holds its lock when Python ends")
 def test_ctrl_c_while_standard_input_is_silent(folder: Path) -> None:
     with running(folder, "run", "border.yaml", "--input", "positions=-", "--output", "alarms=a.csv") as process:
@@ -104,3 +79,19 @@ def test_ctrl_c_while_standard_input_is_silent(folder: Path) -> None:
         assert process.stderr is not None
         assert process.stderr.read() == ""
     assert (folder / "a.csv").read_text() == "time,n,ratio\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_behind_standard_output(folder: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command("check", "border.yaml"),
+            cwd=folder,
+            env=environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("headway: error: standard output cannot be written")
+    assert done.stderr.count("\n") == 1

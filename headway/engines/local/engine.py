@@ -204,17 +204,8 @@ class _Run:
             else:
                 steps = ()
             self._scheduling += stopwatch() - scheduling_from
-            started, starved = 0, not steps
-            for step in steps:
-                while workers.free == 0:
-                    under_way -= self._collect(workers.done(60.0))
-                if not self._claim(step):
-                    continue
-                workers.start(step)
-                started += 1
-                under_way += 1
-                if self._worker_count == 1:
-                    under_way -= self._collect(workers.done(None))
+            started, starved = len(steps), not steps
+            under_way = self._carry_out(steps, under_way)
             collected = self._collect(workers.done(None))
             under_way -= collected
             now = self._clock.now()
@@ -237,6 +228,33 @@ class _Run:
                 continue
             if not ingest.more_in_turn:
                 self._wait(next_status)
+
+    def _carry_out(self, steps: Sequence[Step], under_way: int) -> int:
+        """Start all steps of a plan, in its order as far as units do not share boxes; return how many are under way.
+
+        A step whose boxes are at work waits for them while later ones go ahead. It is never dropped: a unit
+        that shares boxes with others would starve.
+        """
+        workers = self._workers
+        if self._worker_count == 1:
+            for step in steps:
+                self._claim(step)
+                workers.start(step)
+                self._collect(workers.done(None))
+            return 0
+        pending = list(steps)
+        while pending:
+            waiting = []
+            for step in pending:
+                if workers.free and self._claim(step):
+                    workers.start(step)
+                    under_way += 1
+                else:
+                    waiting.append(step)
+            pending = waiting
+            if pending:
+                under_way -= self._collect(workers.done(1.0))
+        return under_way
 
     def _hungry(self) -> bool:
         """Whether sources without rates should give more: when the slowest reader has little left."""
@@ -326,12 +344,8 @@ class _Run:
         for box in runtime.several:
             if box_ready[box.index]:
                 box_ready[box.index] = runtime.takeable(box) is not None
-        if self._worker_count > 1:
-            box_ready &= ~runtime.busy
         members = self._members
         ready, unit_waiting, oldest = members.gather(box_ready, box_waiting, box_oldest)
-        if self._worker_count > 1 and runtime.busy.any():
-            ready &= ~members.any(runtime.busy)
         return Snapshot(
             self._clock.now(),
             runtime.topology,
@@ -441,12 +455,6 @@ class _Members:
             np.add.reduceat(waiting[self._flat], self._starts),
             np.minimum.reduceat(oldest[self._flat], self._starts),
         )
-
-    def any(self, flags: Mask) -> Mask:
-        if len(self._flat) == 0:
-            return np.zeros(0, np.bool_)
-        result: Mask = np.logical_or.reduceat(flags[self._flat], self._starts)
-        return result
 
 
 register_engine("local", LocalEngine)
