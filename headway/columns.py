@@ -9,6 +9,7 @@ validity mask; strings, decimals and nested types stay Arrow arrays. The views s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,12 @@ def nulls(count: int, type_: pa.DataType) -> Column:
     if dtype is None:
         return Column(pa.nulls(count, type_))
     return Column(np.zeros(count, dtype), np.zeros(count, np.bool_))
+
+
+@lru_cache(maxsize=1024)
+def empty(type_: pa.DataType) -> Column:
+    """Return a column without values."""
+    return from_arrow(pa.array([], type_))
 
 
 def from_pylist(values: Sequence[object], type_: pa.DataType) -> Column:

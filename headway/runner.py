@@ -71,7 +71,7 @@ def run(
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         raise RunError(f"workers is a number above 0, not {workers!r}")
     settings = RunSettings(
-        schedule=Schedule.parse(policy or schedule.get("policy"), train or schedule.get("train")),
+        schedule=Schedule.parse(policy or schedule.get("policy"), schedule.get("train") if train is None else train),
         inputs=inputs,
         outputs=outputs,
         rates=rates,

@@ -8,11 +8,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import Column, Indices, Int64s, concat, from_arrow, to_arrow
+from headway.columns import Column, Indices, Int64s, concat, empty, from_arrow, to_arrow
 from headway.schema import Schema
 
 NOTHING = -1
 """The progress of an arc on which nothing is known yet; arrival numbers start at 0."""
+
+
+_NONE: Int64s = np.zeros(0, np.int64)
 
 
 class Tick(NamedTuple):
@@ -118,9 +121,7 @@ class Train:
     @classmethod
     def empty(cls, schema: Schema, progress: int = NOTHING, ticks: tuple[Tick, ...] = (), end: bool = False) -> Train:
         """Return a train without tuples, which still brings progress."""
-        columns = tuple(from_arrow(pa.array([], field.type)) for field in schema)
-        none = np.zeros(0, np.int64)
-        return cls(columns, none, none, progress, ticks, end)
+        return cls(tuple([empty(field.type) for field in schema.fields]), _NONE, _NONE, progress, ticks, end)
 
 
 def join_trains(trains: Sequence[Train]) -> Train:

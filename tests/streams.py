@@ -82,19 +82,26 @@ def _fields(drifting: bool, partitions: int) -> st.SearchStrategy[Fields]:
 
 
 def _seeded(seed: int, count: int, drifting: bool, partitions: int) -> list[Fields]:
-    """Return rows from a seed: a shorter stream is the beginning of a longer one, so that it shrinks well."""
+    """Return rows from a seed: a shorter stream is the beginning of a longer one, so that it shrinks well.
+
+    With an odd seed partitions appear one after the other, so that some are first seen late.
+    """
     chance = random.Random(seed)
-    return [
-        (
-            chance.random() < 0.07,
-            chance.randint(-4, 4) if drifting else chance.randint(-12, 25),
-            chance.choice((*range(partitions), None)) if chance.random() < 0.3 else chance.randrange(partitions),
-            chance.choice(("north", "south", None)),
-            None if chance.random() < 0.15 else chance.randint(-9, 9),
-            chance.randint(0, 1),
+    rows: list[Fields] = []
+    for at in range(count):
+        known = min(partitions, 1 + at // 7) if seed % 2 else partitions
+        nulls = at > 20 or not seed % 2
+        rows.append(
+            (
+                chance.random() < 0.07,
+                chance.randint(-4, 4) if drifting else chance.randint(-12, 25),
+                None if nulls and chance.random() < 0.08 else chance.randrange(known),
+                None if nulls and chance.random() < 0.2 else chance.choice(("north", "south")[:known]),
+                None if chance.random() < 0.15 else chance.randint(-9, 9),
+                chance.randint(0, 1),
+            )
         )
-        for _ in range(count)
-    ]
+    return rows
 
 
 def _rows(drawn: Sequence[Fields], kind: Kind, drifting: bool, start: int = 0) -> list[Row]:

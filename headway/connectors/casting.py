@@ -30,6 +30,8 @@ def match_columns(schema: Schema, names: list[str], who: str, place: str) -> lis
         if at is None:
             hint = did_you_mean(field.name, names) or ";"
             raise InputError(f"{who}: {place} has no column '{field.name}'{hint} columns: {choices(names)}")
+        if names.count(names[at]) > 1:
+            raise InputError(f"{who}: {place} has the column '{names[at]}' more than once")
         positions.append(at)
     return positions
 

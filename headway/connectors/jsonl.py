@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import stat
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -42,6 +43,9 @@ class JsonLinesReader(BatchReader):
         if self._stdin:
             self._place = "standard input"
             self._file: Any = sys.stdin.buffer
+            # A thread that waits in the buffered reader holds its lock, and Python cannot end without that lock.
+            raw = getattr(self._file, "raw", None)
+            self._read: Callable[[int], bytes] = self._file.read1 if raw is None else raw.read
             self.live, self.finite = True, False
         else:
             path = input_path(request)
@@ -49,6 +53,7 @@ class JsonLinesReader(BatchReader):
             self.live = not stat.S_ISREG(path.stat().st_mode)
             self.finite = not self.live
             self._file = open_input(path, request.who)
+            self._read = self._file.read1
         self._converter = RowConverter(request.schema)
         exact = any(pa.types.is_decimal(type_) for type_ in request.schema.types)
         self._loads = json.JSONDecoder(parse_float=Decimal).decode if exact else json.loads
@@ -81,7 +86,7 @@ class JsonLinesReader(BatchReader):
         """Return complete lines, or None at the end."""
         while True:
             try:
-                data: bytes = self._file.read1(BLOCK)
+                data = self._read(BLOCK)
             except (OSError, ValueError) as error:
                 raise InputError(f"{self._who}: {self._place} cannot be read: {error}") from error
             if not data:

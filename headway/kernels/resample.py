@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from headway.boxes.resample import Resample
-from headway.columns import Column, Int64s, Values, concat, from_arrow
+from headway.columns import Column, Int64s, Values, concat, empty
 from headway.expressions import Functions
 from headway.kernels.base import DeadLetter, Result
 from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
@@ -161,7 +161,7 @@ class ResampleKernel:
             (Frontiers(self._slack[0], self._dtype), Frontiers(self._slack[1], self._dtype)),
             [none, none],
             Beats(values, none, none),
-            Readings(none, values, none, tuple(from_arrow(pa.array([], t)) for t in self._select.held_types)),
+            Readings(none, values, none, tuple(empty(t) for t in self._select.held_types)),
             values,
             0,
             0,

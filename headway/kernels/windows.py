@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import Column, Indices, Int64s, Mask, Values, concat, from_arrow
+from headway.columns import Column, Indices, Int64s, Mask, Values, concat
 from headway.kernels.accumulators import Accumulator, Arrays
 from headway.kernels.codec import pack_columns, unpack_columns
 from headway.kernels.groups import Groups, composites, expand
@@ -136,10 +136,10 @@ class Held:
     def __init__(self, types: Sequence[pa.DataType], dtype: Any) -> None:
         """Hold columns of these types."""
         self._types = tuple(types)
-        empty = np.zeros(0, np.int64)
-        columns = tuple(from_arrow(pa.array([], type_)) for type_ in self._types)
+        none = np.zeros(0, np.int64)
+        columns = tuple(empty(type_) for type_ in self._types)
         self._parts: list[tuple[Int64s, Int64s, Values, tuple[Column, ...]]] = [
-            (empty, empty, np.zeros(0, dtype), columns)
+            (none, none, np.zeros(0, dtype), columns)
         ]
 
     def add(self, partition: Int64s, pane: Int64s, values: Values, columns: Sequence[Column]) -> None:

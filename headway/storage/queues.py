@@ -8,6 +8,7 @@ arrays of one board, which a snapshot copies.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -117,7 +118,7 @@ class Cursor:
                 size = len(segment.numbers)
                 start = self._within
                 stop = min(size, start + limit - taken)
-                if upto is not None and size and segment.numbers[stop - 1] > upto:
+                if upto is not None and stop > start and segment.numbers[stop - 1] > upto:
                     stop = max(start, int(np.searchsorted(segment.numbers, upto, side="right")))
                 if size == 0 and upto is not None and _number_at(segment, 0) > upto:
                     break
@@ -138,10 +139,13 @@ class Cursor:
                     self.ended = self.ended or segment.end
             board.taken[self.number] += taken
             rest = None if self.idle else segments[self._segment - first]
-            if rest is None or len(rest.numbers) == 0:
+            if rest is None:
                 board.oldest[self.number] = FAR
-            else:
+            elif len(rest.numbers):
                 board.oldest[self.number] = rest.stamps[self._within]
+            else:  # a mark: the next tuple stands behind it
+                behind = itertools.islice(segments, self._segment - first, None)
+                board.oldest[self.number] = next((one.stamps[0] for one in behind if len(one.numbers)), FAR)
             if progress is None:
                 progress = queue.progress if rest is None else _number_at(rest, self._within) - 1
             if taken or len(parts):

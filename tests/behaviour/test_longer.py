@@ -42,6 +42,6 @@ def _boxes(kind: Kind) -> dict[str, tuple[Pair, ...]]:
 @pytest.mark.parametrize("kind", [BIGINT, TIMESTAMP], ids=lambda kind: kind.type)
 @pytest.mark.parametrize("name", list(_boxes(BIGINT)))
 def test_longer_streams(engine: str, name: str, kind: Kind) -> None:
-    rows = long_stream(len(name), 500, kind)
+    rows = long_stream(len(name), 300, kind)
     twin = Twin({"s": schema(kind)}, _boxes(kind)[name], {"out": "box"})
     check(engine, Case(twin, {"s": rows}), *WAYS)

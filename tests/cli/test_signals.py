@@ -66,7 +66,6 @@ def test_a_reader_that_leaves(tmp_path: Path) -> None:
         assert process.stderr.read() == ""
 
 
-@pytest.mark.xfail(strict=False, reason="the thread that waits for standard input holds its lock when Python ends")
 def test_ctrl_c_while_standard_input_is_silent(folder: Path) -> None:
     with running(folder, "run", "border.yaml", "--input", "positions=-", "--output", "alarms=a.csv") as process:
         for _ in range(600):

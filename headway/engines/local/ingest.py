@@ -147,7 +147,7 @@ class Ingest:
         self._refuse = refuse
         self._turns = [feed for feed in feeds if not feed.reader.timed and not feed.reader.live]
         self._timed = [feed for feed in feeds if feed.reader.timed]
-        self._live = [feed for feed in feeds if feed.reader.live and not feed.reader.timed]
+        self._live = [feed for feed in feeds if feed.reader.live]
         self.issued = NOTHING
         self.wake = threading.Event()
         self._stop = threading.Event()
@@ -189,7 +189,7 @@ class Ingest:
             self._pull_timed()
         for feed in self._live:
             feed.hear()
-            if feed.waiting:
+            if feed.waiting and not feed.reader.timed:
                 now = self._clock.now()
                 count = feed.waiting
                 self._enter([(feed, np.full(count, now), np.arange(count) + self.issued + 1)])
@@ -218,14 +218,14 @@ class Ingest:
         limit = self._clock.now() - self._start
         arrivals: list[tuple[Feed, Int64s]] = []
         for feed in self._timed:
-            feed.fill(self._chunk)
+            self._fill(feed)
             due = feed.due()
             count = int(np.searchsorted(due, limit, side="right"))
             arrivals.append((feed, due[:count]))
         # A feed whose buffer is used up may have more that is due: then nobody passes its last moment.
         cut = limit
         for feed, due in arrivals:
-            if len(due) == feed.waiting and not feed.ended and len(due):
+            if len(due) == feed.waiting and not feed.ended and not feed.reader.live and len(due):
                 cut = min(cut, int(due[-1]))
         arrivals = [(feed, due[: int(np.searchsorted(due, cut, side="right"))]) for feed, due in arrivals]
         filled = [(feed, due) for feed, due in arrivals if len(due)]
@@ -239,6 +239,13 @@ class Ingest:
             entering.append((feed, due + self._start, numbers[at : at + len(due)]))
             at += len(due)
         self._enter(entering)
+
+    def _fill(self, feed: Feed) -> None:
+        """Have tuples at hand, if that needs no waiting for the outside world."""
+        if feed.reader.live:
+            feed.hear()
+        else:
+            feed.fill(self._chunk)
 
     def _enter(self, arrivals: Sequence[tuple[Feed, Int64s, Int64s]]) -> None:
         last = max(int(numbers[-1]) for _, _, numbers in arrivals)
@@ -271,7 +278,7 @@ class Ingest:
         moments = []
         for feed in self._timed:
             try:
-                feed.fill(self._chunk)
+                self._fill(feed)
             except HeadwayError:
                 return self._clock.now()  # the next pull raises it
             if feed.waiting:

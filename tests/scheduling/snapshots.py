@@ -1,0 +1,47 @@
+"""Snapshots and topologies for tests of policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from headway.catalog import Statistics, Topology
+from headway.qos import QoS
+from headway.scheduling.base import OutputReadings, Snapshot, Unit
+
+
+def topology(reads: Mapping[str, Sequence[str]], outputs: Mapping[str, str]) -> Topology:
+    """Return a topology from the boxes that each box reads, in topological order."""
+    names = list(reads)
+    producers = tuple(tuple(names.index(one) for one in reads[name]) for name in names)
+    consumers = tuple(tuple(at for at, some in enumerate(producers) if box in some) for box in range(len(names)))
+    leaves = tuple(at for at, some in enumerate(producers) if not some)
+    roots = tuple(names.index(box) if box in names else -1 for box in outputs.values())
+    return Topology(
+        tuple(names), ("s",), tuple(outputs), (QoS(),) * len(outputs), producers, consumers, (leaves,), roots
+    )
+
+
+def snapshot(ready: Sequence[bool], train: int = 10) -> Snapshot:
+    """Return a snapshot of single boxes, some of which are ready."""
+    count = len(ready)
+    mask = np.array(ready, np.bool_)
+    names = {f"b{at}": () for at in range(count)}
+    waiting = mask.astype(np.int64)
+    none = np.zeros(0)
+    return Snapshot(
+        0,
+        topology(names, {}),
+        tuple(Unit(f"b{at}", (at,), ()) for at in range(count)),
+        mask,
+        waiting,
+        np.zeros(count, np.int64),
+        waiting,
+        np.zeros(count, np.int64),
+        np.zeros(1),
+        0,
+        train,
+        Statistics(count).readings,
+        lambda: OutputReadings(np.zeros(0, np.int64), none, none),
+    )
