@@ -1,42 +1,39 @@
-"""Run all benchmarks, print their results as Markdown, and write them into a page if asked."""
+"""Run all benchmarks, print their results as Markdown, and write them into a page if asked.
+
+Each part runs in a process of its own, so that none finds another's leftovers in memory.
+"""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import calls, latency, machine, memory, throughput, workloads
+from benchmarks import machine
 
 BEGIN, END = "<!-- results: written by `python -m benchmarks --write` -->", "<!-- end of results -->"
 
-
-class _Tee(io.StringIO):
-    """Keeps what is printed, and prints it."""
-
-    def write(self, text: str) -> int:
-        sys.__stdout__.write(text)  # type: ignore[union-attr]
-        return super().write(text)
-
-    def flush(self) -> None:
-        sys.__stdout__.flush()  # type: ignore[union-attr]
+PARTS: dict[str, tuple[str, ...]] = {
+    "throughput": ("--tuples", "100000", "--repeats", "1"),
+    "calls": ("--tuples", "500", "--repeats", "1"),
+    "latency": ("--seconds", "2.5"),
+    "memory": ("--tuples", "1000000"),
+}
+"""The modules, and the arguments of their quick forms."""
 
 
 def run(quick: bool) -> str:
     """Run everything, printing as it goes, and return what was printed; `quick` is for trying the code out."""
-    with contextlib.redirect_stdout(_Tee()) as text:
-        print(machine.describe() + "\n", flush=True)
-        throughput.report(*((100_000, 1) if quick else (workloads.TUPLES, 5)))
-        print(flush=True)
-        calls.report(*((500, 1) if quick else (calls.TUPLES, 3)))
-        print(flush=True)
-        latency.report(2.5 if quick else latency.SECONDS)
-        print(flush=True)
-        memory.report(1_000_000 if quick else memory.TUPLES)
-    return text.getvalue()
+    texts = [machine.describe()]
+    print(texts[0] + "\n", flush=True)
+    for part, arguments in PARTS.items():
+        command = [sys.executable, "-m", f"benchmarks.{part}", *(arguments if quick else ())]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        texts.append(done.stdout.strip() or f"{part} failed with exit code {done.returncode}")
+        print(texts[-1] + "\n", flush=True)
+    return "\n\n".join(texts)
 
 
 def replace_results(page: str, results: str) -> str:

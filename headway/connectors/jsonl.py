@@ -42,10 +42,11 @@ class JsonLinesReader(BatchReader):
         self._stdin = str(request.settings) == "-"
         if self._stdin:
             self._place = "standard input"
-            self._file: Any = sys.stdin.buffer
+            stdin: Any = sys.stdin.buffer
+            self._file: Any = stdin
             # A thread that waits in the buffered reader holds its lock, and Python cannot end without that lock.
-            raw = getattr(self._file, "raw", None)
-            self._read: Callable[[int], bytes] = self._file.read1 if raw is None else raw.read
+            raw = getattr(stdin, "raw", None)
+            self._read: Callable[[int], bytes] = stdin.read1 if raw is None else raw.read
             self.live, self.finite = True, False
         else:
             path = input_path(request)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import Column, Indices, Int64s, Mask, Values, concat
+from headway.columns import Column, Indices, Int64s, Mask, Values, concat, empty
 from headway.kernels.accumulators import Accumulator, Arrays
 from headway.kernels.codec import pack_columns, unpack_columns
 from headway.kernels.groups import Groups, composites, expand

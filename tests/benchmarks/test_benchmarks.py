@@ -71,6 +71,16 @@ def test_memory_runs(tmp_path: Path) -> None:
     assert found["last"] > 0
 
 
+def test_all_parts_run_in_their_quick_form(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"{everything.BEGIN}\n{everything.END}\n")
+    assert everything.main(["--quick", "--write", str(page)]) == 0
+    written = page.read_text()
+    for title in ("## Throughput", "## Trains of one", "## Latency", "## Memory"):
+        assert title in written
+    assert "failed with exit code" not in written
+
+
 def test_results_go_between_the_marks() -> None:
     page = f"before\n{everything.BEGIN}\nold\n{everything.END}\nafter\n"
     written = everything.replace_results(page, "new\n")
