@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from headway.boxes.aggregate import Aggregate
 from headway.columns import Column, Int64s, Mask, Values
@@ -26,8 +25,7 @@ from headway.kernels.grid import NEVER, Grid
 from headway.kernels.groups import composites, expand, group
 from headway.kernels.holistic import Rows
 from headway.kernels.isolation import evaluate
-from headway.kernels.order import Frontiers, number_in_partition
-from headway.kernels.partitions import Partitions
+from headway.kernels.ordering import OrderedInput, OrderState
 from headway.kernels.selects import CompiledSelect
 from headway.kernels.windows import Held, Store
 from headway.schema import Schema
@@ -36,28 +34,23 @@ from headway.trains import Tick, Train
 
 @dataclass(slots=True)
 class AggregateState:
-    """What an Aggregate remembers: partitions, frontiers, and what its open windows hold."""
+    """What an Aggregate remembers: partitions and frontiers, and what its open windows hold."""
 
-    partitions: Partitions
-    frontiers: Frontiers
+    order: OrderState
     store: Store
     held: Held
     closed: Int64s  # per partition, the last window that its frontier has closed
-    counted: Int64s  # per partition, the tuples so far (for order on "#")
     origin: Values  # per partition, where its grid starts (for align: first)
     has_origin: Mask
     expired: tuple[Int64s, Int64s]  # windows that a timeout emitted: partition, window
-    before: int = NEVER  # the window before a new partition's first
+    before: int  # the window before a new partition's first
 
     def grow(self) -> None:
         """Make room for new partitions."""
-        count = self.partitions.count
-        self.frontiers.grow(count)
-        missing = count - len(self.closed)
+        missing = self.order.partitions.count - len(self.closed)
         if missing > 0:
             more = max(missing, len(self.closed))
             self.closed = np.concatenate([self.closed, np.full(more, self.before)])
-            self.counted = np.concatenate([self.counted, np.zeros(more, np.int64)])
             self.origin = np.concatenate([self.origin, np.zeros(more, self.origin.dtype)])
             self.has_origin = np.concatenate([self.has_origin, np.zeros(more, np.bool_)])
 
@@ -69,39 +62,32 @@ class AggregateKernel:
         """Compile a specification for an input schema."""
         self._box = box
         self._schema = schema
-        self._numbered = spec.order.on == "#"
-        self._on = -1 if self._numbered else schema.index(spec.order.on)
-        self._by = tuple(schema.index(name) for name in spec.order.by)
-        self._slack = 0 if self._numbered else spec.order.slack
+        self._order = OrderedInput(schema, spec.order)
         self._align = spec.align == "first"
         self._timeout = None if spec.timeout is None else spec.timeout.nanoseconds
-        type_ = pa.int64() if self._numbered else schema.fields[self._on].type
-        self._dtype = np.dtype(np.float64 if pa.types.is_floating(type_) else np.int64)
         size, advance = spec.window(schema)
         assert size is not None
         assert advance is not None
         # A timeout belongs to a window, so windows that can time out do not share panes.
-        self._grid = Grid(size, advance, self._dtype, whole=self._timeout is not None)
+        self._grid = Grid(size, advance, self._order.dtype, whole=self._timeout is not None)
         select = spec.results(schema, functions)
-        self._select = CompiledSelect(select, in_order=self._slack == 0, whole=not self._grid.panes)
-        by_types = tuple(schema.types[at] for at in self._by)
+        self._select = CompiledSelect(select, in_order=self._order.slack == 0, whole=not self._grid.panes)
         (output,) = spec.infer(box, [schema], functions)
-        self._emission = Emission(box, self._select, output, by_types)
+        self._emission = Emission(box, self._select, output, self._order.by_types)
 
     def initial(self) -> AggregateState:
         """Return a state with nothing open."""
         none = np.zeros(0, np.int64)
+        dtype = self._order.dtype
         return AggregateState(
-            Partitions([self._schema.types[at] for at in self._by]),
-            Frontiers(self._slack, self._dtype),
+            self._order.initial(),
             Store(self._select.accumulators),
-            Held(self._select.held_types, self._dtype),
+            Held(self._select.held_types, dtype),
             none,
-            none,
-            np.zeros(0, self._dtype),
+            np.zeros(0, dtype),
             np.zeros(0, np.bool_),
             (none, none),
-            -1 if self._numbered else NEVER,
+            -1 if self._order.numbered else NEVER,
         )
 
     def run(self, state: AggregateState, trains: Sequence[Train], now: int) -> tuple[AggregateState, Result]:
@@ -134,25 +120,27 @@ class AggregateKernel:
             return
         train, computed, dead = evaluate(self._select.inputs, train, self._schema, self._box)
         emitted.dead += dead
-        if len(train) == 0:
-            return
-        codes = state.partitions.codes([train.columns[at] for at in self._by], len(train))
+        codes, values, frontiers, at, late = self._order.admit(state.order, train)
         state.grow()
-        rows = self._admit(state, train, codes, computed, emitted)
-        if rows is None:
+        emitted.ignored += late
+        if len(values) == 0:
             return
-        codes, values, frontiers, stamps, numbers, computed = rows
+        stamps, numbers = train.stamps, train.numbers
+        if at is not None:
+            stamps, numbers, computed = stamps[at], numbers[at], [one.take(at) for one in computed]
+        if self._order.numbered:
+            frontiers = values + 1  # the next tuple's number is certain, so a window closes with its last tuple
         if self._align:
             values, frontiers = self._from_origin(state, codes, values, frontiers)
         # The whole train ascends when nothing had to be sorted: then the frontiers are the values themselves.
-        ascending = frontiers is values and not self._align
+        ascending = frontiers is values and at is None and not self._align
         entries = self._assign(state, codes, values, stamps, computed, emitted, ascending)
         pane = None
         if entries is not None:
             codes_in, pane, values_in, stamps_in, computed_in = entries
             # A tuple that is in several windows brings their numbers one after the other.
             once = self._grid.panes or self._grid.tumbling
-            groups = group(codes_in, pane, state.partitions.count, ascending and once)
+            groups = group(codes_in, pane, state.order.partitions.count, ascending and once)
             arguments, masks = self._select.arguments(computed_in)
             state.store.add(groups, stamps_in, arguments, masks, now)
             if self._select.holds:
@@ -162,37 +150,9 @@ class AggregateKernel:
             closers = (groups.partition, groups.cell - 1, groups.first)
         else:
             cells = self._grid.closed(frontiers)
-            steps = group(codes, cells, state.partitions.count)
+            steps = group(codes, cells, state.order.partitions.count)
             closers = (steps.partition, steps.cell, steps.first)
         self._close(state, closers, numbers, emitted)
-
-    def _admit(
-        self, state: AggregateState, train: Train, codes: Int64s, computed: list[Column], emitted: Emitted
-    ) -> tuple[Int64s, Values, Values, Int64s, Int64s, list[Column]] | None:
-        """Return partition, order value, frontier, hidden values and arguments of the tuples in order."""
-        if self._numbered:
-            values = number_in_partition(state.counted, codes)
-            return codes, values, values + 1, train.stamps, train.numbers, computed
-        column = train.columns[self._on]
-        values = column.values.astype(self._dtype, copy=False)
-        usable = column.valid
-        if self._dtype.kind == "f":
-            numbers_only = ~np.isnan(values)
-            if not numbers_only.all():
-                usable = numbers_only if usable is None else usable & numbers_only
-        stamps, numbers = train.stamps, train.numbers
-        if usable is not None:
-            at = np.flatnonzero(usable)
-            emitted.ignored += len(values) - len(at)
-            codes, values, stamps, numbers = codes[at], values[at], stamps[at], numbers[at]
-            computed = [one.take(at) for one in computed]
-        in_order, frontiers = state.frontiers.admit(codes, values)
-        if in_order is not None:
-            at = np.flatnonzero(in_order)
-            emitted.ignored += len(values) - len(at)
-            codes, values, frontiers = codes[at], values[at], frontiers[at]
-            stamps, numbers, computed = stamps[at], numbers[at], [one.take(at) for one in computed]
-        return (codes, values, frontiers, stamps, numbers, computed) if len(values) else None
 
     def _from_origin(
         self, state: AggregateState, codes: Int64s, values: Values, frontiers: Values
@@ -205,7 +165,7 @@ class AggregateKernel:
         shifted = values - origins
         if frontiers is values:
             return shifted, shifted
-        bottom = np.iinfo(np.int64).min if self._dtype.kind == "i" else -np.inf
+        bottom = np.iinfo(np.int64).min if self._order.dtype.kind == "i" else -np.inf
         return shifted, np.where(frontiers == bottom, bottom, frontiers - np.where(frontiers == bottom, 0, origins))
 
     def _assign(
@@ -225,7 +185,7 @@ class AggregateKernel:
         window = grid.index_ascending(values) if ascending else grid.index(values)
         if not grid.tumbling:
             first = grid.closed(values) + 1
-            if self._numbered:
+            if self._order.numbered:
                 first = np.maximum(first, 0)  # the first window starts with the first tuple
             if not (first == window).all():
                 rows, window = expand(first, np.maximum(window + 1, first))
@@ -316,7 +276,7 @@ class AggregateKernel:
         start = grid.start(window)
         if self._align:
             start = start + state.origin[partition]
-        by = state.partitions.columns(partition)
+        by = state.order.partitions.columns(partition)
         self._emission.add(emitted, start, by, arrays, rows, held, stamps, numbers)
 
     def _forget(self, state: AggregateState) -> None:
@@ -365,27 +325,25 @@ class AggregateKernel:
 
     def _flush(self, state: AggregateState, number: int, emitted: Emitted) -> None:
         """Emit all windows at the end of the input; an unfinished one of a number of tuples is dropped."""
-        if len(state.store) and not self._numbered:
+        if len(state.store) and not self._order.numbered:
             partition, window, at = self._open_windows(state, state.closed, np.full(len(state.store), -NEVER))
             order = np.lexsort((partition, self._starts(state, partition, window)))
             self._emit(state, partition[order], window[order], at[order], np.full(len(order), number), emitted)
         state.store.keep(np.zeros(len(state.store), np.bool_))
-        state.held = Held(self._select.held_types, self._dtype)
+        state.held = Held(self._select.held_types, self._order.dtype)
 
     def dump(self, state: AggregateState) -> bytes:
         """Write the state to bytes."""
-        count = state.partitions.count
+        count = state.order.partitions.count
         state.grow()
         arrays = {
-            "largest": state.frontiers.largest[:count],
+            **state.order.dump(),
             "closed": state.closed[:count],
-            "counted": state.counted[:count],
             "origin": state.origin[:count],
             "has_origin": state.has_origin[:count],
             "expired.partition": state.expired[0],
             "expired.window": state.expired[1],
             **state.store.dump(),
-            **state.partitions.dump(),
         }
         if self._select.holds:
             arrays.update(state.held.dump())
@@ -395,9 +353,8 @@ class AggregateKernel:
         """Read a state back."""
         _, arrays = unpack(data)
         state = self.initial()
-        state.partitions.restore(arrays)
-        state.frontiers.restore(arrays["largest"])
-        state.closed, state.counted = arrays["closed"], arrays["counted"]
+        state.order.restore(arrays)
+        state.closed = arrays["closed"]
         state.origin, state.has_origin = arrays["origin"], arrays["has_origin"]
         state.expired = arrays["expired.partition"], arrays["expired.window"]
         state.store.restore(arrays)

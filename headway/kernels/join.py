@@ -24,7 +24,7 @@ from headway.kernels.chain import truth
 from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
 from headway.kernels.groups import expand
 from headway.kernels.isolation import evaluate
-from headway.kernels.order import Frontiers, number_in_partition
+from headway.kernels.ordering import OrderedInput, OrderState, order_dtype
 from headway.kernels.partitions import Partitions
 from headway.schema import Schema
 from headway.trains import Train, join_trains
@@ -66,17 +66,9 @@ def _merge(runs: Sequence[Run]) -> Run:
 class Side:
     """One side of a join at run time."""
 
-    partitions: Partitions
-    frontiers: Frontiers
+    order: OrderState | None  # None for a static table's side, and for the stream that meets one
     runs: list[Run]
-    counted: Int64s  # per partition: tuples so far (for order on "#")
     pruned_at: int = 0  # tuples held after the last pruning
-
-    def grow(self) -> None:
-        """Make room for new partitions."""
-        missing = self.partitions.count - len(self.counted)
-        if missing > 0:
-            self.counted = np.concatenate([self.counted, np.zeros(max(missing, len(self.counted)), np.int64)])
 
     def add(self, run: Run) -> None:
         """Keep tuples; runs of like size become one."""
@@ -126,19 +118,13 @@ class JoinKernel:
         (self._output,) = spec.infer(box, schemas, functions)
         # What a dead letter shows when the condition fails on a pair: the fields of both.
         self._pair = joined(left, right)
-        self._orders = spec.orders
-        self._on = tuple(
-            None if order is None or order.on == "#" else schema.index(order.on)
-            for order, schema in zip(spec.orders, schemas, strict=True)
+        self._dtype = order_dtype(*zip(schemas, spec.orders, strict=True))
+        self._orders = tuple(
+            None if order is None else OrderedInput(schema, order, self._dtype)
+            for schema, order in zip(schemas, spec.orders, strict=True)
         )
-        types = [schema.types[at] for at, schema in zip(self._on, schemas, strict=True) if at is not None]
-        self._dtype = np.dtype(np.float64 if any(pa.types.is_floating(type_) for type_ in types) else np.int64)
         size = spec.distance(left, right)
         self._size: Any = None if size is None else np.array(size, self._dtype)[()]
-        self._by = tuple(
-            () if order is None else tuple(schema.index(name) for name in order.by)
-            for order, schema in zip(spec.orders, schemas, strict=True)
-        )
         self._partners = self._pruning_partners(condition.names)
         self._static = None if table is None else self._static_run(table)
 
@@ -148,10 +134,11 @@ class JoinKernel:
         for side in (0, 1):
             mine, other = self._schemas[side], self._schemas[1 - side]
             equal = {other.index(pair[1 - side]): mine.index(pair[side]) for pair in names}
-            found = [equal.get(at) for at in self._by[1 - side]]
+            order = self._orders[1 - side]
+            by = () if order is None else order.by
+            found = [equal.get(at) for at in by]
             same = all(
-                at is not None and mine.types[at] == other.types[by]
-                for at, by in zip(found, self._by[1 - side], strict=True)
+                at is not None and mine.types[at] == other.types[field] for at, field in zip(found, by, strict=True)
             )
             partners.append(tuple(at for at in found if at is not None) if same else None)
         return tuple(partners)
@@ -166,17 +153,9 @@ class JoinKernel:
 
     def initial(self) -> JoinState:
         """Return a state without tuples; a static side has all of them at once."""
-        sides = tuple(
-            Side(
-                Partitions([schema.types[at] for at in by]),
-                Frontiers(0 if order is None or order.on == "#" else order.slack, self._dtype),
-                [],
-                np.zeros(0, np.int64),
-            )
-            for schema, by, order in zip(self._schemas, self._by, self._orders, strict=True)
-        )
+        left, right = (Side(None if order is None else order.initial(), []) for order in self._orders)
         keys = Partitions([one.type for one in self._keys[0]])
-        state = JoinState((sides[0], sides[1]), keys, 0)
+        state = JoinState((left, right), keys, 0)
         if self._static is not None:
             rows, columns = self._static
             count = len(rows)
@@ -253,30 +232,14 @@ class JoinKernel:
             dead.append(DeadLetter(letter.box, letter.reason, plain, letter.schema))
         places = rows.columns[-1].values
         rows = Train(rows.columns[:-1], rows.stamps, rows.numbers)
-        partition = mine.partitions.codes([rows.columns[at] for at in self._by[side]], len(rows))
-        mine.frontiers.grow(mine.partitions.count)
-        on = self._on[side]
+        order = self._orders[side]
+        assert order is not None
+        assert mine.order is not None
         keys = self._codes(state.keys, columns, len(rows))
-        if on is None:  # order on the tuple's number: nothing is ever out of order
-            mine.grow()
-            values: Values = number_in_partition(mine.counted, partition).astype(self._dtype)
-            good = np.ones(len(rows), np.bool_)
-            at = np.arange(len(rows))
-        else:
-            column = rows.columns[on]
-            values = column.values.astype(self._dtype, copy=False)
-            good = column.is_valid()
-            if self._dtype.kind == "f":
-                good = good & ~np.isnan(values)
-            at = np.flatnonzero(good)
-        late = len(values) - len(at)
-        in_order, _ = mine.frontiers.admit(partition[at], values[at])
-        if in_order is not None:
-            good = good.copy()
-            good[at[~in_order]] = False
-            late += int((~in_order).sum())
-        run = Run(rows, keys, values, places).keep(good & (keys >= 0)).sorted()
-        return run, late
+        _, values, _, at, late = order.admit(mine.order, rows)
+        if at is not None:
+            rows, keys, places = rows.take(at), keys[at], places[at]
+        return Run(rows, keys, values, places).keep(keys >= 0).sorted(), late
 
     def _emit(self, pairs: Sequence[tuple[Run, Run]], dead: list[DeadLetter], static: bool = False) -> Train:
         """Return the results of runs paired left with right, in their order."""
@@ -357,13 +320,13 @@ class JoinKernel:
         for side in (0, 1):
             mine, other = state.sides[side], state.sides[1 - side]
             partners = self._partners[side]
-            if partners is None or len(mine) <= 2 * mine.pruned_at + 1024:
+            if partners is None or other.order is None or len(mine) <= 2 * mine.pruned_at + 1024:
                 continue
             runs = []
             for run in mine.runs:
-                codes = other.partitions.codes([run.rows.columns[at] for at in partners], len(run.keys))
-                other.frontiers.grow(other.partitions.count)
-                frontier = other.frontiers.frontier()[codes]
+                codes = other.order.partitions.codes([run.rows.columns[at] for at in partners], len(run.keys))
+                other.order.grow()
+                frontier = other.order.frontiers.frontier()[codes]
                 _, high = band(run.values, self._size)
                 kept = run.keep(high >= frontier)
                 if len(kept.keys):
@@ -401,11 +364,10 @@ class JoinKernel:
                 f"{side}.places": rows.places,
                 f"{side}.stamps": rows.rows.stamps,
                 f"{side}.numbers": rows.rows.numbers,
-                f"{side}.counted": mine.counted[: mine.partitions.count],
-                f"{side}.largest": mine.frontiers.largest[: mine.partitions.count],
                 **pack_columns(f"{side}.column", rows.rows.columns, self._schemas[side].types),
-                **{f"{side}.{name}": array for name, array in mine.partitions.dump().items()},
             }
+            if mine.order is not None:
+                arrays |= {f"{side}.{name}": array for name, array in mine.order.dump().items()}
         return pack({"op": "join", "place": state.place}, arrays)
 
     def load(self, data: bytes) -> JoinState:
@@ -416,9 +378,8 @@ class JoinKernel:
         for side in (0, 1):
             mine = state.sides[side]
             own = {name[2:]: array for name, array in arrays.items() if name.startswith(f"{side}.")}
-            mine.partitions.restore(own)
-            mine.frontiers.restore(own["largest"])
-            mine.counted = own["counted"]
+            if mine.order is not None:
+                mine.order.restore(own)
             if side == self._table_side or len(own["places"]) == 0:
                 continue
             columns = unpack_columns("column", own, len(self._schemas[side]))

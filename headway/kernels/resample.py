@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from headway.boxes.resample import Resample
 from headway.columns import Column, Int64s, Values, concat, empty
@@ -25,8 +24,8 @@ from headway.kernels.groups import expand
 from headway.kernels.holistic import Rows
 from headway.kernels.isolation import evaluate
 from headway.kernels.join import band, reach
-from headway.kernels.order import Frontiers, lowest, number_in_partition
-from headway.kernels.partitions import Partitions
+from headway.kernels.order import lowest
+from headway.kernels.ordering import OrderedInput, OrderState, order_dtype
 from headway.kernels.selects import CompiledSelect
 from headway.schema import Schema
 from headway.trains import Train
@@ -116,9 +115,7 @@ class Reads:
 class ResampleState:
     """Both sides' partitions and frontiers, and what waits."""
 
-    partitions: tuple[Partitions, Partitions]
-    frontiers: tuple[Frontiers, Frontiers]
-    counted: list[Int64s]
+    orders: tuple[OrderState, OrderState]
     beats: Beats
     readings: Readings
     settled: Values  # per partition of the second stream: its frontier
@@ -133,33 +130,21 @@ class ResampleKernel:
         """Compile a specification for two schemas."""
         self._box = box
         self._schemas = tuple(schemas)
-        self._on = tuple(
-            None if order.on == "#" else schema.index(order.on)
-            for order, schema in zip(spec.orders, schemas, strict=True)
+        self._dtype = order_dtype(*zip(schemas, spec.orders, strict=True))
+        self._orders = tuple(
+            OrderedInput(schema, order, self._dtype) for schema, order in zip(schemas, spec.orders, strict=True)
         )
-        self._by = tuple(
-            tuple(schema.index(name) for name in order.by) for order, schema in zip(spec.orders, schemas, strict=True)
-        )
-        self._slack = tuple(0 if order.on == "#" else order.slack for order in spec.orders)
-        types = [schema.types[at] for at, schema in zip(self._on, schemas, strict=True) if at is not None]
-        self._dtype = np.dtype(np.float64 if any(pa.types.is_floating(type_) for type_ in types) else np.int64)
         self._size: Any = np.array(spec.distance(*schemas), self._dtype)[()]
         self._select = CompiledSelect(spec.results(schemas[1], functions), in_order=True, whole=True, hold_all=True)
-        by_types = [schemas[1].types[at] for at in self._by[1]]
         (output,) = spec.infer(box, schemas, functions)
-        self._emission = Emission(box, self._select, output, by_types, order_last=True)
+        self._emission = Emission(box, self._select, output, self._orders[1].by_types, order_last=True)
 
     def initial(self) -> ResampleState:
         """Return a state in which nothing waits."""
         none = np.zeros(0, np.int64)
         values = np.zeros(0, self._dtype)
-        partitions = [
-            Partitions([schema.types[at] for at in by]) for schema, by in zip(self._schemas, self._by, strict=True)
-        ]
         return ResampleState(
-            (partitions[0], partitions[1]),
-            (Frontiers(self._slack[0], self._dtype), Frontiers(self._slack[1], self._dtype)),
-            [none, none],
+            (self._orders[0].initial(), self._orders[1].initial()),
             Beats(values, none, none),
             Readings(none, values, none, tuple(empty(t) for t in self._select.held_types)),
             values,
@@ -201,34 +186,11 @@ class ResampleKernel:
         output = emitted.train(self._emission.schema, cause)
         return state, Result((output,), emitted.ignored, tuple(emitted.dead))
 
-    def _admit(
-        self, state: ResampleState, side: int, train: Train, emitted: Emitted
-    ) -> tuple[Int64s, Values, Values, Int64s]:
-        """Return partition, value and frontier of the tuples in order, and their places in the train."""
-        partitions, frontiers = state.partitions[side], state.frontiers[side]
-        codes = partitions.codes([train.columns[at] for at in self._by[side]], len(train))
-        frontiers.grow(partitions.count)
-        on = self._on[side]
-        at = np.arange(len(train))
-        if on is None:
-            missing = partitions.count - len(state.counted[side])
-            state.counted[side] = np.concatenate([state.counted[side], np.zeros(max(missing, 0), np.int64)])
-            values: Values = number_in_partition(state.counted[side], codes).astype(self._dtype)
-        else:
-            column = train.columns[on]
-            values = column.values.astype(self._dtype, copy=False)
-            usable = column.is_valid()
-            if self._dtype.kind == "f":
-                usable = usable & ~np.isnan(values)
-            at = np.flatnonzero(usable)
-        in_order, steps = frontiers.admit(codes[at], values[at])
-        if in_order is not None:
-            at, steps = at[in_order], steps[in_order]
-        emitted.ignored += len(train) - len(at)
-        return codes[at], values[at], steps, at
-
     def _beats(self, state: ResampleState, train: Train, places: Int64s, emitted: Emitted) -> Beats:
-        _, values, _, at = self._admit(state, 0, train, emitted)
+        _, values, _, at, late = self._orders[0].admit(state.orders[0], train)
+        emitted.ignored += late
+        if at is None:
+            return Beats(values, train.stamps, places)
         return Beats(values, train.stamps[at], places[at])
 
     def _reads(self, state: ResampleState, train: Train, places: Int64s, emitted: Emitted) -> Reads:
@@ -239,10 +201,12 @@ class ResampleKernel:
             emitted.dead.append(DeadLetter(letter.box, letter.reason, plain, letter.schema))
         places = marked.columns[-1].values
         before = state.known
-        codes, values, steps, at = self._admit(state, 1, marked, emitted)
         # A partition is known from its first tuple, also if that one is not in order.
-        everyone = state.partitions[1].codes([marked.columns[by] for by in self._by[1]], len(marked))
-        missing = state.partitions[1].count - len(state.settled)
+        everyone = self._orders[1].codes(state.orders[1], marked)
+        codes, values, steps, kept, late = self._orders[1].admit(state.orders[1], marked)
+        emitted.ignored += late
+        at = np.arange(len(marked)) if kept is None else kept
+        missing = state.orders[1].partitions.count - len(state.settled)
         state.settled = np.concatenate([state.settled, np.full(missing, lowest(self._dtype), self._dtype)])
         fresh = np.flatnonzero(everyone >= before)
         new, first = np.unique(everyone[fresh], return_index=True)
@@ -309,7 +273,7 @@ class ResampleKernel:
         stamps = beats.stamps.copy()
         np.minimum.at(stamps, owner, readings.stamps[at])
         columns = tuple(column.take(at) for column in readings.columns)
-        by = state.partitions[1].columns(partition)
+        by = state.orders[1].partitions.columns(partition)
         self._emission.add(emitted, beats.values, by, [], Rows(owner, len(chosen)), columns, stamps, numbers)
 
     def _flush(self, state: ResampleState, number: int, emitted: Emitted) -> None:
@@ -326,11 +290,10 @@ class ResampleKernel:
 
     def _prune(self, state: ResampleState) -> None:
         """Drop readings that no tuple of the first stream can ask for any more."""
-        if self._by[0] or len(state.readings.values) == 0:
+        frontiers = state.orders[0].frontiers
+        if self._orders[0].by or len(state.readings.values) == 0 or len(frontiers.largest) == 0:
             return  # a new partition of the first stream may ask for anything
-        oldest = state.frontiers[0].frontier()[0] if len(state.frontiers[0].largest) else None
-        if oldest is None:
-            return
+        oldest = frontiers.frontier()[0]
         if len(state.beats.values):
             oldest = min(oldest, state.beats.values.min())
         _, high = band(state.readings.values, self._size)
@@ -351,10 +314,7 @@ class ResampleKernel:
             **pack_columns("reading", state.readings.columns, self._select.held_types),
         }
         for side in (0, 1):
-            count = state.partitions[side].count
-            arrays[f"{side}.largest"] = state.frontiers[side].largest[:count]
-            arrays[f"{side}.counted"] = state.counted[side]
-            arrays |= {f"{side}.{name}": array for name, array in state.partitions[side].dump().items()}
+            arrays |= {f"{side}.{name}": array for name, array in state.orders[side].dump().items()}
         return pack({"op": "resample", "place": state.place, "known": state.known}, arrays)
 
     def load(self, data: bytes) -> ResampleState:
@@ -370,7 +330,5 @@ class ResampleKernel:
         )
         for side in (0, 1):
             own = {name[2:]: array for name, array in arrays.items() if name.startswith(f"{side}.")}
-            state.partitions[side].restore(own)
-            state.frontiers[side].restore(own["largest"])
-            state.counted[side] = own["counted"]
+            state.orders[side].restore(own)
         return state

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from headway.boxes.aggregate import Aggregate
 from headway.boxes.bsort import BSort
@@ -28,8 +27,8 @@ from headway.kernels.emission import Emission, Emitted
 from headway.kernels.groups import expand
 from headway.kernels.holistic import Rows
 from headway.kernels.isolation import evaluate, failures, letters
-from headway.kernels.order import Frontiers, number_in_partition, stable_order
-from headway.kernels.partitions import Partitions
+from headway.kernels.order import number_in_partition, stable_order
+from headway.kernels.ordering import OrderedInput, OrderState
 from headway.kernels.selects import CompiledSelect
 from headway.schema import Schema
 from headway.trains import Tick, Train, join_trains
@@ -41,23 +40,19 @@ _PIECE = 64
 class SessionState:
     """What data-driven windows remember: the tuples of the open windows, at most one window per partition."""
 
-    partitions: Partitions
-    frontiers: Frontiers
+    order: OrderState
     rows: Train
     codes: Int64s
     values: Values
-    counted: Int64s  # per partition: tuples so far (for order on "#")
     opened: Int64s  # per partition: when the open window was opened
     expired: Mask  # per partition: whether a timeout has emitted the open window
     sorter: BSortState | None
 
     def grow(self) -> None:
         """Make room for new partitions."""
-        self.frontiers.grow(self.partitions.count)
-        missing = self.partitions.count - len(self.counted)
+        missing = self.order.partitions.count - len(self.opened)
         if missing > 0:
-            more = max(missing, len(self.counted))
-            self.counted = np.concatenate([self.counted, np.zeros(more, np.int64)])
+            more = max(missing, len(self.opened))
             self.opened = np.concatenate([self.opened, np.zeros(more, np.int64)])
             self.expired = np.concatenate([self.expired, np.zeros(more, np.bool_)])
 
@@ -87,17 +82,12 @@ class SessionKernel:
         """Compile a specification for an input schema."""
         self._box = box
         self._schema = schema
-        self._numbered = spec.order.on == "#"
-        self._on = -1 if self._numbered else schema.index(spec.order.on)
-        self._by = tuple(schema.index(name) for name in spec.order.by)
-        slack = 0 if self._numbered else spec.order.slack
-        order = Order(spec.order.on, slack, spec.order.by)
-        self._sorter = BSortKernel(BSort(order), schema) if slack else None
+        slack = 0 if spec.order.on == "#" else spec.order.slack
+        self._sorter = BSortKernel(BSort(spec.order), schema) if slack else None
+        self._order = OrderedInput(schema, Order(spec.order.on, 0, spec.order.by))
         self._timeout = None if spec.timeout is None else spec.timeout.nanoseconds
-        type_ = pa.int64() if self._numbered else schema.fields[self._on].type
-        self._dtype = np.dtype(np.float64 if pa.types.is_floating(type_) else np.int64)
         size, _ = spec.window(schema)
-        self._size = None if size is None else np.array(size, self._dtype)[()]
+        self._size = None if size is None else np.array(size, self._order.dtype)[()]
         predicate = spec.condition(schema, functions)
         assert predicate is not None
         self._predicate = predicate
@@ -105,18 +95,16 @@ class SessionKernel:
         self._looks_at_first = self._size is not None or any(width <= slot < 2 * width for slot in predicate.slots)
         self._select = CompiledSelect(spec.results(schema, functions), in_order=True, whole=True, hold_all=True)
         (output,) = spec.infer(box, [schema], functions)
-        self._emission = Emission(box, self._select, output, [schema.types[at] for at in self._by])
+        self._emission = Emission(box, self._select, output, self._order.by_types)
 
     def initial(self) -> SessionState:
         """Return a state with no window open."""
         none = np.zeros(0, np.int64)
         return SessionState(
-            Partitions([self._schema.types[at] for at in self._by]),
-            Frontiers(0, self._dtype),
+            self._order.initial(),
             Train.empty(self._schema),
             none,
-            np.zeros(0, self._dtype),
-            none,
+            np.zeros(0, self._order.dtype),
             none,
             np.zeros(0, np.bool_),
             None if self._sorter is None else self._sorter.initial(),
@@ -149,32 +137,20 @@ class SessionKernel:
     def _take(self, state: SessionState, train: Train, now: int, emitted: Emitted) -> None:
         train, _, dead = evaluate(self._select.inputs, train, self._schema, self._box)
         emitted.dead += dead
-        # Partitions are numbered by their first tuple, whether it is in order or not.
-        state.partitions.codes([train.columns[at] for at in self._by], len(train))
-        if not self._numbered:
-            usable = train.columns[self._on].is_valid()
-            if self._dtype.kind == "f":
-                usable = usable & ~np.isnan(train.columns[self._on].values)
-            if not usable.all():
-                emitted.ignored += int((~usable).sum())
-                train = train.take(np.flatnonzero(usable))
+        self._order.codes(state.order, train)  # partitions are numbered as they arrive, not as they are sorted
+        usable = self._order.usable(train)
+        if usable is not None:
+            emitted.ignored += int((~usable).sum())
+            train = train.take(np.flatnonzero(usable))
         if self._sorter is not None:
             assert state.sorter is not None
             state.sorter, result = self._sorter.run(state.sorter, (train,), now)
             train = result.outputs[0]
-        if len(train) == 0:
-            return
-        codes = state.partitions.codes([train.columns[at] for at in self._by], len(train))
+        codes, values, _, at, late = self._order.admit(state.order, train)
         state.grow()
-        if self._numbered:
-            values: Values = number_in_partition(state.counted, codes)
-        else:
-            values = train.columns[self._on].values.astype(self._dtype, copy=False)
-            in_order, _ = state.frontiers.admit(codes, values)
-            if in_order is not None:
-                at = np.flatnonzero(in_order)
-                emitted.ignored += len(values) - len(at)
-                train, codes, values = train.take(at), codes[at], values[at]
+        emitted.ignored += late
+        if at is not None:
+            train = train.take(at)
         if len(train):
             self._cut(state, train, codes, values, now, emitted)
 
@@ -194,12 +170,12 @@ class SessionKernel:
             emitted.dead += letters(bad, table.rows, self._schema, self._box)
             keep = np.ones(len(codes), np.bool_)
             keep[table.origin[[at for at, _ in bad]]] = False
-            if self._numbered:
-                np.subtract.at(state.counted, codes, 1)
+            if self._order.numbered:
+                np.subtract.at(state.order.counted, codes, 1)
             chosen = np.flatnonzero(keep)
             train, codes, values = train.take(chosen), codes[chosen], values[chosen]
-            if self._numbered:
-                values = number_in_partition(state.counted, codes)
+            if self._order.numbered:
+                values = number_in_partition(state.order.counted, codes)
             if len(train):
                 self._cut(state, train, codes, values, now, emitted)
             return
@@ -279,7 +255,7 @@ class SessionKernel:
         partition = table.codes[begin]
         last = np.append(partition[1:] != partition[:-1], True)
         cause = np.where(last, -1, end)
-        if self._numbered and self._size is not None:
+        if self._order.numbered and self._size is not None:
             # A window of a number of tuples is complete with its last tuple, which it need not wait for.
             full = table.values[end - 1] - table.values[begin] + 1 == self._size
             cause = np.where(full, end - 1, cause)
@@ -320,7 +296,7 @@ class SessionKernel:
         self._emission.add(
             emitted,
             table.values[begin],
-            state.partitions.columns(table.codes[begin]),
+            state.order.partitions.columns(table.codes[begin]),
             [],
             Rows(owner, len(begin)),
             self._select.held_columns(computed),
@@ -358,19 +334,17 @@ class SessionKernel:
 
     def dump(self, state: SessionState) -> bytes:
         """Write the state to bytes."""
-        count = state.partitions.count
+        count = state.order.partitions.count
         state.grow()
         arrays = {
-            "largest": state.frontiers.largest[:count],
+            **state.order.dump(),
             "codes": state.codes,
             "values": state.values,
             "stamps": state.rows.stamps,
             "numbers": state.rows.numbers,
-            "counted": state.counted[:count],
             "opened": state.opened[:count],
             "expired": state.expired[:count],
             **pack_columns("row", state.rows.columns, self._schema.types),
-            **state.partitions.dump(),
         }
         if self._sorter is not None:
             assert state.sorter is not None
@@ -381,12 +355,11 @@ class SessionKernel:
         """Read a state back."""
         _, arrays = unpack(data)
         state = self.initial()
-        state.partitions.restore(arrays)
-        state.frontiers.restore(arrays["largest"])
+        state.order.restore(arrays)
         columns = unpack_columns("row", arrays, len(self._schema))
         state.rows = Train(columns, arrays["stamps"], arrays["numbers"])
         state.codes, state.values = arrays["codes"], arrays["values"]
-        state.counted, state.opened, state.expired = arrays["counted"], arrays["opened"], arrays["expired"]
+        state.opened, state.expired = arrays["opened"], arrays["expired"]
         if self._sorter is not None:
             state.sorter = self._sorter.load(arrays["sorter"].tobytes())
         return state

@@ -1,0 +1,51 @@
+"""HyperLogLog."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from headway.columns import Column, from_pylist
+from headway.kernels.sketches import HyperLogLog, hash_values
+
+
+def _estimate(column: Column, type_: pa.DataType) -> int:
+    registers = np.zeros((1, HyperLogLog.WIDTH), np.uint8)
+    HyperLogLog.add(registers, np.zeros(len(column), np.int64), column, type_)
+    return int(HyperLogLog.estimate(registers)[0])
+
+
+@pytest.mark.parametrize("distinct", [0, 1, 10, 100, 1000, 2500, 10_000, 100_000])
+@pytest.mark.parametrize("kind", ["ascending", "spread", "double", "string"])
+def test_within_ten_per_cent(distinct: int, kind: str) -> None:
+    numbers = np.arange(distinct, dtype=np.int64)
+    if kind == "string":
+        column, type_ = from_pylist([f"key {at}" for at in numbers.tolist()], pa.string()), pa.string()
+    elif kind == "double":
+        column, type_ = Column(numbers / 7), pa.float64()
+    elif kind == "spread":
+        column, type_ = Column(numbers * 1_000_003 - 2**40), pa.int64()
+    else:
+        column, type_ = Column(numbers), pa.int64()
+    twice = column.take(np.concatenate([np.arange(distinct), np.arange(distinct)]))
+    assert _estimate(twice, type_) == pytest.approx(distinct, rel=0.1)
+
+
+def test_nulls_do_not_count_and_zeros_are_one() -> None:
+    assert _estimate(from_pylist([None, None], pa.int64()), pa.int64()) == 0
+    assert _estimate(from_pylist([None, "a", None], pa.string()), pa.string()) == 1
+    assert _estimate(Column(np.array([0.0, -0.0])), pa.float64()) == 1
+
+
+def test_groups_are_apart() -> None:
+    registers = np.zeros((2, HyperLogLog.WIDTH), np.uint8)
+    HyperLogLog.add(registers, np.array([0, 1, 1]), Column(np.array([7, 8, 9])), pa.int64())
+    assert HyperLogLog.estimate(registers).tolist() == [1, 2]
+
+
+def test_hashes_depend_on_values_only() -> None:
+    wide, narrow = np.array([1, -5], np.int64), np.array([1, -5], np.int8)
+    assert (hash_values(Column(wide)) == hash_values(Column(narrow))).all()
+    texts = from_pylist(["b", "a", "b"], pa.string())
+    assert hash_values(texts)[0] == hash_values(texts)[2] == hash_values(from_pylist(["b"], pa.string()))[0]
