@@ -19,7 +19,8 @@ $(STAMP): requirements.lock pyproject.toml
 	    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$python; break; fi; \
 	  done; \
 	  if [ -z "$$found" ]; then echo "make: Python 3.11 or later is needed; name one with PYTHON=..." >&2; exit 1; fi; \
-	  echo "creating $(VENV) with $$found"; "$$found" -m venv $(VENV); \
+	  echo "creating $(VENV) with $$found"; "$$found" -m venv $(VENV) || { \
+	    rm -rf $(VENV); echo "make: '$$found -m venv' failed; on Debian: apt-get install python3-venv" >&2; exit 1; }; \
 	fi
 	$(BIN)/python -m pip install --quiet --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --editable .

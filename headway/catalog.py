@@ -5,6 +5,7 @@ Boxes, sources and outputs are numbered, so that policies work on arrays whateve
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,10 @@ from headway.columns import Int64s
 from headway.qos import QoS
 
 Floats = npt.NDArray[np.float64]
+
+
+_FOLD_AFTER = 4096
+"""Calls that may wait to be folded in, so that reports cost little and memory does not grow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,7 @@ class Statistics:
     def __init__(self, boxes: int) -> None:
         """Start without readings."""
         self._calls: list[tuple[int, int, int, int, int]] = []
+        self._lock = threading.Lock()
         self.calls: Int64s = np.zeros(boxes, np.int64)
         self.tuples_in: Int64s = np.zeros(boxes, np.int64)
         self.tuples_out: Int64s = np.zeros(boxes, np.int64)
@@ -93,17 +99,24 @@ class Statistics:
     def report(self, box: int, tuples_in: int, tuples_out: int, nanoseconds: int, bytes_in: int) -> None:
         """Note one box call; may come from any thread. `bytes_in` is -1 where nobody measured it."""
         self._calls.append((box, tuples_in, tuples_out, nanoseconds, bytes_in))
+        if len(self._calls) >= _FOLD_AFTER:
+            self.fold()
 
     def fold(self) -> None:
         """Take what was reported into the arrays."""
-        if not self._calls:
+        with self._lock:
+            self._fold()
+
+    def _fold(self) -> None:
+        count = len(self._calls)
+        if count == 0:
             return
-        calls, self._calls = self._calls, []
-        rows = np.array(calls, np.int64)
+        rows = np.array(self._calls[:count], np.int64)
+        del self._calls[:count]  # others may have appended in the meantime
         box, n_in, n_out, spent, size = rows.T
         sized = size >= 0
-        count = np.bincount(box, minlength=len(self.calls))
-        self.calls += count
+        per_box = np.bincount(box, minlength=len(self.calls))
+        self.calls += per_box
         for total, values in (
             (self.tuples_in, n_in),
             (self.tuples_out, n_out),
@@ -112,7 +125,7 @@ class Statistics:
             (self._sized, np.where(sized, n_in, 0)),
         ):
             np.add.at(total, box, values)
-        self._sums *= self.MEMORY**count
+        self._sums *= self.MEMORY**per_box
         n, t = n_in.astype(np.float64), spent / 1e9
         for total, values in zip(self._sums, (np.ones(len(n)), n, t, n * n, n * t), strict=True):
             np.add.at(total, box, values)

@@ -183,6 +183,7 @@ class AggregateKernel:
         if grid.panes:
             return codes, grid.pane_of(values), values, stamps, computed
         window = grid.index_ascending(values) if ascending else grid.index(values)
+        owners: Int64s | None = None  # the tuple that each entry belongs to, where some have several
         if not grid.tumbling:
             first = grid.closed(values) + 1
             if self._order.numbered:
@@ -191,14 +192,17 @@ class AggregateKernel:
                 rows, window = expand(first, np.maximum(window + 1, first))
                 if len(rows) == 0:
                     return None
+                owners = rows
                 codes, values, stamps = codes[rows], values[rows], stamps[rows]
                 computed = [one.take(rows) for one in computed]
         if len(state.expired[0]):
             gone, mine = composites(state.expired, (codes, window))
             late = np.isin(mine, gone)
             if late.any():
-                emitted.ignored += int(late.sum())
                 at = np.flatnonzero(~late)
+                # A tuple is ignored when no window is left that takes it.
+                gone_rows = late.nonzero()[0] if owners is None else np.setdiff1d(owners[late], owners[at])
+                emitted.ignored += len(gone_rows)
                 if len(at) == 0:
                     return None
                 codes, window, values, stamps = codes[at], window[at], values[at], stamps[at]

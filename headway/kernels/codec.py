@@ -38,13 +38,27 @@ def pack(meta: Mapping[str, Any], arrays: Mapping[str, Any]) -> bytes:
     return b"".join([_MAGIC, struct.pack("<I", len(header)), header, *buffers])
 
 
+class _Named(dict[str, Any]):
+    """What a saved state holds; asking for what it does not hold means that it is another box's."""
+
+    def __missing__(self, name: str) -> Any:
+        raise RunError(f"a box's saved state has no '{name}': it is the state of another box")
+
+
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read what `pack` wrote."""
+    """Read what `pack` wrote; a RunError for anything else."""
+    try:
+        return _unpack(data)
+    except (struct.error, ValueError, TypeError, KeyError, OSError, pa.ArrowException) as error:
+        raise RunError("a box's saved state is damaged, or not in this version's format") from error
+
+
+def _unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     if data[:4] != _MAGIC:
-        raise RunError("a box's saved state is not in this version's format")
+        raise ValueError("no magic")
     (length,) = struct.unpack_from("<I", data, 4)
     header = json.loads(data[8 : 8 + length])
-    arrays: dict[str, Any] = {}
+    arrays = _Named()
     at = 8 + length
     for name, kind, dtype, shape, size in header["arrays"]:
         if kind == "numpy":
@@ -55,7 +69,12 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
             column = table.column(0)
             arrays[name] = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
         at += size
-    return header["meta"], arrays
+    return _Named(header["meta"]), arrays
+
+
+def under(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arrays whose names begin with a prefix, by the rest of their names."""
+    return _Named({name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)})
 
 
 def pack_columns(prefix: str, columns: tuple[Column, ...], types: tuple[pa.DataType, ...]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from headway.columns import Column, Int64s, Mask, Values
 from headway.expressions import Expression, Functions
 from headway.kernels.base import DeadLetter, Result
 from headway.kernels.chain import truth
-from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
+from headway.kernels.codec import pack, pack_columns, under, unpack, unpack_columns
 from headway.kernels.groups import expand
 from headway.kernels.isolation import evaluate
 from headway.kernels.ordering import OrderedInput, OrderState, order_dtype
@@ -377,7 +377,7 @@ class JoinKernel:
         state.place = meta["place"]
         for side in (0, 1):
             mine = state.sides[side]
-            own = {name[2:]: array for name, array in arrays.items() if name.startswith(f"{side}.")}
+            own = under(f"{side}.", arrays)
             if mine.order is not None:
                 mine.order.restore(own)
             if side == self._table_side or len(own["places"]) == 0:

@@ -13,6 +13,9 @@ from headway.kernels.codec import pack_columns, unpack_columns
 
 _TABLE_LIMIT = 1 << 20
 _UNKNOWN = -1
+_LEAST = np.iinfo(np.int64).min
+_NAN = object()
+"""Stands for NaN in a key, because NaN does not equal itself."""
 
 
 class Partitions:
@@ -83,34 +86,33 @@ class Partitions:
             self._table = None
             return
         low, high = min([low, *known]), max([high, *known])
-        if high - low >= _TABLE_LIMIT:
+        margin = (high - low) // 2 + 16
+        if high - low >= _TABLE_LIMIT or low - margin < _LEAST:
             self._table = None
             return
-        margin = (high - low) // 2 + 16
         self._base = low - margin
         self._table = np.full(high - low + 1 + 2 * margin, _UNKNOWN, np.int64)
         for key, code in zip(known, range(self.count), strict=True):
             self._table[key - self._base] = code
 
     def _codes_by_dictionary(self, columns: Sequence[Column], count: int) -> Int64s:
-        combined = np.zeros(count, np.int64)
-        dictionaries: list[list[Any]] = []
+        combined, span = np.zeros(count, np.int64), 1
+        parts: list[tuple[list[Any], Int64s]] = []
         for column in columns:
             array = _raw(column).dictionary_encode(null_encoding="encode")
-            values = array.dictionary.to_pylist()
-            combined = combined * max(1, len(values)) + array.indices.to_numpy(zero_copy_only=False)
-            dictionaries.append(values)
+            values, indices = array.dictionary.to_pylist(), array.indices.to_numpy(zero_copy_only=False)
+            if span * len(values) >= 1 << 62:  # number the combinations so far anew
+                combined, span = np.unique(combined, return_inverse=True)[1], count
+            combined, span = combined * len(values) + indices, span * len(values)
+            parts.append((values, indices))
         local = pa.array(combined).dictionary_encode()
-        keys: list[Any] = []
-        for number in local.dictionary.to_pylist():
-            parts = []
-            for values in reversed(dictionaries):
-                number, at = divmod(number, max(1, len(values)))
-                parts.append(_hashable(values[at]))
-            keys.append(tuple(reversed(parts)))
+        places = local.indices.to_numpy(zero_copy_only=False)
+        first = np.empty(len(local.dictionary), np.int64)
+        first[places[::-1]] = np.arange(count - 1, -1, -1)  # the last write is the first place
+        keys = list(zip(*([_hashable(values[at]) for at in indices[first]] for values, indices in parts), strict=True))
         self._add([key for key in keys if key not in self._codes])
         mapping = np.fromiter((self._codes[key] for key in keys), np.int64, len(keys))
-        codes: Int64s = mapping.take(local.indices.to_numpy(zero_copy_only=False))
+        codes: Int64s = mapping.take(places)
         return codes
 
     def _add(self, keys: Sequence[Any]) -> None:
@@ -149,8 +151,8 @@ def _raw(column: Column) -> pa.Array:
 
 
 def _hashable(value: Any) -> Any:
-    return "\0nan" if isinstance(value, float) and value != value else value
+    return _NAN if isinstance(value, float) and value != value else value
 
 
 def _value(part: Any) -> Any:
-    return float("nan") if part == "\0nan" else part
+    return float("nan") if part is _NAN else part

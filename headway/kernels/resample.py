@@ -18,7 +18,7 @@ from headway.boxes.resample import Resample
 from headway.columns import Column, Int64s, Values, concat, empty
 from headway.expressions import Functions
 from headway.kernels.base import DeadLetter, Result
-from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
+from headway.kernels.codec import pack, pack_columns, under, unpack, unpack_columns
 from headway.kernels.emission import Emission, Emitted
 from headway.kernels.groups import expand
 from headway.kernels.holistic import Rows
@@ -329,6 +329,6 @@ class ResampleKernel:
             arrays["readings.partition"], arrays["readings.values"], arrays["readings.stamps"], columns
         )
         for side in (0, 1):
-            own = {name[2:]: array for name, array in arrays.items() if name.startswith(f"{side}.")}
+            own = under(f"{side}.", arrays)
             state.orders[side].restore(own)
         return state

@@ -16,6 +16,7 @@ from headway.kernels.chain import ChainKernel, Link
 from headway.kernels.compile import compile_link
 from headway.schema import Schema
 from headway.trains import Tick, Train
+from tests.kernels.helpers import few
 
 SCHEMA = Schema.parse("id int, v int, s string")
 FILTERS = ["v > 0", "v < 3", "10 / v > 4", "s = 'x'", "s is null", "true", "v is not null", "1 / (v - 1) > 0"]
@@ -47,6 +48,7 @@ def _shown(dead: tuple[DeadLetter, ...]) -> list[tuple[str, str, list[Any]]]:
     return sorted(found, key=repr)
 
 
+@few
 @given(boxes=specs, rows=rows_)
 def test_fused_is_the_same_as_apart(boxes: list[Any], rows: list[tuple[int | None, str | None]]) -> None:
     links, train = _links(boxes), _train(rows)

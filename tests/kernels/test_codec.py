@@ -79,7 +79,7 @@ def test_foreign_bytes(data: bytes) -> None:
 
 def test_a_state_of_another_box() -> None:
     meta, arrays = unpack(GOOD)
-    with pytest.raises(RunError, match="saved state.*'largest'"):
+    with pytest.raises(RunError, match=r"saved state.*'largest'"):
         arrays["largest"]
-    with pytest.raises(RunError, match="saved state.*'place'"):
+    with pytest.raises(RunError, match=r"saved state.*'place'"):
         meta["place"]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.kernels.grid import NEVER, Grid
+from tests.kernels.helpers import few
 
 small = st.integers(1, 9)
 ints = st.integers(-100, 100) | st.integers(-(2**55), 2**55)
@@ -33,16 +34,19 @@ def _check(grid: Grid, values: list[Any], dtype: Any) -> None:
     assert (grid.start(last) == last * grid.advance).all()
 
 
+@few
 @given(size=small, advance=small, values=st.lists(ints, min_size=1, max_size=10))
 def test_integers(size: int, advance: int, values: list[int]) -> None:
     _check(Grid(size, advance, np.int64), values, np.int64)
 
 
+@few
 @given(size=steps, advance=steps, values=st.lists(floats, min_size=1, max_size=10))
 def test_floats(size: float, advance: float, values: list[float]) -> None:
     _check(Grid(size, advance, np.float64), values, np.float64)
 
 
+@few
 @given(size=small, advance=small, values=st.lists(ints, min_size=1, max_size=10))
 def test_panes(size: int, advance: int, values: list[int]) -> None:
     grid = Grid(size, advance, np.int64)

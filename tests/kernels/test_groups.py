@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.kernels.groups import composite, composites, expand, group
+from tests.kernels.helpers import few
 
 cells = st.integers(-4, 4) | st.integers(-(2**61), 2**61)
 pairs = st.lists(st.tuples(st.integers(0, 4), cells), min_size=1, max_size=30)
@@ -16,6 +17,7 @@ def _arrays(rows: list[tuple[int, int]]) -> tuple[np.ndarray[tuple[int], np.dtyp
     return np.array([p for p, _ in rows], np.int64), np.array([c for _, c in rows], np.int64)
 
 
+@few
 @given(rows=pairs)
 def test_group(rows: list[tuple[int, int]]) -> None:
     partition, cell = _arrays(rows)
@@ -36,6 +38,7 @@ def test_a_long_train_of_few_groups() -> None:
     assert groups.first.tolist() == [0, 100_002, 1, 100_000, 2, 100_001]
 
 
+@few
 @given(rows=pairs, more=pairs)
 def test_composites_sort_like_the_pairs(rows: list[tuple[int, int]], more: list[tuple[int, int]]) -> None:
     one, other = composites(_arrays(rows), _arrays(more))  # type: ignore[arg-type]
@@ -47,6 +50,7 @@ def test_composites_sort_like_the_pairs(rows: list[tuple[int, int]], more: list[
     assert len(composite(none, none)) == 0
 
 
+@few
 @given(ranges=st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 4)), max_size=8))
 def test_expand(ranges: list[tuple[int, int]]) -> None:
     starts = np.array([start for start, _ in ranges], np.int64)

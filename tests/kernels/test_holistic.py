@@ -16,6 +16,7 @@ from headway.columns import from_pylist, to_arrow
 from headway.expressions import Scope, compile_aggregates
 from headway.kernels.holistic import Rows, over_rows
 from headway.schema import Schema
+from tests.kernels.helpers import few
 
 SCHEMA = Schema.parse("v int, s string, d decimal(6,2), x double, keep boolean")
 GROUPS = 4
@@ -84,6 +85,7 @@ NAIVE: dict[str, Callable[[list[Any]], Any]] = {
 
 
 @pytest.mark.parametrize("text", NAIVE)
+@few
 @given(rows=rows_)
 def test_against_python(text: str, rows: list[Any]) -> None:
     actual = run(text, rows)

@@ -11,6 +11,7 @@ from headway.expressions import Scope, compile_expression
 from headway.kernels.isolation import evaluate, failures, letters
 from headway.schema import Schema
 from headway.trains import Tick, Train
+from tests.kernels.helpers import few
 
 SCHEMA = Schema.parse("v int, w int")
 SCOPE = Scope.of(SCHEMA)
@@ -24,6 +25,7 @@ def _train(rows: list[tuple[int | None, int]]) -> Train:
     return Train(columns, np.arange(count) * 2, np.arange(count) * 3, 99, (Tick(98, 1),), True)
 
 
+@few
 @given(rows=numbers)
 def test_failures_and_the_rest(rows: list[tuple[int | None, int]]) -> None:
     train = _train(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.kernels.order import Frontiers, lowest, number_in_partition, stable_order
+from tests.kernels.helpers import few
 
 ints = st.integers(-5, 12) | st.integers(-(2**62), 2**62)
 floats = st.sampled_from([-1.5, -0.0, 0.0, 0.1, 0.1 + 2**-54, 3.0, 1e300, float("inf")]) | st.floats(
@@ -49,13 +51,14 @@ def admitted(slack: int, dtype: Any, trains: list[list[tuple[int, Any]]]) -> lis
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 @pytest.mark.parametrize("slack", range(6))
+@few
 @given(data=st.data())
 def test_frontiers(slack: int, dtype: Any, data: st.DataObject) -> None:
     values = ints if dtype is np.int64 else floats
     rows = data.draw(st.lists(st.tuples(st.integers(0, 3), values), max_size=40))
     cut = data.draw(st.lists(st.integers(0, len(rows)), max_size=3).map(sorted))
     edges = [0, *cut, len(rows)]
-    trains = [rows[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    trains = [rows[a:b] for a, b in itertools.pairwise(edges)]
     expected = naive(slack, rows)
     actual = admitted(slack, dtype, trains)
     assert [one for one, _ in actual] == [one for one, _ in expected]
@@ -68,6 +71,7 @@ def test_ascending_trains_take_the_short_way_and_agree() -> None:
     assert admitted(0, np.int64, [rows[:50], rows[50:]]) == naive(0, rows)
 
 
+@few
 @given(codes=st.lists(st.integers(0, 5), max_size=40), cut=st.integers(0, 40))
 def test_numbers_in_partitions(codes: list[int], cut: int) -> None:
     counted = np.zeros(6, np.int64)
@@ -79,6 +83,7 @@ def test_numbers_in_partitions(codes: list[int], cut: int) -> None:
     assert counted.tolist() == [codes.count(code) for code in range(6)]
 
 
+@few
 @given(codes=st.lists(st.integers(0, 5) | st.integers(0, 2**40), max_size=30))
 def test_stable_order(codes: list[int]) -> None:
     assert stable_order(np.array(codes, np.int64)).tolist() == sorted(range(len(codes)), key=codes.__getitem__)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from headway.columns import Column, from_pylist, to_arrow
 from headway.kernels.partitions import Partitions
+from tests.kernels.helpers import few
 
 VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.int64(): st.integers(-3, 3) | st.sampled_from([-(2**63), -(2**63) + 1, 2**63 - 1, 10**6, -(10**6)]),
@@ -51,6 +52,7 @@ def _columns(types: Sequence[pa.DataType], rows: Sequence[tuple[Any, ...]]) -> l
     return [from_pylist([row[at] for row in rows], type_) for at, type_ in enumerate(types)]
 
 
+@few
 @given(table=tables(), restore=st.booleans())
 def test_numbered_by_first_appearance(
     table: tuple[list[pa.DataType], list[list[tuple[Any, ...]]]], restore: bool

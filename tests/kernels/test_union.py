@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from headway.columns import Column
 from headway.kernels.union import UnionKernel, merge
 from headway.trains import Tick, Train
+from tests.kernels.helpers import few
 
 streams = st.lists(st.lists(st.integers(0, 12), max_size=8).map(sorted), min_size=2, max_size=4)
 
@@ -18,6 +19,7 @@ def _train(who: int, numbers: list[int], progress: int, ticks: tuple[Tick, ...] 
     return Train((Column(np.full(len(at), who)),), at + 50, at, progress, ticks, end)
 
 
+@few
 @given(inputs=streams)
 def test_sorted_by_number_then_by_input(inputs: list[list[int]]) -> None:
     merged = merge([_train(who, numbers, 12 + who) for who, numbers in enumerate(inputs)])

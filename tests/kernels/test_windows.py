@@ -13,6 +13,7 @@ from headway.columns import Column, from_pylist, to_arrow
 from headway.kernels.accumulators import Count, IntegerSum
 from headway.kernels.groups import group
 from headway.kernels.windows import Held, Store
+from tests.kernels.helpers import few
 
 Entry = tuple[int, int, int]
 trains = st.lists(
@@ -31,6 +32,7 @@ def _add(store: Store, rows: list[Entry], now: int) -> None:
     store.add(groups, value + 100, [None, Column(value)], [None, value > 0], now)
 
 
+@few
 @given(cut=trains, reload=st.booleans())
 def test_the_store_is_a_sorted_dictionary(cut: list[list[Entry]], reload: bool) -> None:
     store = Store([Count(), IntegerSum()])
@@ -54,6 +56,7 @@ def test_the_store_is_a_sorted_dictionary(cut: list[list[Entry]], reload: bool) 
         assert len(store) == sum(key[0] != 0 for key in keys)
 
 
+@few
 @given(cut=trains, low=st.integers(-4, 4), length=st.integers(0, 5), reload=st.booleans())
 def test_held_tuples_come_back_by_window_and_order(cut: list[list[Entry]], low: int, length: int, reload: bool) -> None:
     held = Held([pa.string()], np.int64)

@@ -22,7 +22,7 @@ from headway.engines.local.ingest import Feed, Ingest
 from headway.engines.local.letters import DeadLetters
 from headway.engines.local.runtime import Runtime
 from headway.engines.local.steps import StepRunner
-from headway.engines.local.workers import Done, Inline, Pool, Workers
+from headway.engines.local.workers import Done, Inline, Pool, Workers, quiet
 from headway.errors import HeadwayError, InputError, RunError
 from headway.network import thaw
 from headway.scheduling.base import OutputReadings, Snapshot, Step, Unit
@@ -43,7 +43,7 @@ class LocalEngine:
 
         The first Ctrl-C ends the inputs: what has arrived is processed and delivered. A second one gives up.
         """
-        with contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as stack, quiet():
             return _Run(checked, settings, stack).go()
 
 

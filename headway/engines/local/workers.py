@@ -7,7 +7,17 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from headway.scheduling.base import Step
+
+
+def quiet() -> np.errstate:
+    """Return a context for boxes, in which numpy does not warn of infinities and NaN: they are values like others.
+
+    It holds for the thread that enters it.
+    """
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
 class Done(NamedTuple):
@@ -78,6 +88,10 @@ class Pool:
             thread.start()
 
     def _work(self) -> None:
+        with quiet():
+            self._carry_out()
+
+    def _carry_out(self) -> None:
         while (step := self._steps.get()) is not None:
             try:
                 self._run(step)

@@ -1,0 +1,108 @@
+"""Every box's state goes to bytes and back after every call; results stay what the reference says."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from headway.engines.local.runtime import Runtime
+from headway.kernels.base import Kernel, Result
+from headway.trains import Train
+from tests.behaviour.running import check
+from tests.kernels.helpers import few
+from tests.reference.kinds import BIGINT, DOUBLE, TIMESTAMP, Kind
+from tests.reference.order import Order
+from tests.reference.twins import Twin, aggregates, bsorts, filters, joins, resamples, results, sessions
+from tests.streams import (
+    CONDITIONS,
+    WHENS,
+    Case,
+    Running,
+    data_driven,
+    grids,
+    join_boxes,
+    long_stream,
+    networks,
+    one_box,
+    resample_boxes,
+    runnings,
+    schema,
+    two_streams,
+)
+
+importlib.import_module("tests.policies")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def through_bytes() -> Iterator[None]:
+    """Let every call of every kernel read its state from bytes, and write it to bytes."""
+    plain = Runtime.call
+
+    def call(
+        self: Runtime, boxes: tuple[int, ...], kernel: Kernel, state: Any, trains: Sequence[Train]
+    ) -> tuple[Any, Result]:
+        written = kernel.dump(state)
+        assert isinstance(written, bytes)
+        assert kernel.dump(state) == written
+        state, result = plain(self, boxes, kernel, kernel.load(written), trains)
+        return kernel.load(kernel.dump(state)), result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Runtime, "call", call)
+        yield
+
+
+@few
+@given(case=one_box(grids), how=runnings())
+def test_aggregates(case: Case, how: Running) -> None:
+    check("local", case, how)
+
+
+@few
+@given(case=one_box(data_driven), how=runnings())
+def test_sessions(case: Case, how: Running) -> None:
+    check("local", case, how)
+
+
+@few
+@given(case=two_streams(join_boxes), how=runnings())
+def test_joins(case: Case, how: Running) -> None:
+    check("local", case, how)
+
+
+@few
+@given(case=two_streams(resample_boxes), how=runnings())
+def test_resamples(case: Case, how: Running) -> None:
+    check("local", case, how)
+
+
+@few
+@given(case=networks(), how=runnings())
+def test_networks(case: Case, how: Running) -> None:
+    check("local", case, how)
+
+
+GROUPED = Order("a", 2, ("k", "g"))
+SPLIT = filters("split", "s", ("side = 0", lambda row: row["side"] == 0))
+
+
+@pytest.mark.parametrize("kind", [BIGINT, TIMESTAMP, DOUBLE], ids=lambda kind: kind.type)
+@pytest.mark.parametrize("box", ["bsort", "sliding", "first", "counts", "sessions", "join", "resample"])
+def test_longer_streams(box: str, kind: Kind) -> None:
+    some = list(results("v").values())
+    sides = ("split", "split.else")
+    boxes = {
+        "bsort": lambda: (bsorts("box", "s", GROUPED),),
+        "sliding": lambda: (aggregates("box", "s", some, GROUPED, 6, 4, kind),),
+        "first": lambda: (aggregates("box", "s", some, GROUPED, 6, 4, kind, align_first=True),),
+        "counts": lambda: (aggregates("box", "s", some, Order("#", 0, ("g",)), 5, 2),),
+        "sessions": lambda: (sessions("box", "s", some, GROUPED, *WHENS[1], size=6, kind=kind),),
+        "join": lambda: (SPLIT, joins("box", sides, CONDITIONS[2], 3, (GROUPED, Order("a", 1, ("k",))), kind)),
+        "resample": lambda: (SPLIT, resamples("box", sides, some, 3, (Order("a", 1), GROUPED), kind)),
+    }
+    twin = Twin({"s": schema(kind)}, boxes[box](), {"out": "box"})
+    check("local", Case(twin, {"s": long_stream(5, 200, kind)}), Running("round-robin/superbox", 7))
