@@ -19,7 +19,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "throughput": ("--tuples", "100000", "--repeats", "1"),
     "calls": ("--tuples", "500", "--repeats", "1"),
     "latency": ("--seconds", "2.5"),
-    "memory": ("--tuples", "1000000"),
+    "memory": ("--tuples", "1000000", "--single", "1000"),
 }
 """The modules, and the arguments of their quick forms."""
 

@@ -65,10 +65,11 @@ def test_latency_is_measured_from_the_closing_tuple() -> None:
 
 def test_memory_runs(tmp_path: Path) -> None:
     path = tmp_path / "memory.json"
-    memory.main(["--tuples", "200000", "--json", str(path)])
-    found = json.loads(path.read_text())
-    assert found["results"] > 0
-    assert found["last"] > 0
+    memory.main(["--tuples", "200000", "--single", "1000", "--json", str(path)])
+    long, single = json.loads(path.read_text())
+    assert long["results"] > 0
+    assert single["train"] == 1
+    assert single["last"] > 0
 
 
 def test_all_parts_run_in_their_quick_form(tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ import importlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 
+import headway as hw
 from headway.engines.local.runtime import Runtime
 from headway.kernels.base import Kernel, Result
 from headway.trains import Train
@@ -40,11 +42,13 @@ importlib.import_module("tests.policies")
 @pytest.fixture(scope="module", autouse=True)
 def through_bytes() -> Iterator[None]:
     """Let every call of every kernel read its state from bytes, and write it to bytes."""
-    plain = Runtime.call
+    plain, calls = Runtime.call, 0
 
     def call(
         self: Runtime, boxes: tuple[int, ...], kernel: Kernel, state: Any, trains: Sequence[Train]
     ) -> tuple[Any, Result]:
+        nonlocal calls
+        calls += 1
         written = kernel.dump(state)
         assert isinstance(written, bytes)
         assert kernel.dump(state) == written
@@ -54,6 +58,7 @@ def through_bytes() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Runtime, "call", call)
         yield
+    assert calls
 
 
 @few
@@ -106,3 +111,15 @@ def test_longer_streams(box: str, kind: Kind) -> None:
     }
     twin = Twin({"s": schema(kind)}, boxes[box](), {"out": "box"})
     check("local", Case(twin, {"s": long_stream(5, 200, kind)}), Running("round-robin/superbox", 7))
+
+
+def test_a_static_table() -> None:
+    table = pa.table({"k": pa.array([1, 2, 2, None], pa.int32()), "name": ["a", "b", "c", "d"]})
+    network = {
+        "network": "n",
+        "sources": {"s": {"schema": "k int"}},
+        "boxes": {"box": {"op": "join", "in": ["s", {"table": "t"}], "on": "left.k = right.k"}},
+        "outputs": {"out": {"from": "box"}},
+    }
+    result = hw.run(network, {"s": [(2,), (None,), (1,), (3,)]}, tables={"t": table}, train=1)
+    assert result.outputs["out"].column("name").to_pylist() == ["b", "c", "a"]

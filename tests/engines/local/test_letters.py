@@ -1,0 +1,98 @@
+"""Dead letters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import headway as hw
+from headway.columns import Column
+from headway.connectors.base import Malformed
+from headway.engines.local.letters import KEPT, DeadLetters
+from headway.errors import RunError
+from headway.kernels.base import DeadLetter
+from headway.schema import Schema
+from headway.trains import Train
+from tests.engines.local.networks import network
+
+INVERSE = {"op": "map", "in": "s", "select": "a, 1 / v as w"}
+SCHEMA = Schema.parse("a bigint")
+
+
+def _letter(count: int, reason: str = "bad") -> DeadLetter:
+    at = np.arange(count)
+    return DeadLetter("b", reason, Train((Column(at),), at, at), SCHEMA)
+
+
+def test_the_first_are_kept_and_all_are_counted_and_written() -> None:
+    written: list[pa.RecordBatch] = []
+    letters = DeadLetters(False, written.append)
+    letters.bury([_letter(KEPT - 5)])
+    letters.bury([_letter(20, "worse"), _letter(3)])
+    letters.refuse([Malformed("s", "line 3", "x,y", "too short")])
+    letters.refuse([])
+    assert letters.total == KEPT + 19
+    assert letters.table().num_rows == KEPT
+    assert sum(batch.num_rows for batch in written) == letters.total
+    summary = letters.summary()
+    assert summary["by"] == {"b": KEPT + 18, "s": 1}
+    assert summary["reasons"][0] == {"box": "b", "reason": "bad", "tuples": KEPT - 2}
+    assert letters.table().slice(0, 1).to_pylist() == [{"box": "b", "reason": "bad", "tuple": '{"a": 0}', "where": ""}]
+
+
+def test_strict_stops_at_the_first() -> None:
+    letters = DeadLetters(True, None)
+    with pytest.raises(RunError, match=r"box 'b': bad, on the tuple \{\"a\": 0\}"):
+        letters.bury([_letter(2)])
+    with pytest.raises(RunError, match="line 3: too short"):
+        letters.refuse([Malformed("s", "line 3", "x,y", "too short")])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_counts_keeps_and_writes_them(tmp_path: Path, workers: int) -> None:
+    path = tmp_path / "dead.jsonl"
+    count = KEPT + 500
+    made = network({"b": INVERSE}, {"o": "b"})
+    data = [(at, at % 2) for at in range(2 * count)]
+    result = hw.run(made, {"s": data}, dead_letters=path, workers=workers, train=1000)
+    assert result.outputs["o"].num_rows == count
+    assert result.dead_letters.num_rows == KEPT
+    assert result.summary["dead_letters"]["total"] == count
+    assert result.summary["boxes"]["b"]["dead_letters"] == count
+    lines = path.read_text().splitlines()
+    assert len(lines) == count
+    first = json.loads(lines[0])
+    assert first["box"] == "b"
+    assert json.loads(first["tuple"]) == {"a": 0, "v": 0}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_strict_run_stops(tmp_path: Path, workers: int) -> None:
+    made = network({"b": INVERSE, "c": INVERSE}, {"o": "b", "p": "c"})
+    with pytest.raises(RunError, match=r"box '[bc]': .*zero.*on the tuple"):
+        hw.run(made, {"s": [(1, 1), (2, 0)]}, strict=True, outputs={"o": tmp_path / "o.csv"}, workers=workers)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_malformed_rows_are_letters_too() -> None:
+    result = hw.run(network({}, {"o": "s"}), {"s": [(1, 1), ("x", 2), (3, 4, 5), {"a": 4, "v": 1}]})
+    assert result.outputs["o"].column("a").to_pylist() == [1, 4]
+    assert result.summary["sources"]["s"] == {"tuples": 2, "malformed": 2}
+    assert [row["where"] for row in result.dead_letters.to_pylist()] == ["index 1", "index 2"]
+
+
+def test_tuples_that_are_no_json_are_shown_as_text() -> None:
+    schema = Schema.parse("t timestamp, d decimal(4,2), b binary")
+    batch = pa.table({name: pa.nulls(1, type_) for name, type_ in zip(schema.names, schema.types, strict=True)})
+    values = pa.table({"t": pa.array([0], schema.types[0]), "d": pa.array(["1.5"]).cast(schema.types[1]), "b": [b"x"]})
+    letters = DeadLetters(False, None)
+    for table in (batch, values):
+        train = Train.from_batch(table.combine_chunks().to_batches()[0])
+        letters.bury([DeadLetter("b", "r", train, schema)])
+    shown = [json.loads(text) for text in letters.table().column("tuple").to_pylist()]
+    assert shown[0] == {"t": None, "d": None, "b": None}
+    assert shown[1]["d"] == "1.50"

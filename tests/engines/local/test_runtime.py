@@ -1,0 +1,119 @@
+"""A network made ready to run: topology, progress, taking, and steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+import headway as hw
+from headway.check import check
+from headway.clock import ManualClock
+from headway.connectors import TableSink
+from headway.engines.local.delivery import Delivery
+from headway.engines.local.letters import DeadLetters
+from headway.engines.local.runtime import ALL, Runtime
+from headway.engines.local.steps import StepRunner
+from headway.scheduling.superboxes import box_units, superbox_units
+from headway.trains import Train
+from tests.engines.local.networks import COUNT, POSITIVE, network
+
+BOXES: dict[str, Any] = {
+    "x": POSITIVE,
+    "y": {"op": "map", "in": "x", "select": "a, v + 1 as v"},
+    "u": {"op": "union", "in": ["s", "y"]},
+    "c": COUNT,
+}
+
+
+def make(boxes: dict[str, Any] = BOXES, outputs: dict[str, str] | None = None) -> tuple[Runtime, dict[str, TableSink]]:
+    checked = check(hw.load(network(boxes, outputs or {"o": "u"})))
+    clock = ManualClock()
+    sinks = {one.name: TableSink(checked.output_schema(one.name)) for one in checked.network.outputs}
+    deliveries = {
+        one.name: Delivery(one, checked.output_schema(one.name), sinks[one.name], clock)
+        for one in checked.network.outputs
+    }
+    return Runtime(checked, deliveries, None, DeadLetters(False, None), clock), sinks
+
+
+def push(runtime: Runtime, values: list[int], start: int, end: bool = False) -> None:
+    batch = pa.record_batch({"a": pa.array(values, pa.int64()), "v": pa.array([1] * len(values), pa.int32())})
+    train = Train.from_batch(batch)
+    last = start + len(values) - 1 + end
+    runtime.arcs["s"].push(Train(train.columns, train.stamps, train.numbers + start, last, (), end))
+
+
+def test_the_topology_is_numbered() -> None:
+    runtime, _ = make()
+    topology = runtime.topology
+    assert topology.boxes == ("x", "y", "u", "c")
+    assert topology.producers == ((), (0,), (1,), ())
+    assert topology.consumers == ((1,), (2,), (), ())
+    assert topology.readers == ((0, 2, 3),)
+    assert topology.roots == (2,)
+
+
+def test_a_box_with_several_inputs_waits_for_progress() -> None:
+    runtime, _ = make()
+    steps = StepRunner(runtime, box_units(runtime.topology))
+    union = runtime.boxes[2]
+    push(runtime, [1, 2, 3], 0)
+    assert runtime.takeable(union) is None
+    steps.run(0, 2)
+    assert runtime.takeable(union) is None
+    steps.run(1, 10)
+    assert runtime.takeable(union) == 1
+    assert [len(train) for train in runtime.take(union, 1, 1)] == [1, 1]
+    steps.run(0, 10)
+    steps.run(1, 10)
+    assert runtime.takeable(union) == 2
+    trains = runtime.take(union, ALL, 2)
+    assert [train.numbers.tolist() for train in trains] == [[1, 2], [1, 2]]
+    assert {train.progress for train in trains} == {2}
+    assert runtime.takeable(union) is None
+
+
+def test_an_idle_box_passes_progress_on_unless_somebody_runs_it() -> None:
+    runtime, _ = make()
+    steps = StepRunner(runtime, box_units(runtime.topology))
+    push(runtime, [1, 2], 0)
+    steps.run(0, 10)
+    steps.run(1, 10)
+    runtime.arcs["s"].queue.progress = 9
+    assert runtime.progress("y", frozenset(), {}) == 9
+    runtime.busy[0] = True
+    assert runtime.progress("y", frozenset(), {}) == 1
+    assert runtime.progress("y", frozenset({0}), {}) == 9
+
+
+def test_a_superbox_step_hands_trains_on_without_queues() -> None:
+    boxes = {name: BOXES[name] for name in ("x", "y")} | {"c": {**COUNT, "in": "y"}}
+    runtime, sinks = make(boxes, {"o": "c"})
+    steps = StepRunner(runtime, superbox_units(runtime.topology))
+    push(runtime, [1, 2, 11, 12, 25], 0)
+    steps.run(0, 3)
+    assert all(runtime.arcs[name].queue.tuples == 0 for name in ("x", "y", "c"))
+    assert sinks["o"].table.to_pylist() == [{"a": 0, "n": 2}]
+    steps.run(0, 100)
+    assert sinks["o"].table.num_rows == 2
+    push(runtime, [], 5, end=True)
+    steps.run(0, 100)
+    assert sinks["o"].table.column("a").to_pylist() == [0, 10, 20]
+    assert runtime.board.bytes == 0
+
+
+def test_unread_ports_are_not_queued() -> None:
+    runtime, _ = make({"r": {**POSITIVE, "where": ["v > 0", "v < 0"]}}, {"o": "r.2"})
+    assert [arc is None for arc in runtime.boxes[0].arcs] == [True, False, True]
+
+
+def test_statistics_are_kept_for_every_call() -> None:
+    runtime, _ = make()
+    steps = StepRunner(runtime, box_units(runtime.topology))
+    for start in range(40):
+        push(runtime, [start], start)
+        steps.run(0, 10)
+    readings = runtime.statistics.readings()
+    assert (readings.calls[0], readings.tuples_in[0], readings.tuples_out[0]) == (40, 40, 40)
+    assert readings.tuple_size[0] == 16 + 8 + 4

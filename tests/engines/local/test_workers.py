@@ -1,0 +1,72 @@
+"""Who carries steps out."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from headway.engines.local.workers import Inline, Pool
+from headway.scheduling.base import Step
+
+
+def test_inline_runs_at_once_and_hands_errors_over() -> None:
+    ran: list[int] = []
+
+    def run(step: Step) -> None:
+        ran.append(step.unit)
+        if step.unit == 2:
+            raise ValueError("two")
+
+    inline = Inline(run)
+    inline.start(Step(1, 5))
+    inline.start(Step(2, 5))
+    assert ran == [1, 2]
+    first, second = inline.done(None)
+    assert (first.step, first.error) == (Step(1, 5), None)
+    assert isinstance(second.error, ValueError)
+    assert inline.done(1.0) == []
+    inline.close()
+
+
+def test_a_pool_runs_steps_at_the_same_time() -> None:
+    together = threading.Barrier(2, timeout=10)
+    wake = threading.Event()
+    names: set[str] = set()
+
+    def run(step: Step) -> None:
+        together.wait()
+        names.add(threading.current_thread().name)
+        np.float64(1) / np.float64(0)  # numpy is quiet in workers
+        if step.unit == 1:
+            raise KeyError("one")
+
+    pool = Pool(run, 2, wake)
+    try:
+        pool.start(Step(0, 1))
+        pool.start(Step(1, 1))
+        assert pool.free == 0
+        done = []
+        while len(done) < 2:
+            done += pool.done(5.0)
+        assert pool.free == 2
+        assert wake.is_set()
+        assert len(names) == 2
+        assert sorted(type(one.error).__name__ for one in done) == ["KeyError", "NoneType"]
+        assert pool.done(None) == []
+        assert pool.done(0.001) == []
+    finally:
+        pool.close()
+    assert not [one for one in threading.enumerate() if one.name in names]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_pool_finishes_what_it_was_given_before_it_closes(count: int) -> None:
+    ran: list[int] = []
+    pool = Pool(lambda step: ran.append(step.unit), count, threading.Event())
+    for at in range(count):
+        pool.start(Step(at, 1))
+    pool.close()
+    assert sorted(ran) == list(range(count))
+    pool.close()

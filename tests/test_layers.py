@@ -1,0 +1,102 @@
+"""Imports point downwards only; no code is made from text; one reader of the clock."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import headway
+
+ROOT = Path(headway.__file__).parent
+MODULES = sorted(ROOT.rglob("*.py"))
+LAYERS = (
+    ("cli", "__main__"),
+    ("",),  # the public names
+    ("runner",),
+    ("engines",),
+    ("connectors",),
+    ("scheduling", "storage"),
+    ("kernels",),
+    ("jsonschema", "mermaid", "builder"),
+    ("files", "check"),
+    ("boxes",),
+    ("functions", "structure", "tables"),
+    ("expressions", "catalog"),
+    ("network", "trains"),
+    ("schema", "qos", "columns", "yamls"),
+    ("clock", "errors"),
+)
+"""From top to bottom; a package stands for all its modules. Within a layer only a package may import from itself."""
+
+RANK = {name: len(LAYERS) - at for at, names in enumerate(LAYERS) for name in names}
+
+
+def _part(module: str) -> str:
+    """Return the name under which a module stands in the layers."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imports(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            module = node.module or ""
+            submodules = [
+                alias.name
+                for alias in node.names
+                if (ROOT.parent / module.replace(".", "/") / f"{alias.name}.py").exists()
+            ]
+            yield node.lineno, f"{module}.{submodules[0]}" if module == "headway" and submodules else module
+
+
+def test_every_module_has_a_layer() -> None:
+    assert {_part(_name(path)) for path in MODULES} <= set(RANK)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_imports_point_downwards(path: Path) -> None:
+    own = _part(_name(path))
+    for line, module in _imports(path):
+        if module.split(".")[0] != "headway":
+            continue
+        other = _part(module)
+        assert other == own or RANK[other] < RANK[own], f"{_name(path)}:{line} imports {module}, which is not below it"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_no_code_from_text_and_one_clock(path: Path) -> None:
+    for line, module in _imports(path):
+        assert module.split(".")[0] not in {"pickle", "marshal", "shelve", "dill"}, f"{_name(path)}:{line}"
+        if _name(path) != "headway.clock":
+            assert module != "time", f"{_name(path)}:{line} reads a clock of its own"
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            called = node.func
+            if isinstance(called, ast.Name):
+                assert called.id not in {"eval", "exec", "compile"}, f"{_name(path)}:{node.lineno}"
+            elif isinstance(called, ast.Attribute):
+                reads = called.attr in {"now", "utcnow", "today"} and ast.unparse(called.value) in {
+                    "datetime",
+                    "date",
+                    "dt.datetime",
+                    "dt.date",
+                    "datetime.datetime",
+                }
+                assert not reads, f"{_name(path)}:{node.lineno} reads a clock of its own"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_every_module_says_what_it_is(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    assert ast.get_docstring(tree), f"{_name(path)} has no docstring"
+    assert len(path.read_text().splitlines()) <= 500, f"{_name(path)} is long: split it by idea"

@@ -1,0 +1,83 @@
+"""`hw.run`: what it takes and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import headway as hw
+from headway.engines.base import engine_names, make_engine
+from headway.errors import InputError, OutputError, PolicyError
+from tests.engines.local.networks import POSITIVE, network, rows
+from tests.networks import BORDER
+
+SMALL = network({"b": POSITIVE}, {"o": "b"})
+
+
+def test_a_network_may_come_in_any_form(tmp_path: Path) -> None:
+    path = tmp_path / "border.yaml"
+    path.write_text(BORDER)
+    inputs = {"positions": [(sid, 1, 40) for sid in range(3)]}
+    expected = [{"time": 1, "n": 3, "twice": 6}]
+    for form in (path, str(path), BORDER, hw.load(BORDER)):
+        assert hw.run(form, inputs).outputs["alarms"].to_pylist() == expected
+    built = hw.Network("x")
+    built.source("s", "a int").filter("a > 1").output("o")
+    assert hw.run(built, {"s": [(1,), (2,)]}).outputs["o"].to_pylist() == [{"a": 2}]
+
+
+@pytest.mark.parametrize("form", ["rows", "dicts", "table", "batch", "reader", "path"])
+def test_inputs_may_come_in_any_form(form: str, tmp_path: Path) -> None:
+    table = pa.table({"a": pa.array([1, 2], pa.int64()), "v": pa.array([0, 1], pa.int32())})
+    path = tmp_path / "s.csv"
+    path.write_text("a,v\n1,0\n2,1\n")
+    forms: dict[str, Any] = {
+        "rows": [(1, 0), (2, 1)],
+        "dicts": iter([{"a": 1, "v": 0}, {"a": 2, "v": 1}]),
+        "table": table,
+        "batch": table.to_batches()[0],
+        "reader": table.to_reader(),
+        "path": path,
+    }
+    assert hw.run(SMALL, {"s": forms[form]}).outputs["o"].to_pylist() == [{"a": 2, "v": 1}]
+
+
+def test_outputs_that_have_a_sink_are_not_in_the_result(tmp_path: Path) -> None:
+    batches: list[pa.RecordBatch] = []
+    made = network({"b": POSITIVE}, {"file": "b", "function": "b", "kept": "b"})
+    outputs = {"file": tmp_path / "o.csv", "function": batches.append}
+    result = hw.run(made, {"s": rows(3)}, outputs=outputs)
+    assert list(result.outputs) == ["kept"]
+    assert (tmp_path / "o.csv").read_text().splitlines()[0] == "a,v"
+    assert sum(batch.num_rows for batch in batches) == 3
+
+
+def test_the_files_schedule_holds_unless_something_else_is_said() -> None:
+    made = network({"b": POSITIVE}, {"o": "b"}, schedule={"policy": "round-robin/box", "train": 7, "workers": 1})
+    assert hw.run(made, {"s": rows(1)}).summary["policy"] == "round-robin/box/7"
+    assert hw.run(made, {"s": rows(1)}, train=9).summary["policy"] == "round-robin/box/9"
+    other = hw.run(made, {"s": rows(1)}, policy="round-robin/superbox/5")
+    assert other.summary["policy"].startswith("round-robin/superbox")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"inputs": {"t": []}}, InputError, "unknown source 't'.*choices: s"),
+        ({"rates": {"t": 1}}, InputError, "unknown source 't'"),
+        ({"outputs": {"p": print}}, OutputError, "unknown output 'p'.*choices: o"),
+        ({"policy": "best"}, PolicyError, "unknown policy 'best'"),
+        ({"engine": "locl"}, hw.HeadwayError, "unknown engine 'locl'; did you mean 'local'"),
+    ],
+)
+def test_what_does_not_exist(settings: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        hw.run(SMALL, **({"inputs": {"s": rows(1)}} | settings))
+
+
+def test_engines_are_registered() -> None:
+    assert "local" in engine_names()
+    assert make_engine("local") is not None
