@@ -70,6 +70,8 @@ def run(
         workers = schedule.get("workers")
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         raise RunError(f"workers is a number above 0, not {workers!r}")
+    if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 1):
+        raise RunError(f"memory is a number of bytes above 0, not {memory!r}")
     settings = RunSettings(
         schedule=Schedule.parse(policy or schedule.get("policy"), schedule.get("train") if train is None else train),
         inputs=inputs,

@@ -13,7 +13,8 @@ import headway
 ROOT = Path(headway.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 LAYERS = (
-    ("cli", "__main__"),
+    ("__main__",),
+    ("cli",),
     ("",),  # the public names
     ("runner",),
     ("engines",),
@@ -45,18 +46,23 @@ def _name(path: Path) -> str:
 
 
 def _imports(path: Path) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    for_types = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if node in for_types:
+            continue
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             module = node.module or ""
-            submodules = [
-                alias.name
-                for alias in node.names
-                if (ROOT.parent / module.replace(".", "/") / f"{alias.name}.py").exists()
-            ]
-            yield node.lineno, f"{module}.{submodules[0]}" if module == "headway" and submodules else module
+            names = [alias.name for alias in node.names] if module == "headway" else [""]
+            yield from ((node.lineno, f"{module}.{name}" if name and name in RANK else module) for name in names)
 
 
 def test_every_module_has_a_layer() -> None:

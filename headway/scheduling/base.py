@@ -55,18 +55,22 @@ class Snapshot:
     """By unit: the QoS timestamp of its oldest waiting tuple, the largest number where none waits."""
     box_waiting: Int64s
     box_oldest: Int64s
-    rates: Floats
-    """By source: tuples per second, lately."""
     memory: int
     """Bytes in all queues."""
     train: int
     """The most tuples that a step should take from a queue, unless the policy knows better."""
+    read_rates: Callable[[], Floats]
     read_boxes: Callable[[], BoxReadings]
     read_outputs: Callable[[], OutputReadings]
 
     @cached_property
+    def rates(self) -> Floats:
+        """By source: tuples per second, lately; read when first asked for, because not every policy asks."""
+        return self.read_rates()
+
+    @cached_property
     def boxes(self) -> BoxReadings:
-        """Cost, selectivity and so on of the boxes; read when first asked for, because not every policy asks."""
+        """Cost, selectivity and so on of the boxes; read when first asked for."""
         return self.read_boxes()
 
     @cached_property

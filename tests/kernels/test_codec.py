@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -36,7 +38,7 @@ def test_there_and_back() -> None:
 
 def test_columns_there_and_back() -> None:
     types = (pa.int32(), pa.string(), pa.bool_())
-    values = ([1, None], ["x", None], [None, True])
+    values: tuple[list[Any], ...] = ([1, None], ["x", None], [None, True])
     columns = tuple(from_pylist(one, type_) for one, type_ in zip(values, types, strict=True))
     _, arrays = unpack(pack({}, pack_columns("c", columns, types)))
     back = unpack_columns("c", arrays, 3)

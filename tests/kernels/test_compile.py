@@ -35,7 +35,7 @@ def make(name: str) -> tuple[Any, list[Schema], Any]:
     op, settings = SPECS[name]
     spec = REGISTRY[op].parse("box", settings)
     schemas = [SCHEMA, SCHEMA] if op in ("union", "join", "resample") else [SCHEMA]
-    return compile_kernel(spec, "box", schemas, [None] * len(schemas), None), schemas, spec  # type: ignore[arg-type]
+    return compile_kernel(spec, "box", schemas, [None] * len(schemas), None), schemas, spec
 
 
 def _trains(start: int, count: int, sides: int) -> list[Train]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from tests.behaviour.running import check
 from tests.kernels.helpers import few
 from tests.reference.kinds import BIGINT, DOUBLE, TIMESTAMP, Kind
 from tests.reference.order import Order
-from tests.reference.twins import Twin, aggregates, bsorts, filters, joins, resamples, results, sessions
+from tests.reference.twins import Pair, Twin, aggregates, bsorts, filters, joins, resamples, results, sessions
 from tests.streams import (
     CONDITIONS,
     WHENS,
@@ -100,7 +100,7 @@ SPLIT = filters("split", "s", ("side = 0", lambda row: row["side"] == 0))
 def test_longer_streams(box: str, kind: Kind) -> None:
     some = list(results("v").values())
     sides = ("split", "split.else")
-    boxes = {
+    boxes: dict[str, Callable[[], tuple[Pair, ...]]] = {
         "bsort": lambda: (bsorts("box", "s", GROUPED),),
         "sliding": lambda: (aggregates("box", "s", some, GROUPED, 6, 4, kind),),
         "first": lambda: (aggregates("box", "s", some, GROUPED, 6, 4, kind, align_first=True),),

@@ -19,11 +19,15 @@ _FOLD_AFTER = 64
 
 
 class LatencyHistogram:
-    """Latencies in buckets whose bounds grow by 2 per cent: quantiles within 1 per cent, in constant memory."""
+    """Latencies in buckets, 64 to each doubling: quantiles within 1 per cent, in constant memory.
 
-    _BASE = 1.02
-    _LEAST = 1e-6
-    _BUCKETS = 1500
+    A bucket is the leading bits of the number itself, exponent and six more: no logarithm needs to be taken.
+    """
+
+    _SHIFT = 46  # of a double's 52 bits of fraction, 6 remain
+    _LEAST = 2.0**-20
+    _FIRST = int(np.array(_LEAST).view(np.int64)) >> _SHIFT
+    _BUCKETS = 64 * 45
 
     def __init__(self) -> None:
         """Start empty."""
@@ -34,9 +38,8 @@ class LatencyHistogram:
 
     def add(self, seconds: npt.NDArray[np.float64]) -> None:
         """Add latencies."""
-        places = np.log(np.maximum(seconds, self._LEAST) / self._LEAST) / np.log(self._BASE)
-        places = np.minimum(places.astype(np.int64), self._BUCKETS - 1)
-        self._counts += np.bincount(places, minlength=self._BUCKETS)
+        places = (np.maximum(seconds, self._LEAST).view(np.int64) >> self._SHIFT) - self._FIRST
+        self._counts += np.bincount(np.minimum(places, self._BUCKETS - 1), minlength=self._BUCKETS)
         self.count += len(seconds)
         self.total += float(seconds.sum())
         self.largest = max(self.largest, float(seconds.max()))
@@ -46,8 +49,9 @@ class LatencyHistogram:
         if self.count == 0:
             return None
         place = int(np.searchsorted(np.cumsum(self._counts), share * self.count))
-        middle = self._LEAST * float(self._BASE ** (place + 0.5))
-        return min(middle, self.largest)
+        edges = np.array([place, place + 1]) + self._FIRST
+        low, high = (edges << self._SHIFT).view(np.float64).tolist()
+        return min(float(low + high) / 2, self.largest)
 
     @property
     def mean(self) -> float | None:

@@ -16,6 +16,7 @@ from headway.check import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.columns import Int64s, Mask
 from headway.connectors import TableSink, open_sink, open_source
+from headway.connectors.base import Writer
 from headway.engines.base import DEAD_LETTERS, RunResult, RunSettings, Status, register_engine
 from headway.engines.local.delivery import Delivery
 from headway.engines.local.ingest import Feed, Ingest
@@ -27,7 +28,6 @@ from headway.errors import HeadwayError, InputError, RunError
 from headway.network import thaw
 from headway.scheduling.base import OutputReadings, Snapshot, Step, Unit
 from headway.schema import Schema
-from headway.storage.queues import FAR
 from headway.trains import Train
 
 _STATUS_EVERY = SECOND // 4
@@ -77,12 +77,12 @@ class _Run:
         self._tables: dict[str, TableSink] = {}
         self._deliveries: dict[str, Delivery] = {}
         self._completed = False
+        self._letter_sink: Writer | None = None
         stack.callback(self._abort_outputs)
         for output in network.outputs:
             schema = checked.output_schema(output.name)
             writer = self._open_output(output.name, schema, settings.outputs, thaw(output.sink))
             self._deliveries[output.name] = Delivery(output, schema, writer, self._clock)
-        self._letter_sink = None
         if settings.dead_letters is not None:
             self._letter_sink = open_sink("dead letters", Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)
         write = None if self._letter_sink is None else self._letter_sink.write
@@ -136,6 +136,8 @@ class _Run:
         if not self._completed:
             for delivery in self._deliveries.values():
                 delivery.abort()
+            if self._letter_sink is not None:
+                self._letter_sink.abort()
 
     # The loop
 
@@ -196,7 +198,7 @@ class _Run:
                 ingest.pull(self._hungry())
             scheduling_from = stopwatch()
             self._reading += scheduling_from - read_from
-            snapshot = self._snapshot()
+            snapshot = self._snapshot(queued)
             if snapshot.ready.any():
                 plan, memory = self._policy.plan(snapshot, memory)
                 self._plans += 1
@@ -204,8 +206,9 @@ class _Run:
             else:
                 steps = ()
             self._scheduling += stopwatch() - scheduling_from
-            started, starved = len(steps), not steps
+            started = len(steps)
             under_way = self._carry_out(steps, under_way)
+            starved = not steps and not under_way
             collected = self._collect(workers.done(None))
             under_way -= collected
             now = self._clock.now()
@@ -331,16 +334,13 @@ class _Run:
 
     # Readings
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self, queued: int) -> Snapshot:
         runtime = self._runtime
         board = runtime.board
         waiting = board.arrived - board.taken
-        count = len(runtime.boxes)
-        work = waiting + board.marks
-        box_waiting = np.bincount(runtime.cursor_box, weights=waiting, minlength=count).astype(np.int64)
-        box_ready: Mask = np.bincount(runtime.cursor_box, weights=work, minlength=count) > 0
-        box_oldest = np.full(count, FAR)
-        np.minimum.at(box_oldest, runtime.cursor_box, board.oldest)
+        box_waiting = runtime.per_box(np.add, waiting)
+        box_ready: Mask = runtime.per_box(np.add, waiting + board.marks) > 0
+        box_oldest = runtime.per_box(np.minimum, board.oldest.copy())
         for box in runtime.several:
             if box_ready[box.index]:
                 box_ready[box.index] = runtime.takeable(box) is not None
@@ -355,9 +355,9 @@ class _Run:
             oldest,
             box_waiting,
             box_oldest,
-            self._rates(),
-            board.bytes,
+            queued,
             self._schedule.train,
+            self._rates,
             runtime.statistics.readings,
             self._output_readings,
         )

@@ -222,12 +222,18 @@ class Ingest:
             due = feed.due()
             count = int(np.searchsorted(due, limit, side="right"))
             arrivals.append((feed, due[:count]))
-        # A feed whose buffer is used up may have more that is due: then nobody passes its last moment.
-        cut = limit
-        for feed, due in arrivals:
-            if len(due) == feed.waiting and not feed.ended and not feed.reader.live and len(due):
-                cut = min(cut, int(due[-1]))
-        arrivals = [(feed, due[: int(np.searchsorted(due, cut, side="right"))]) for feed, due in arrivals]
+        # A feed whose buffer is used up may have more that is due: then nobody passes its last moment, and at that
+        # moment nobody after it.
+        used_up = [
+            (int(due[-1]), turn)
+            for turn, (feed, due) in enumerate(arrivals)
+            if len(due) == feed.waiting and not feed.ended and not feed.reader.live and len(due)
+        ]
+        cut, last = min(used_up, default=(limit, len(arrivals)))
+        arrivals = [
+            (feed, due[: int(np.searchsorted(due, cut, side="right" if turn <= last else "left"))])
+            for turn, (feed, due) in enumerate(arrivals)
+        ]
         filled = [(feed, due) for feed, due in arrivals if len(due)]
         if not filled:
             return

@@ -12,7 +12,7 @@ from headway.boxes.map import Map
 from headway.catalog import Statistics, Topology
 from headway.check import CheckedNetwork
 from headway.clock import Clock, stopwatch
-from headway.columns import Mask
+from headway.columns import Int64s, Mask
 from headway.engines.local.delivery import Delivery
 from headway.engines.local.letters import DeadLetters
 from headway.kernels.base import Kernel, Result
@@ -134,6 +134,7 @@ class Runtime:
             for cursor in cursors:
                 self.cursor_box[cursor.number] = at
             self.boxes.append(running)
+        self._first_cursor = np.flatnonzero(np.diff(self.cursor_box, prepend=-1))
         self.topology = _topology(checked, self.index)
         self.statistics = Statistics(len(self.boxes))
         self.several = [box for box in self.boxes if len(box.cursors) > 1]
@@ -144,16 +145,28 @@ class Runtime:
     def _lay_arcs(self, checked: CheckedNetwork, deliveries: Mapping[str, Delivery]) -> dict[tuple[str, int], Cursor]:
         cursor_of: dict[tuple[str, int], Cursor] = {}
         self.arcs: dict[str, Arc] = {}
-        next_number = 0
+        # Numbered by box, so that the readings of a box's cursors lie side by side.
+        slots = [
+            (box.name, place)
+            for box in checked.order
+            for place, item in enumerate(checked.inputs[box.name])
+            if not isinstance(item, Table)
+        ]
+        numbers = {slot: at for at, slot in enumerate(slots)}
         for name, schema in checked.arcs.items():
-            boxes = [one for one in checked.consumers[name] if one.kind == "box"]
+            boxes = [(one.name, one.input) for one in checked.consumers[name] if one.kind == "box"]
             outputs = [deliveries[one.name] for one in checked.consumers[name] if one.kind == "output"]
-            queue = Queue(schema, self.board, range(next_number, next_number + len(boxes)))
-            next_number += len(boxes)
-            for one, cursor in zip(boxes, queue.cursors, strict=True):
-                cursor_of[one.name, one.input] = cursor
+            queue = Queue(schema, self.board, [numbers[slot] for slot in boxes])
+            cursor_of.update(zip(boxes, queue.cursors, strict=True))
             self.arcs[name] = Arc(schema, queue, outputs)
         return cursor_of
+
+    def per_box(self, ufunc: np.ufunc, readings: Int64s) -> Int64s:
+        """Reduce readings of cursors to readings of boxes; every box has a cursor."""
+        if len(self.boxes) == len(readings):
+            return readings
+        reduced: Int64s = ufunc.reduceat(readings, self._first_cursor)
+        return reduced
 
     def fuse(self, boxes: Sequence[int]) -> ChainKernel:
         """Return one kernel for neighbouring filters and maps."""
@@ -178,20 +191,23 @@ class Runtime:
         inputs' progress covers. The inputs are read first: what they promise was queued before, so a box that
         is idle afterwards has taken it, and one that is not busy after that has pushed its results.
         """
-        known = memo.get(arc)
-        if known is not None:
-            return known
-        name = owner(arc)
-        queue = self.arcs[arc].queue
-        if name not in self.index:
-            result = queue.progress
-        else:
-            box = self.boxes[self.index[name]]
-            possible = min(self.progress(one, own, memo) for one in box.inputs)
-            done = all(cursor.idle for cursor in box.cursors) and (box.index in own or not self.busy[box.index])
-            result = max(queue.progress, possible) if done else queue.progress
-        memo[arc] = result
-        return result
+        pending = [arc]  # no recursion: a network may be deeper than Python's stack
+        while pending:
+            last = pending[-1]
+            queue, at = self.arcs[last].queue, self.index.get(owner(last))
+            if at is None:
+                memo[last] = queue.progress
+            elif last not in memo:
+                box = self.boxes[at]
+                unread = [one for one in box.inputs if one not in memo]
+                if unread:
+                    pending += unread
+                    continue
+                possible = min([memo[one] for one in box.inputs])
+                done = all(cursor.idle for cursor in box.cursors) and (at in own or not self.busy[at])
+                memo[last] = max(queue.progress, possible) if done else queue.progress
+            pending.pop()
+        return memo[arc]
 
     def takeable(self, box: RunningBox, own: frozenset[int] = frozenset()) -> int | None:
         """Return up to which arrival number a box with several inputs may take, or None if it has nothing to take."""

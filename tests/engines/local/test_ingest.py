@@ -154,7 +154,7 @@ def test_a_live_iterator_that_raises_stops_the_run() -> None:
         yield (1, 1)
         raise ValueError("the line is dead")
 
-    with pytest.raises(hw.HeadwayError, match="source 's': .*the line is dead"):
+    with pytest.raises(hw.HeadwayError, match=r"source 's': .*the line is dead"):
         hw.run(network({}, {"o": "s"}), {"s": live()})
 
 

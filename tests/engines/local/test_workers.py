@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from headway.engines.local.workers import Inline, Pool
+from headway.engines.local.workers import Done, Inline, Pool
 from headway.scheduling.base import Step
 
 
@@ -47,7 +47,7 @@ def test_a_pool_runs_steps_at_the_same_time() -> None:
         pool.start(Step(0, 1))
         pool.start(Step(1, 1))
         assert pool.free == 0
-        done = []
+        done: list[Done] = []
         while len(done) < 2:
             done += pool.done(5.0)
         assert pool.free == 2
