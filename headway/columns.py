@@ -100,6 +100,31 @@ class Column:
         return int(self.values.nbytes)
 
 
+class Unread(Column):
+    """Stands where a column was left out because nobody will read it."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        """There are no values."""
+
+    def take(self, indices: Indices) -> Column:
+        """Stay unread."""
+        return self
+
+    def slice(self, start: int, stop: int) -> Column:
+        """Stay unread."""
+        return self
+
+    @property
+    def nbytes(self) -> int:
+        """Take no space."""
+        return 0
+
+
+UNREAD = Unread()
+
+
 def from_arrow(array: pa.Array | pa.ChunkedArray) -> Column:
     """View an Arrow array as a column; its type must be one that `schema.normalise` returns."""
     if isinstance(array, pa.ChunkedArray):

@@ -18,6 +18,28 @@ NOTHING = -1
 _NONE: Int64s = np.zeros(0, np.int64)
 
 
+def constant(value: int, count: int) -> Int64s:
+    """Return one number many times, without the memory: tuples that entered together share their timestamp."""
+    return np.broadcast_to(np.int64(value), (count,))
+
+
+def is_constant(numbers: Int64s) -> bool:
+    """Return whether the array is one that `constant` made, or part of one."""
+    return numbers.strides[0] == 0
+
+
+def ascends(numbers: Int64s) -> bool:
+    """Return whether numbers never go down."""
+    return is_constant(numbers) or len(numbers) < 2 or bool((numbers[1:] >= numbers[:-1]).all())
+
+
+def take_numbers(numbers: Int64s, indices: Indices) -> Int64s:
+    """Return the numbers at these positions; constant ones stay so."""
+    return (
+        np.broadcast_to(numbers[0], (len(indices),)) if is_constant(numbers) and len(numbers) else numbers.take(indices)
+    )
+
+
 class Tick(NamedTuple):
     """A clock tick that travels like a tuple, so that a replay sees the same ticks at the same places."""
 
@@ -84,7 +106,7 @@ class Train:
         """Return the tuples at these positions, with this train's progress, ticks and end."""
         return Train(
             tuple([column.take(indices) for column in self.columns]),
-            self.stamps.take(indices),
+            take_numbers(self.stamps, indices),
             self.numbers.take(indices),
             self.progress,
             self.ticks,

@@ -74,6 +74,12 @@ class AggregateKernel:
         self._select = CompiledSelect(select, in_order=self._order.slack == 0, whole=not self._grid.panes)
         (output,) = spec.infer(box, [schema], functions)
         self._emission = Emission(box, self._select, output, self._order.by_types)
+        fields = [expression.field for expression in self._select.inputs]
+        self.reads: frozenset[int] | None = None
+        """The columns that it reads, if no expression can fail: then no dead letter shows the others either."""
+        if None not in fields:
+            order = () if self._order.numbered else (schema.index(spec.order.on),)
+            self.reads = frozenset([at for at in fields if at is not None]).union(self._order.by, order)
 
     def initial(self) -> AggregateState:
         """Return a state with nothing open."""

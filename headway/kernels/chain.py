@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headway.columns import Column, Int64s, Mask
+from headway.columns import UNREAD, Column, Int64s, Mask
 from headway.expressions import EvaluationError, Expression
 from headway.kernels.base import DeadLetter, Result, Stateless
 from headway.kernels.isolation import evaluate
 from headway.schema import Schema
-from headway.trains import Train
+from headway.trains import Train, take_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,16 @@ class ChainKernel(Stateless):
     """Run the links in order over a train; the one output is the last link's."""
 
     links: tuple[Link, ...]
+    wanted: frozenset[int] | None = None
+    """The columns that whoever gets the output will read; None: all. The others are left out. Only after a filter."""
     _needed: list[frozenset[int]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Find out which columns are still needed before each link, and at the end."""
         last = self.links[-1]
         needed = frozenset(range(len(last.schema) if last.predicate else len(last.fields)))
+        if self.wanted is not None:
+            needed &= self.wanted
         self._needed = [needed]
         for link in reversed(self.links):
             if link.predicate:
@@ -71,7 +75,7 @@ class ChainKernel(Stateless):
                 work.compact(self._needed[at])
                 work.columns = [expression.evaluate(work.columns, work.count) for expression in link.fields]
         work.compact(self._needed[-1])
-        columns = tuple([column for column in work.columns if column is not None])
+        columns = tuple([UNREAD if column is None else column for column in work.columns])
         output = Train(columns, work.stamps, work.numbers, train.progress, train.ticks, train.end)
         return Result((output,), counts=tuple(counts))
 
@@ -81,8 +85,12 @@ class ChainKernel(Stateless):
         if link.predicate is None:
             return Result((train.with_columns([field.evaluate(train.columns, count) for field in link.fields]),))
         mask = truth(link.predicate.evaluate(train.columns, count))
-        alive = np.count_nonzero(mask)
-        return Result((train if alive == count else train.take(mask.nonzero()[0]),))
+        if np.count_nonzero(mask) == count:
+            return Result((train,))
+        if self.wanted is not None:
+            wanted = self.wanted
+            train = train.with_columns([column if at in wanted else UNREAD for at, column in enumerate(train.columns)])
+        return Result((train.take(mask.nonzero()[0]),))
 
     def _run_apart(self, train: Train) -> Result:
         counts: list[int] = []
@@ -129,7 +137,7 @@ class _Work:
                 column.take(indices) if column is not None and at in needed else None
                 for at, column in enumerate(self.columns)
             ]
-            self.stamps, self.numbers = self.stamps.take(indices), self.numbers.take(indices)
+            self.stamps, self.numbers = take_numbers(self.stamps, indices), self.numbers.take(indices)
             self.count = self.alive
         self.live = None
 

@@ -49,11 +49,14 @@ class Grid:
         """Return the same as `index` for ascending values: where windows change is found by binary search."""
         ends = self.index(values[[0, -1]])
         low, high = int(ends[0]), int(ends[1])
-        if 64 * (high - low) >= len(values):
+        if 1024 * (high - low) >= len(values):
             return self.index(values)
         windows = np.arange(low, high + 1)
-        edges = np.searchsorted(values, self.start(windows[1:]))
-        return np.repeat(windows, np.diff(edges, prepend=0, append=len(values)))
+        edges = [0, *np.searchsorted(values, self.start(windows[1:])).tolist(), len(values)]
+        found = np.empty(len(values), np.int64)
+        for window, start, stop in zip(windows.tolist(), edges, edges[1:], strict=False):
+            found[start:stop] = window  # a loop over a few windows, because filling slices is fastest
+        return found
 
     def closed(self, frontiers: Values) -> Int64s:
         """Return the last window that ends at or before each value, NEVER for no value."""

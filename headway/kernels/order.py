@@ -19,9 +19,12 @@ _SHORT = 32
 """Trains up to this length are taken in tuple by tuple."""
 
 
+_LOWEST = int(np.iinfo(np.int64).min)
+
+
 def lowest(dtype: npt.DTypeLike) -> Any:
     """Return the value below all others of an order field's type."""
-    return -np.inf if np.dtype(dtype).kind == "f" else np.iinfo(np.int64).min
+    return -np.inf if np.dtype(dtype).kind == "f" else _LOWEST
 
 
 class Frontiers:
@@ -63,15 +66,28 @@ class Frontiers:
             return None, values
         if self.slack == 0 and values[0] >= self._highest and (count == 1 or bool((values[1:] >= values[:-1]).all())):
             # The common case: the whole train ascends, so every partition's does.
-            if len(self.largest) == 1:
-                self.largest[0, 0] = values[-1]
-            else:
-                self.largest[:, 0][codes] = values  # the last write is the partition's largest
+            self._note_last(codes, values)
             self._highest = values[-1]
             return None, values
         if count <= _SHORT:
             return self._admit_each(codes, values)
         return self._admit_sorted(codes, values)
+
+    def _note_last(self, codes: Int64s, values: Values) -> None:
+        """Take the last value of every partition in an ascending train as its largest.
+
+        The partitions' last tuples mostly stand near the train's end, so that is where they are looked for first.
+        """
+        largest = self.largest[:, 0]
+        piece = 8 * len(largest)
+        while piece < len(codes):
+            last = np.full(len(largest), lowest(self.dtype), self.dtype)
+            last[codes[-piece:]] = values[-piece:]  # the last write is the last value
+            if (last != lowest(self.dtype)).all():
+                np.maximum(largest, last, out=largest)
+                return
+            piece *= 8
+        largest[codes] = values
 
     def _admit_each(self, codes: Int64s, values: Values) -> tuple[Mask | None, Values]:
         """Take in a short train tuple by tuple: the passes over arrays cost a hundred times what they would do."""

@@ -73,7 +73,8 @@ class Partitions:
     def _look_up(self, keys: Values) -> Int64s:
         """Return codes from the table, _UNKNOWN for unknown keys: those outside meet the guards at its ends."""
         assert self._table is not None
-        places = np.subtract(keys, self._base, dtype=np.int64)
+        places = keys.astype(np.int64)
+        places -= self._base
         return self._table.take(places, mode="clip")
 
     def _retable(self, low: int, high: int) -> None:

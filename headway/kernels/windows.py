@@ -13,6 +13,7 @@ from headway.kernels.accumulators import Accumulator, Arrays
 from headway.kernels.codec import pack_columns, unpack_columns
 from headway.kernels.groups import Groups, composites, expand
 from headway.kernels.holistic import empty_array
+from headway.trains import ascends
 
 FAR = np.iinfo(np.int64).max
 
@@ -77,7 +78,7 @@ class Store:
     ) -> None:
         """Add tuples, in arrival order, to their panes."""
         places = self.locate(groups.partition, groups.cell)
-        if len(stamps) == 1 or bool((stamps[1:] >= stamps[:-1]).all()):
+        if ascends(stamps):
             oldest = stamps[groups.first]
         else:
             local = np.full(groups.size, FAR, np.int64)

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given
 
 import headway as hw
+from headway.clock import ManualClock
 from headway.engines.local.runtime import Runtime
 from headway.kernels.base import Kernel, Result
 from headway.trains import Train
 from tests.behaviour.running import check
+from tests.engines.local.networks import network
 from tests.kernels.helpers import few
 from tests.reference.kinds import BIGINT, DOUBLE, TIMESTAMP, Kind
 from tests.reference.order import Order
@@ -37,12 +39,13 @@ from tests.streams import (
 )
 
 importlib.import_module("tests.policies")
+PLAIN = Runtime.call
 
 
 @pytest.fixture(scope="module", autouse=True)
 def through_bytes() -> Iterator[None]:
     """Let every call of every kernel read its state from bytes, and write it to bytes."""
-    plain, calls = Runtime.call, 0
+    calls = 0
 
     def call(
         self: Runtime, boxes: tuple[int, ...], kernel: Kernel, state: Any, trains: Sequence[Train]
@@ -52,7 +55,7 @@ def through_bytes() -> Iterator[None]:
         written = kernel.dump(state)
         assert isinstance(written, bytes)
         assert kernel.dump(state) == written
-        state, result = plain(self, boxes, kernel, kernel.load(written), trains)
+        state, result = PLAIN(self, boxes, kernel, kernel.load(written), trains)
         return kernel.load(kernel.dump(state)), result
 
     with pytest.MonkeyPatch.context() as patch:
@@ -123,3 +126,32 @@ def test_a_static_table() -> None:
     }
     result = hw.run(network, {"s": [(2,), (None,), (1,), (3,)]}, tables={"t": table}, train=1)
     assert result.outputs["out"].column("name").to_pylist() == ["b", "c", "a"]
+
+
+@pytest.mark.parametrize("slack", [0, 2])
+@pytest.mark.parametrize(
+    "windows",
+    [{"size": 10}, {"size": 10, "advance": 5}, {"size": 4, "advance": 7}, {"advance": {"when": "a - last.a > 3"}}],
+    ids=str,
+)
+def test_timeouts(windows: dict[str, Any], slack: int) -> None:
+    box = {
+        "op": "aggregate",
+        "in": "s",
+        "select": "count(*) as n, collect_list(a) as l",
+        "order": {"on": "a", "slack": slack, "by": ["v"]},
+        "timeout": "3s",
+        **windows,
+    }
+    made = network({"box": box}, {"out": "box"})
+    data = [(at * 3 % 7 + at // 2, at % 2) for at in range(60)]
+
+    def run() -> tuple[list[Any], int]:
+        result = hw.run(made, {"s": data}, rates={"s": 1}, clock=ManualClock(), train=4, workers=1)
+        return result.outputs["out"].to_pylist(), result.summary["boxes"]["box"]["ignored"]
+
+    through_bytes = run()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Runtime, "call", PLAIN)
+        assert run() == through_bytes
+    assert through_bytes[1] > 0

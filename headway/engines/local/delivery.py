@@ -12,7 +12,7 @@ from headway.clock import SECOND, Clock
 from headway.connectors.base import Writer
 from headway.network import Output
 from headway.schema import Schema
-from headway.trains import Train
+from headway.trains import Train, is_constant
 
 Counts = npt.NDArray[np.int64]
 _FOLD_AFTER = 64
@@ -36,12 +36,12 @@ class LatencyHistogram:
         self.total = 0.0
         self.largest = 0.0
 
-    def add(self, seconds: npt.NDArray[np.float64]) -> None:
-        """Add latencies."""
+    def add(self, seconds: npt.NDArray[np.float64], times: int = 1) -> None:
+        """Add latencies, each so many times."""
         places = (np.maximum(seconds, self._LEAST).view(np.int64) >> self._SHIFT) - self._FIRST
-        self._counts += np.bincount(np.minimum(places, self._BUCKETS - 1), minlength=self._BUCKETS)
-        self.count += len(seconds)
-        self.total += float(seconds.sum())
+        self._counts += times * np.bincount(np.minimum(places, self._BUCKETS - 1), minlength=self._BUCKETS)
+        self.count += times * len(seconds)
+        self.total += times * float(seconds.sum())
         self.largest = max(self.largest, float(seconds.max()))
 
     def quantile(self, share: float) -> float | None:
@@ -84,7 +84,11 @@ class Delivery:
         with self._lock:
             self._writer.write(batch)
             self.tuples += count
-            self._measured.append(self._clock.now() - train.stamps)
+            now = self._clock.now()
+            if count > 1 and is_constant(train.stamps):
+                self._note(np.array([now - train.stamps[0]]), count)
+            else:
+                self._measured.append(now - train.stamps)
             if len(self._measured) >= _FOLD_AFTER:
                 self._fold()
 
@@ -92,10 +96,14 @@ class Delivery:
         """Take the latencies of many trains into account at once: short trains then cost little."""
         if self._measured:
             measured, self._measured = self._measured, []
-            seconds = np.maximum(np.concatenate(measured), 0) / SECOND
-            self._latencies.add(seconds)
-            if self._graph is not None:
-                self._utility += float(self._graph.values(seconds).sum())
+            self._note(np.concatenate(measured), 1)
+
+    def _note(self, nanoseconds: npt.NDArray[np.int64], times: int) -> None:
+        """Take latencies into account, each so many times."""
+        seconds = np.maximum(nanoseconds, 0) / SECOND
+        self._latencies.add(seconds, times)
+        if self._graph is not None:
+            self._utility += times * float(self._graph.values(seconds).sum())
 
     @property
     def latencies(self) -> LatencyHistogram:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -101,8 +100,9 @@ class _Run:
         stack.callback(self._ingest.stop)
         self._feeds = feeds
         self._low_water = chunk
-        count = settings.workers if settings.workers is not None else (os.cpu_count() or 1)
-        self._worker_count = max(1, min(count, len(self._units)))
+        # One is the default: kernels are many short array operations, between which threads would wait for each
+        # other; two workers ran W3 at 0.8 of one's speed. More are for boxes or sinks that wait or release the lock.
+        self._worker_count = max(1, min(settings.workers or 1, len(self._units)))
         self._workers: Workers
         if self._worker_count == 1:
             self._workers = Inline(self._run_step)

@@ -18,7 +18,7 @@ from headway.clock import Clock
 from headway.columns import Int64s
 from headway.connectors.base import Chunk, Malformed, Reader
 from headway.errors import HeadwayError
-from headway.trains import NOTHING, Tick, Train, join_trains
+from headway.trains import NOTHING, Tick, Train, constant, join_trains
 
 _LIVE_CHUNKS = 8
 """Chunks that a live source may be ahead; then its thread waits."""
@@ -192,7 +192,7 @@ class Ingest:
             if feed.waiting and not feed.reader.timed:
                 now = self._clock.now()
                 count = feed.waiting
-                self._enter([(feed, np.full(count, now), np.arange(count) + self.issued + 1)])
+                self._enter([(feed, constant(now, count), np.arange(count) + self.issued + 1)])
         if hungry and self._turns:
             self._pull_turns()
         for feed in self._feeds:
@@ -209,7 +209,7 @@ class Ingest:
         many, now = len(self._turns), self._clock.now()
         base = self.issued + 1
         arrivals = [
-            (feed, np.full(count, now), np.arange(base + turn, base + turn + count * many, many))
+            (feed, constant(now, count), np.arange(base + turn, base + turn + count * many, many))
             for turn, feed in enumerate(self._turns)
         ]
         self._enter(arrivals)

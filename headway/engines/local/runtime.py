@@ -58,6 +58,7 @@ class RunningBox:
         "ignored",
         "index",
         "inputs",
+        "is_filter",
         "kernel",
         "name",
         "ordered",
@@ -78,6 +79,7 @@ class RunningBox:
         self.arcs = tuple(arcs)
         self.ordered = True
         self.fusible = False
+        self.is_filter = False
         self.ignored = 0
         self.timed = False
         self.deadline: int | None = None
@@ -130,6 +132,7 @@ class Runtime:
             running.inputs = tuple(item for item in items if isinstance(item, str))
             running.ordered = getattr(box.spec, "ordered", True)
             running.fusible = fusible
+            running.is_filter = fusible and isinstance(box.spec, Filter)
             running.timed = getattr(box.spec, "timeout", None) is not None
             for cursor in cursors:
                 self.cursor_box[cursor.number] = at
@@ -168,13 +171,13 @@ class Runtime:
         reduced: Int64s = ufunc.reduceat(readings, self._first_cursor)
         return reduced
 
-    def fuse(self, boxes: Sequence[int]) -> ChainKernel:
-        """Return one kernel for neighbouring filters and maps."""
+    def fuse(self, boxes: Sequence[int], wanted: frozenset[int] | None = None) -> ChainKernel:
+        """Return one kernel for neighbouring filters and maps; `wanted` are the columns of its output to be read."""
         links = []
         for at in boxes:
             box, schemas = self._specs[at]
             links.append(compile_link(box.spec, box.name, schemas[0], self._functions))  # type: ignore[arg-type]
-        return ChainKernel(tuple(links))
+        return ChainKernel(tuple(links), wanted)
 
     def only_consumer(self, at: int) -> int | None:
         """Return the box that alone consumes a box's first output, and no output does; None otherwise."""

@@ -10,6 +10,7 @@ from headway.engines.local.fusion import chains
 from headway.engines.local.runtime import ALL, Arc, Runtime
 from headway.kernels.base import Kernel
 from headway.scheduling.base import Unit
+from headway.storage.queues import Cursor
 from headway.trains import Train
 
 
@@ -19,6 +20,10 @@ class Call:
 
     boxes: tuple[int, ...]
     fused: Kernel | None
+    slim: Kernel | None = None
+    """The same with only the columns that the next box of the step reads, for when it gets them directly."""
+    next: Cursor | None = None
+    """That box's cursor."""
 
 
 class StepRunner:
@@ -39,7 +44,12 @@ class StepRunner:
         calls = []
         for part in parts:
             fused = runtime.fuse(part) if len(part) > 1 else None
-            calls.append(Call(part, fused))
+            consumer = runtime.only_consumer(part[-1]) if runtime.boxes[part[-1]].is_filter else None
+            wanted = None if consumer not in unit.boxes else getattr(runtime.boxes[consumer].kernel, "reads", None)
+            if wanted is None or consumer is None:
+                calls.append(Call(part, fused))
+            else:
+                calls.append(Call(part, fused, runtime.fuse(part, wanted), runtime.boxes[consumer].cursors[0]))
         return tuple(calls)
 
     def run(self, unit: int, limit: int) -> None:
@@ -72,8 +82,9 @@ class StepRunner:
     ) -> None:
         runtime = self._runtime
         boxes = [runtime.boxes[at] for at in call.boxes]
-        if call.fused is not None and all(box.cursors[0].idle for box in boxes[1:]):
-            _, result = runtime.call(call.boxes, call.fused, None, trains)
+        fused = call.slim if call.next is not None and call.next.idle else call.fused
+        if fused is not None and all(box.cursors[0].idle for box in boxes[1:]):
+            _, result = runtime.call(call.boxes, fused, None, trains)
             self._pass_on(boxes[-1].arcs, result.outputs, handed, own)
             return
         for place, box in enumerate(boxes):
