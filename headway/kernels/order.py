@@ -16,7 +16,7 @@ import numpy.typing as npt
 from headway.columns import Indices, Int64s, Mask, Values
 
 _SHORT = 32
-"""Trains up to this length are taken in tuple by tuple."""
+"""Trains up to this length are taken in tuple by tuple; longer ones too where the slack is large."""
 
 
 _LOWEST = int(np.iinfo(np.int64).min)
@@ -69,7 +69,7 @@ class Frontiers:
             self._note_last(codes, values)
             self._highest = values[-1]
             return None, values
-        if count <= _SHORT:
+        if count <= _SHORT * (1 + self.slack // 8):  # the passes over arrays are as many as the slack
             return self._admit_each(codes, values)
         return self._admit_sorted(codes, values)
 

@@ -99,7 +99,9 @@ class Cursor:
 
     def keep(self, tuples: int) -> None:
         """Let the tail stay this many tuples behind the head: a window that the consumer still needs."""
-        self._kept = tuples
+        with self._queue._lock:
+            self._kept = tuples
+            self._queue._release()
 
     def take(self, limit: int, upto: int | None = None, progress: int | None = None) -> Train:
         """Return the next tuples, at most `limit` and none numbered above `upto`, and move on.
@@ -174,7 +176,7 @@ class Cursor:
             segment = queue._segments[at]
             start = self._within
             stop = start + limit
-            if stop >= len(segment.numbers):
+            if stop >= len(segment.numbers) or self._kept:  # a tail that moves on may release something
                 return None
             self._within = stop
             board = queue._board

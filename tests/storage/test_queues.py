@@ -154,7 +154,7 @@ class Model:
     released: int = 0
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=100)
 @given(data=st.data(), consumers=st.integers(1, 3))
 def test_random_interleavings(data: st.DataObject, consumers: int) -> None:
     board, arc = queue(consumers)
@@ -186,6 +186,7 @@ def test_random_interleavings(data: st.DataObject, consumers: int) -> None:
             at = data.draw(st.integers(0, consumers - 1))
             readers[at].kept = data.draw(st.integers(0, 6))
             arc.cursors[at].keep(readers[at].kept)
+            _check_released(model, readers, arc)
         else:
             _take(data, model, readers, arc, data.draw(st.integers(0, consumers - 1)))
         for at, reader in enumerate(readers):
@@ -225,10 +226,13 @@ def _take(data: st.DataObject, model: Model, readers: list[Reader], arc: Queue, 
     assert all(number > taken.progress for number in later), "progress lied"
     assert taken.progress >= reader.seen_progress, "progress went back"
     reader.seen_progress = taken.progress
-    if expected:
-        # Released is everything before the segment in which the last tail lies; what is released stays so.
-        model.released = max(model.released, _behind(model, readers))
-        assert arc.tuples == sum(model.sizes) - model.released
+    _check_released(model, readers, arc)
+
+
+def _check_released(model: Model, readers: list[Reader], arc: Queue) -> None:
+    """Released is everything before the segment in which the last tail lies; what is released stays so."""
+    model.released = max(model.released, _behind(model, readers))
+    assert arc.tuples == sum(model.sizes) - model.released
 
 
 def _tail(model: Model, reader: Reader) -> int:
