@@ -125,6 +125,50 @@ class Unread(Column):
 UNREAD = Unread()
 
 
+class Chosen(Column):
+    """Some values of a column, taken when somebody reads them."""
+
+    __slots__ = ("_column", "_indices", "_taken")
+
+    def __init__(self, column: Column, indices: Indices) -> None:
+        """Choose the values at these positions."""
+        self._column = column
+        self._indices = indices
+        self._taken: Column | None = None
+
+    def _take(self) -> Column:
+        if self._taken is None:
+            self._taken = self._column.take(self._indices)
+        return self._taken
+
+    @property
+    def values(self) -> Any:
+        """The values."""
+        return self._take().values
+
+    @property
+    def valid(self) -> Mask | None:  # type: ignore[override]
+        """Where they are not NULL."""
+        return self._take().valid
+
+    def __len__(self) -> int:
+        """Return the number of tuples."""
+        return len(self._indices)
+
+    def take(self, indices: Indices) -> Column:
+        """Return some of the values."""
+        return self._take().take(indices)
+
+    def slice(self, start: int, stop: int) -> Column:
+        """Return a part of the values."""
+        return self._take().slice(start, stop)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the values take, or would take."""
+        return self._column.nbytes * len(self._indices) // max(1, len(self._column))
+
+
 def from_arrow(array: pa.Array | pa.ChunkedArray) -> Column:
     """View an Arrow array as a column; its type must be one that `schema.normalise` returns."""
     if isinstance(array, pa.ChunkedArray):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Container, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import Column, Indices, Int64s, concat, empty, from_arrow, to_arrow
+from headway.columns import UNREAD, Chosen, Column, Indices, Int64s, concat, empty, from_arrow, to_arrow
 from headway.schema import Schema
 
 NOTHING = -1
@@ -40,6 +40,13 @@ def take_numbers(numbers: Int64s, indices: Indices) -> Int64s:
     )
 
 
+class Selection(NamedTuple):
+    """Tuples chosen from a train, by place."""
+
+    train: Train
+    indices: Indices
+
+
 class Tick(NamedTuple):
     """A clock tick that travels like a tuple, so that a replay sees the same ticks at the same places."""
 
@@ -57,7 +64,7 @@ class Train:
     a tenth of a box call on one tuple.
     """
 
-    __slots__ = ("columns", "end", "numbers", "progress", "stamps", "ticks")
+    __slots__ = ("base", "columns", "end", "memo", "numbers", "progress", "stamps", "ticks")
 
     def __init__(
         self,
@@ -75,6 +82,10 @@ class Train:
         self.progress = progress
         self.ticks = ticks
         self.end = end
+        self.base: Selection | None = None
+        """The train that a filter chose these tuples from, where their columns are not taken yet."""
+        self.memo: dict[Any, Any] | None = None
+        """What a kernel found out about this train and others that read it can use."""
 
     def __len__(self) -> int:
         """Return the number of tuples."""
@@ -112,6 +123,20 @@ class Train:
             self.ticks,
             self.end,
         )
+
+    def choose(self, indices: Indices, wanted: Container[int]) -> Train:
+        """Return the tuples at these positions, with only the columns wanted, which are taken when they are read."""
+        columns = [Chosen(column, indices) if at in wanted else UNREAD for at, column in enumerate(self.columns)]
+        chosen = Train(
+            tuple(columns),
+            take_numbers(self.stamps, indices),
+            self.numbers.take(indices),
+            self.progress,
+            self.ticks,
+            self.end,
+        )
+        chosen.base = Selection(self, indices)
+        return chosen
 
     def with_columns(self, columns: Sequence[Column]) -> Train:
         """Return the same tuples with other fields."""

@@ -18,6 +18,7 @@ from headway.boxes.aggregate import Aggregate
 from headway.columns import Column, Int64s, Mask, Values
 from headway.expressions import Functions
 from headway.kernels.accumulators import reduce_ranges
+from headway.kernels.ascending import group_ascending
 from headway.kernels.base import Result
 from headway.kernels.codec import pack, unpack
 from headway.kernels.emission import Emission, Emitted
@@ -74,6 +75,15 @@ class AggregateKernel:
         self._select = CompiledSelect(select, in_order=self._order.slack == 0, whole=not self._grid.panes)
         (output,) = spec.infer(box, [schema], functions)
         self._emission = Emission(box, self._select, output, self._order.by_types)
+        self._shareable = (
+            self._grid.tumbling
+            and self._timeout is None
+            and not self._align
+            and not self._order.numbered
+            and self._order.slack == 0
+            and len(self._order.by) <= 1
+            and not self._select.holds
+        )
         fields = [expression.field for expression in self._select.inputs]
         self.reads: frozenset[int] | None = None
         """The columns that it reads, if no expression can fail: then no dead letter shows the others either."""
@@ -126,6 +136,16 @@ class AggregateKernel:
             return
         train, computed, dead = evaluate(self._select.inputs, train, self._schema, self._box)
         emitted.dead += dead
+        if self._shareable:
+            ascending = group_ascending(train, self._order, self._grid, state.order)
+            if ascending is not None:
+                state.grow()
+                groups = ascending.groups
+                arguments, masks = self._select.arguments(computed)
+                state.store.add(groups, train.stamps, arguments, masks, now, ascending.counts)
+                # A tuple closes all windows before its own, and the first of a window's tuples does it.
+                self._close(state, (groups.partition, groups.cell - 1, groups.first), train.numbers, emitted)
+                return
         codes, values, frontiers, at, late = self._order.admit(state.order, train)
         state.grow()
         emitted.ignored += late
@@ -139,14 +159,14 @@ class AggregateKernel:
         if self._align:
             values, frontiers = self._from_origin(state, codes, values, frontiers)
         # The whole train ascends when nothing had to be sorted: then the frontiers are the values themselves.
-        ascending = frontiers is values and at is None and not self._align
-        entries = self._assign(state, codes, values, stamps, computed, emitted, ascending)
+        in_sequence = frontiers is values and at is None and not self._align
+        entries = self._assign(state, codes, values, stamps, computed, emitted, in_sequence)
         pane = None
         if entries is not None:
             codes_in, pane, values_in, stamps_in, computed_in = entries
             # A tuple that is in several windows brings their numbers one after the other.
             once = self._grid.panes or self._grid.tumbling
-            groups = group(codes_in, pane, state.order.partitions.count, ascending and once)
+            groups = group(codes_in, pane, state.order.partitions.count, in_sequence and once)
             arguments, masks = self._select.arguments(computed_in)
             state.store.add(groups, stamps_in, arguments, masks, now)
             if self._select.holds:

@@ -20,6 +20,9 @@ from headway.kernels.isolation import evaluate
 from headway.schema import Schema
 from headway.trains import Train, take_numbers
 
+_LONG = 256
+"""From this many tuples on, columns that may not be read are not taken."""
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -87,9 +90,8 @@ class ChainKernel(Stateless):
         mask = truth(link.predicate.evaluate(train.columns, count))
         if np.count_nonzero(mask) == count:
             return Result((train,))
-        if self.wanted is not None:
-            wanted = self.wanted
-            train = train.with_columns([column if at in wanted else UNREAD for at, column in enumerate(train.columns)])
+        if self.wanted is not None and count >= _LONG:
+            return Result((train.choose(mask.nonzero()[0], self.wanted),))
         return Result((train.take(mask.nonzero()[0]),))
 
     def _run_apart(self, train: Train) -> Result:

@@ -56,6 +56,16 @@ class Frontiers:
         values: Values = self.largest[:, -1]
         return values
 
+    @property
+    def highest(self) -> Any:
+        """The largest value of all partitions."""
+        return self._highest
+
+    def note(self, codes: Int64s, values: Values) -> None:
+        """Note, without slack, one value of each partition that is not below any that it has seen."""
+        self.largest[codes, 0] = values
+        self._highest = max(self._highest, values.max())
+
     def admit(self, codes: Int64s, values: Values) -> tuple[Mask | None, Values]:
         """Take in tuples (partition, value) in arrival order.
 

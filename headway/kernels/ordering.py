@@ -75,7 +75,7 @@ class OrderedInput:
         self.slack = 0 if self.numbered else order.slack
         self.by = tuple(schema.index(name) for name in order.by)
         self.by_types = tuple(schema.types[at] for at in self.by)
-        self._on = -1 if self.numbered else schema.index(order.on)
+        self.on = -1 if self.numbered else schema.index(order.on)
         self.dtype = np.dtype(dtype if dtype is not None else order_dtype((schema, order)))
 
     def initial(self) -> OrderState:
@@ -92,7 +92,7 @@ class OrderedInput:
         """Return where tuples have an order value (NULL and NaN are none); None: all have."""
         if self.numbered:
             return None
-        column = train.columns[self._on]
+        column = train.columns[self.on]
         usable = column.valid
         if column.values.dtype.kind == "f":
             numbers = ~np.isnan(column.values)
@@ -106,7 +106,7 @@ class OrderedInput:
             values: Values = number_in_partition(state.counted, codes).astype(self.dtype, copy=False)
             state.frontiers.largest[:, 0][codes] = values
             return Admitted(codes, values, values, None, 0)
-        values = train.columns[self._on].values.astype(self.dtype, copy=False)
+        values = train.columns[self.on].values.astype(self.dtype, copy=False)
         usable = self.usable(train)
         at: Indices | None = None
         if usable is not None:

@@ -74,9 +74,15 @@ class Store:
         return at
 
     def add(
-        self, groups: Groups, stamps: Int64s, arguments: Sequence[Column | None], masks: Sequence[Mask | None], now: int
+        self,
+        groups: Groups,
+        stamps: Int64s,
+        arguments: Sequence[Column | None],
+        masks: Sequence[Mask | None],
+        now: int,
+        counts: Int64s | None = None,
     ) -> None:
-        """Add tuples, in arrival order, to their panes."""
+        """Add tuples, in arrival order, to their panes; `counts` are the tuples by group, if known."""
         places = self.locate(groups.partition, groups.cell)
         if ascends(stamps):
             oldest = stamps[groups.first]
@@ -86,7 +92,8 @@ class Store:
             oldest = local[groups.at]
         self.stamps[places] = np.minimum(self.stamps[places], oldest)
         self.opened[places] = np.minimum(self.opened[places], now)
-        counts = np.bincount(groups.ids, minlength=groups.size) if self.accumulators else None
+        if counts is None and self.accumulators:
+            counts = np.bincount(groups.ids, minlength=groups.size)
         for one, arrays, column, mask in zip(self.accumulators, self.arrays, arguments, masks, strict=True):
             work = {}
             for name, (dtype, start) in one.fields.items():
