@@ -8,7 +8,7 @@ validity mask; strings, decimals and nested types stay Arrow arrays. The views s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -190,17 +190,31 @@ def from_arrow(array: pa.Array | pa.ChunkedArray) -> Column:
 
 def to_arrow(column: Column, type_: pa.DataType) -> pa.Array:
     """Return the column as an Arrow array of its type; no copy where there are no NULLs or booleans."""
-    values = column.values
-    if not isinstance(values, np.ndarray):
+    return exporter(type_)(column)
+
+
+@lru_cache(maxsize=1024)
+def exporter(type_: pa.DataType) -> Callable[[Column], pa.Array]:
+    """Return a function that turns columns of a type into Arrow arrays: looking a type up costs more than exporting."""
+    dtype = _NUMPY.get(type_)
+
+    def export_arrow(column: Column) -> pa.Array:
+        values = column.values
         return values if values.type == type_ else values.cast(type_)
-    dtype = _NUMPY[type_]
-    if values.dtype != dtype:
-        values = values.astype(dtype)
-    if column.valid is None and dtype != np.bool_:
-        return pa.Array.from_buffers(type_, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
-    mask = None if column.valid is None else ~column.valid
-    storage = pa.array(values, mask=mask)
-    return storage if storage.type == type_ else storage.view(type_)
+
+    if dtype is None:
+        return export_arrow
+
+    def export(column: Column) -> pa.Array:
+        values = column.values
+        if values.dtype != dtype:
+            values = values.astype(dtype)
+        if column.valid is None and dtype != np.bool_:
+            return pa.Array.from_buffers(type_, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+        storage = pa.array(values, mask=None if column.valid is None else ~column.valid)
+        return storage if storage.type == type_ else storage.view(type_)
+
+    return export
 
 
 def concat(columns: Sequence[Column]) -> Column:

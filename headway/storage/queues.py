@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headway.columns import Int64s
+from headway.columns import Int64s, numpy_type
 from headway.schema import Schema
 from headway.trains import NOTHING, Train, join_trains
 
@@ -112,7 +112,7 @@ class Cursor:
         queue = self._queue
         board = queue._board
         if upto is None and progress is None:
-            train = self._take_within(limit)
+            train = self._take_simply(limit)
             if train is not None:
                 return train
         with queue._lock:
@@ -166,23 +166,37 @@ class Cursor:
         whole = join_trains(parts)
         return Train(whole.columns, whole.stamps, whole.numbers, progress, whole.ticks, self.ended)
 
-    def _take_within(self, limit: int) -> Train | None:
-        """Take from the middle of a long segment: the case that short trains meet most, at half the cost."""
+    def _take_simply(self, limit: int) -> Train | None:
+        """Take a part of one segment, or all of one: what short trains mostly meet, at half the cost."""
         queue = self._queue
         with queue._lock:
-            at = self._segment - queue._first
-            if at >= len(queue._segments):
+            segments, at = queue._segments, self._segment - queue._first
+            if at >= len(segments) or self._kept:  # a tail that moves on may release something
                 return None
-            segment = queue._segments[at]
-            start = self._within
-            stop = start + limit
-            if stop >= len(segment.numbers) or self._kept:  # a tail that moves on may release something
+            segment, start = segments[at], self._within
+            stop, size = start + limit, len(segment.numbers)
+            board, number = queue._board, self.number
+            if stop < size:
+                self._within = stop
+                board.taken[number] += limit
+                board.oldest[number] = segment.stamps[stop]
+                return segment.slice(start, stop)
+            last = at + 1 == len(segments)
+            if start or not size or (stop > size and not last):
                 return None
-            self._within = stop
-            board = queue._board
-            board.taken[self.number] += limit
-            board.oldest[self.number] = segment.stamps[stop]
-            return segment.slice(start, stop)
+            following = None if last else segments[at + 1]
+            if following is not None and not len(following.numbers):
+                return None  # a mark, which comes along
+            self._segment += 1
+            board.taken[number] += size
+            if following is None:
+                board.oldest[number], progress = FAR, queue.progress
+            else:
+                board.oldest[number], progress = following.stamps[0], int(following.numbers[0]) - 1
+            queue._release()
+        if segment.progress == progress:
+            return segment
+        return Train(segment.columns, segment.stamps, segment.numbers, progress)
 
 
 class Queue:
@@ -203,6 +217,9 @@ class Queue:
         self._released = 0
         self._appended = 0
         self._number = board.add_queue()
+        widths = [numpy_type(field.type) for field in schema]
+        # The bytes of a tuple where they are always the same, NULLs apart; measured where not.
+        self._width = None if None in widths else 16 + sum(width.itemsize for width in widths if width is not None)
         self._numbers = list(cursors)
         self.cursors = tuple(Cursor(self, number) for number in cursors)
 
@@ -241,7 +258,7 @@ class Queue:
         count = len(train.numbers)
         if count == 0:
             return
-        board, size = self._board, train.nbytes
+        board, size = self._board, train.nbytes if self._width is None else count * self._width
         self._segments.append(train)
         self._sizes.append(size)
         self._appended += count
@@ -259,7 +276,10 @@ class Queue:
 
     def _release(self) -> None:
         """Drop the segments that lie behind all tails."""
-        oldest = min([self._tail(cursor) if cursor._kept else cursor._segment for cursor in self.cursors])
+        if len(self.cursors) == 1 and not self.cursors[0]._kept:
+            oldest = self.cursors[0]._segment
+        else:
+            oldest = min([self._tail(cursor) if cursor._kept else cursor._segment for cursor in self.cursors])
         if self._first >= oldest:
             return
         size = 0

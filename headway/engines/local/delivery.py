@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from headway.clock import SECOND, Clock
+from headway.columns import exporter
 from headway.connectors.base import Writer
 from headway.network import Output
 from headway.schema import Schema
@@ -67,6 +69,7 @@ class Delivery:
         self.name = output.name
         self._graph = output.qos.latency
         self._schema = schema.to_arrow()
+        self._exporters = [exporter(type_) for type_ in schema.types]
         self._writer = writer
         self._clock = clock
         self._lock = threading.Lock()
@@ -80,7 +83,8 @@ class Delivery:
         count = len(train)
         if count == 0:
             return
-        batch = train.to_batch(self._schema)
+        arrays = [export(column) for export, column in zip(self._exporters, train.columns, strict=True)]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         with self._lock:
             self._writer.write(batch)
             self.tuples += count

@@ -22,7 +22,7 @@ from headway.engines.local.ingest import Feed, Ingest
 from headway.engines.local.letters import DeadLetters
 from headway.engines.local.runtime import Runtime
 from headway.engines.local.steps import StepRunner
-from headway.engines.local.workers import Done, Inline, Pool, Workers, quiet
+from headway.engines.local.workers import Pool, quiet
 from headway.errors import HeadwayError, InputError, RunError
 from headway.network import thaw
 from headway.scheduling.base import OutputReadings, Snapshot, Step, Unit
@@ -103,12 +103,10 @@ class _Run:
         # One is the default: kernels are many short array operations, between which threads would wait for each
         # other; two workers ran W3 at 0.8 of one's speed. More are for boxes or sinks that wait or release the lock.
         self._worker_count = max(1, min(settings.workers or 1, len(self._units)))
-        self._workers: Workers
-        if self._worker_count == 1:
-            self._workers = Inline(self._run_step)
-        else:
+        self._workers: Pool | None = None  # with one worker, the scheduler's own thread carries steps out
+        if self._worker_count > 1:
             self._workers = Pool(self._run_step, self._worker_count, self._ingest.wake)
-        stack.callback(self._workers.close)
+            stack.callback(self._workers.close)
         self._scheduling = 0
         self._reading = 0
         self._plans = 0
@@ -149,7 +147,8 @@ class _Run:
             with self._interruptible():
                 self._loop()
         finally:
-            self._workers.close()
+            if self._workers is not None:
+                self._workers.close()
         for delivery in self._deliveries.values():
             delivery.close()
         if self._letter_sink is not None:
@@ -183,7 +182,7 @@ class _Run:
         memory = self._policy.start()
         ended = False
         next_status = self._clock.now() + _STATUS_EVERY
-        runtime, ingest, workers = self._runtime, self._ingest, self._workers
+        runtime, ingest = self._runtime, self._ingest
         under_way = 0
         starved = False  # nothing was ready the last time, so holding sources back would not help
         while True:
@@ -209,7 +208,7 @@ class _Run:
             started = len(steps)
             under_way = self._carry_out(steps, under_way)
             starved = not steps and not under_way
-            collected = self._collect(workers.done(None))
+            collected = self._collect(None)
             under_way -= collected
             now = self._clock.now()
             if now >= next_status:
@@ -218,7 +217,7 @@ class _Run:
             if started or collected:
                 continue  # the snapshot is out of date
             if under_way:
-                under_way -= self._collect(workers.done(0.05))
+                under_way -= self._collect(0.05)
                 continue
             if snapshot.ready.any():
                 continue
@@ -239,11 +238,13 @@ class _Run:
         that shares boxes with others would starve.
         """
         workers = self._workers
-        if self._worker_count == 1:
+        if workers is None:
+            run = self._steps.run
             for step in steps:
-                self._claim(step)
-                workers.start(step)
-                self._collect(workers.done(None))
+                try:
+                    run(step.unit, step.tuples)
+                except Exception as error:
+                    self._fail(step, error)
             return 0
         pending = list(steps)
         while pending:
@@ -256,7 +257,7 @@ class _Run:
                     waiting.append(step)
             pending = waiting
             if pending:
-                under_way -= self._collect(workers.done(1.0))
+                under_way -= self._collect(1.0)
         return under_way
 
     def _hungry(self) -> bool:
@@ -298,12 +299,14 @@ class _Run:
         """Reserve a unit's boxes, or refuse the step because one of them is at work."""
         boxes = self._members.boxes[step.unit]
         busy = self._runtime.busy
-        if self._worker_count > 1 and busy[boxes].any():
+        if busy[boxes].any():
             return False
         busy[boxes] = True
         return True
 
-    def _collect(self, done: Sequence[Done]) -> int:
+    def _collect(self, timeout: float | None) -> int:
+        """Take back the steps that workers have ended; wait up to `timeout` seconds for the first."""
+        done = [] if self._workers is None else self._workers.done(timeout)
         for step, error in done:
             self._runtime.busy[self._members.boxes[step.unit]] = False
             if error is not None:

@@ -242,7 +242,8 @@ class Runtime:
         spent = stopwatch() - begun
         report = self.statistics.report
         tuples_in = len(trains[0].numbers) if len(trains) == 1 else sum([len(train) for train in trains])
-        tuples_out = sum([len(output.numbers) for output in result.outputs])
+        outputs = result.outputs
+        tuples_out = len(outputs[0].numbers) if len(outputs) == 1 else sum([len(one.numbers) for one in outputs])
         # Sizes are read for one call in sixteen, or for long trains, where they cost nothing in comparison.
         self._calls += 1
         size = sum([train.nbytes for train in trains]) if tuples_in >= 1024 or self._calls & 15 == 0 else -1

@@ -81,6 +81,13 @@ class StepRunner:
         self, call: Call, trains: Sequence[Train], handed: dict[int, tuple[Train, ...]], own: frozenset[int]
     ) -> None:
         runtime = self._runtime
+        if len(call.boxes) == 1 and call.slim is None:
+            box = runtime.boxes[call.boxes[0]]
+            box.state, result = runtime.call(call.boxes, box.kernel, box.state, trains)
+            if box.timed:
+                box.deadline = box.kernel.deadline(box.state)
+            self._pass_on(box.arcs, result.outputs, handed, own)
+            return
         boxes = [runtime.boxes[at] for at in call.boxes]
         fused = call.slim if call.next is not None and call.next.idle else call.fused
         if fused is not None and all(box.cursors[0].idle for box in boxes[1:]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,50 +25,6 @@ class Done(NamedTuple):
 
     step: Step
     error: BaseException | None
-
-
-class Workers(Protocol):
-    """Who carries steps out."""
-
-    free: int
-
-    def start(self, step: Step) -> None:
-        """Begin a step; only when a worker is free."""
-        ...
-
-    def done(self, timeout: float | None) -> list[Done]:
-        """Return the steps that have ended since the last call; wait up to `timeout` seconds for the first."""
-        ...
-
-    def close(self) -> None:
-        """Wait for the steps under way, and let the workers go."""
-        ...
-
-
-class Inline:
-    """One worker: the calling thread. A step is done when `start` returns; no hand-over costs anything."""
-
-    def __init__(self, run: Callable[[Step], None]) -> None:
-        """Carry out steps by `run`."""
-        self._run = run
-        self._done: list[Done] = []
-        self.free = 1
-
-    def start(self, step: Step) -> None:
-        """Carry the step out."""
-        try:
-            self._run(step)
-            self._done.append(Done(step, None))
-        except Exception as error:
-            self._done.append(Done(step, error))
-
-    def done(self, timeout: float | None) -> list[Done]:
-        """Return what was carried out."""
-        done, self._done = self._done, []
-        return done
-
-    def close(self) -> None:
-        """Nothing is under way."""
 
 
 class Pool:

@@ -7,27 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from headway.engines.local.workers import Done, Inline, Pool
+from headway.engines.local.workers import Done, Pool
 from headway.scheduling.base import Step
-
-
-def test_inline_runs_at_once_and_hands_errors_over() -> None:
-    ran: list[int] = []
-
-    def run(step: Step) -> None:
-        ran.append(step.unit)
-        if step.unit == 2:
-            raise ValueError("two")
-
-    inline = Inline(run)
-    inline.start(Step(1, 5))
-    inline.start(Step(2, 5))
-    assert ran == [1, 2]
-    first, second = inline.done(None)
-    assert (first.step, first.error) == (Step(1, 5), None)
-    assert isinstance(second.error, ValueError)
-    assert inline.done(1.0) == []
-    inline.close()
 
 
 def test_a_pool_runs_steps_at_the_same_time() -> None:
