@@ -20,6 +20,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "calls": ("--tuples", "500", "--repeats", "1"),
     "latency": ("--seconds", "2.5"),
     "memory": ("--tuples", "1000000", "--single", "1000"),
+    "buffers": ("--tuples", "100000", "--repeats", "1"),
 }
 """The modules, and the arguments of their quick forms."""
 

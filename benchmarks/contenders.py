@@ -58,7 +58,7 @@ def contenders(workload: Workload, table: pa.Table) -> list[Contender]:
 
 HEADWAY: Mapping[str, Mapping[str, Any]] = {
     "headway": {"policy": "round-robin/superbox", "train": TRAIN},
-    "headway, 1 worker": {"policy": "round-robin/superbox", "train": TRAIN, "workers": 1},
+    "headway, 2 workers": {"policy": "round-robin/superbox", "train": TRAIN, "workers": 2},
     "headway, box by box": {"policy": "round-robin/box", "train": TRAIN},
 }
 """Headway's settings, by the label in the table."""

@@ -44,7 +44,7 @@ SCHEDULE_KEYS = (
     Key("engine", "text", "the engine's name"),
     Key("policy", "text", "the scheduling policy's name"),
     Key("train", "positive", "the most tuples that one box call takes"),
-    Key("workers", "positive", "how many workers run boxes"),
+    Key("workers", "positive", "how many boxes may run at once (default 1)"),
 )
 TABLE_KEYS = (Key("table", "text", "a path, or a name that the run gives a table for", required=True),)
 

@@ -45,7 +45,7 @@ def run(
     `outputs` gives by output a path or a function of a record batch; what is not named goes where the
     network file says, or else into ``result.outputs`` as an Arrow table. `rates` (tuples per second) lets a
     source's tuples arrive in time instead of in turn. `policy` is text such as ``round-robin/superbox``,
-    `train` the most tuples in a box call, `workers` how many boxes may run at once. `strict` stops at the
+    `train` the most tuples in a box call, `workers` how many boxes may run at once (default 1). `strict` stops at the
     first malformed row or failing tuple. Above `memory` queued bytes, sources wait. `dead_letters` may name
     a file for all of them.
     """

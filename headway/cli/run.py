@@ -97,7 +97,7 @@ def add_arguments(parser: Parser) -> None:
         "--workers",
         metavar="N",
         type=positive,
-        help="how many boxes may run at once (default: as many as there are processors)",
+        help="how many boxes may run at once (default 1; more helps where boxes or sinks wait)",
     )
     schedule.add_argument(
         "--memory",

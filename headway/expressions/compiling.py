@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 
 from sqlglot import exp
 
@@ -15,7 +15,7 @@ from headway.expressions.casts import cast
 from headway.expressions.compiler import compile_tree
 from headway.expressions.model import AggregateCall, AggregateSelect, Expression, JoinCondition, finish
 from headway.expressions.nodes import Node
-from headway.expressions.parsing import parse_items, parse_one, to_sql
+from headway.expressions.parsing import check_text, parse_items, parse_one, to_sql
 from headway.expressions.registry import BUILTIN, Functions
 from headway.expressions.scopes import Relation, Scope
 from headway.expressions.types import BOOLEAN, VOID, common, is_float
@@ -23,10 +23,18 @@ from headway.schema import Field, Schema, type_name
 
 Named = tuple[str, Expression]
 _NOTHING = Schema(())
+_REMEMBERED = 16_384
+"""Compiled texts are remembered: a network is checked first and compiled for its engine later, and large networks
+repeat themselves."""
 
 
 def compile_expression(text: str, scope: Scope) -> Expression:
     """Return a checked expression, or raise an ExpressionError."""
+    return _compile_expression(check_text(text), scope)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _compile_expression(text: str, scope: Scope) -> Expression:
     with _about(text):
         (tree,) = _spelled([parse_one(text)], scope)
         return finish(compile_tree(tree, scope), text, tree)
@@ -34,6 +42,11 @@ def compile_expression(text: str, scope: Scope) -> Expression:
 
 def compile_predicate(text: str, scope: Scope) -> Expression:
     """Return a checked boolean expression, or raise an ExpressionError."""
+    return _compile_predicate(check_text(text), scope)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _compile_predicate(text: str, scope: Scope) -> Expression:
     with _about(text):
         (tree,) = _spelled([parse_one(text)], scope)
         node = compile_tree(tree, scope)
@@ -47,6 +60,11 @@ def compile_select(text: str | Sequence[str], scope: Scope) -> tuple[Named, ...]
 
     An expression without a name gets its own text as its name.
     """
+    return _compile_select(text if isinstance(text, str) else tuple(text), scope)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _compile_select(text: str | tuple[str, ...], scope: Scope) -> tuple[Named, ...]:
     with _about(text):
         results: list[Named] = []
         for item in _spelled(parse_items(text), scope):

@@ -32,10 +32,16 @@ class Dialect(Spark):
         }
 
 
-def parse_list(text: str) -> list[exp.Expression]:
-    """Return the trees of a list of expressions, aliases and stars included; raise an ExpressionError."""
+def check_text(text: object) -> str:
+    """Return an expression's text, or raise an ExpressionError for anything else."""
     if not isinstance(text, str):
         raise ExpressionError(f"an expression is text, not {text!r}")
+    return text
+
+
+def parse_list(text: str) -> list[exp.Expression]:
+    """Return the trees of a list of expressions, aliases and stars included; raise an ExpressionError."""
+    check_text(text)
     if not text.strip():
         raise ExpressionError("it is empty")
     statement = _PREFIX + text

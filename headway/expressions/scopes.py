@@ -35,6 +35,14 @@ class Scope:
             position += len(relation.schema)
         self._starts = tuple(starts)
 
+    def __eq__(self, other: object) -> bool:
+        """Compare by value; functions are the same only if they are one object."""
+        return isinstance(other, Scope) and self.relations == other.relations and self.functions is other.functions
+
+    def __hash__(self) -> int:
+        """Hash by value, so that what was compiled in a scope can be found again."""
+        return hash(self.relations)
+
     @classmethod
     def of(cls, schema: Schema, functions: Functions = BUILTIN) -> Scope:
         """Return the scope of one relation without a qualifier."""

@@ -35,11 +35,14 @@ class Board:
         self.marks: Int64s = np.zeros(cursors, np.int64)
         self.oldest: Int64s = np.full(cursors, FAR, np.int64)
         self._queues: Int64s = np.zeros(0, np.int64)
+        self._count = 0
 
     def add_queue(self) -> int:
         """Make room for one more queue, before any queue is used; returns its number."""
-        self._queues = np.zeros(len(self._queues) + 1, np.int64)
-        return len(self._queues) - 1
+        if self._count == len(self._queues):
+            self._queues = np.zeros(2 * len(self._queues) + 16, np.int64)
+        self._count += 1
+        return self._count - 1
 
     @property
     def bytes(self) -> int:

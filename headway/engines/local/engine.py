@@ -344,9 +344,10 @@ class _Run:
         box_waiting = runtime.per_box(np.add, waiting)
         box_ready: Mask = runtime.per_box(np.add, waiting + board.marks) > 0
         box_oldest = runtime.per_box(np.minimum, board.oldest.copy())
+        memo: dict[str, int] = {}
         for box in runtime.several:
             if box_ready[box.index]:
-                box_ready[box.index] = runtime.takeable(box) is not None
+                box_ready[box.index] = runtime.is_ready(box, memo)
         members = self._members
         ready, unit_waiting, oldest = members.gather(box_ready, box_waiting, box_oldest)
         return Snapshot(
@@ -397,13 +398,14 @@ class _Run:
         readings = runtime.statistics.readings()
         tuples_in = self._ingest.tuples
         boxes = {}
+        selectivity = readings.selectivity
         for box in runtime.boxes:
             at = box.index
             boxes[box.name] = {
                 "calls": int(readings.calls[at]),
                 "tuples_in": int(readings.tuples_in[at]),
                 "tuples_out": int(readings.tuples_out[at]),
-                "selectivity": float(readings.selectivity[at]),
+                "selectivity": float(selectivity[at]),
                 "seconds": float(readings.busy[at]) / 1e9,
                 "cost_per_tuple": float(readings.cost[at]),
                 "cost_per_call": float(readings.overhead[at]),

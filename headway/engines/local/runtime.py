@@ -142,8 +142,6 @@ class Runtime:
         self.statistics = Statistics(len(self.boxes))
         self.several = [box for box in self.boxes if len(box.cursors) > 1]
         self.busy: Mask = np.zeros(len(self.boxes), np.bool_)
-        self._specs = {self.index[box.name]: (box, checked.input_schemas(box.name)) for box in checked.order}
-        self._functions = checked.functions
 
     def _lay_arcs(self, checked: CheckedNetwork, deliveries: Mapping[str, Delivery]) -> dict[tuple[str, int], Cursor]:
         cursor_of: dict[tuple[str, int], Cursor] = {}
@@ -173,11 +171,8 @@ class Runtime:
 
     def fuse(self, boxes: Sequence[int], wanted: frozenset[int] | None = None) -> ChainKernel:
         """Return one kernel for neighbouring filters and maps; `wanted` are the columns of its output to be read."""
-        links = []
-        for at in boxes:
-            box, schemas = self._specs[at]
-            links.append(compile_link(box.spec, box.name, schemas[0], self._functions))  # type: ignore[arg-type]
-        return ChainKernel(tuple(links), wanted)
+        kernels = [self.boxes[at].kernel for at in boxes]
+        return ChainKernel(tuple(link for one in kernels if isinstance(one, ChainKernel) for link in one.links), wanted)
 
     def only_consumer(self, at: int) -> int | None:
         """Return the box that alone consumes a box's first output, and no output does; None otherwise."""
@@ -212,7 +207,19 @@ class Runtime:
             pending.pop()
         return memo[arc]
 
-    def takeable(self, box: RunningBox, own: frozenset[int] = frozenset()) -> int | None:
+    def is_ready(self, box: RunningBox, memo: dict[str, int]) -> bool:
+        """Return whether a box with several inputs has something to take; `memo` is shared by all boxes of a snapshot.
+
+        What the arcs have published mostly decides; only otherwise is the network above the box looked at.
+        """
+        following = min([cursor.next_number() for cursor in box.cursors])
+        if following == FAR or not box.ordered:
+            return following != FAR
+        if following <= min([self.arcs[one].queue.progress for one in box.inputs]):
+            return True
+        return following <= min([self.progress(one, frozenset(), memo) for one in box.inputs])
+
+    def takeable(self, box: RunningBox, own: frozenset[int]) -> int | None:
         """Return up to which arrival number a box with several inputs may take, or None if it has nothing to take."""
         if all(cursor.idle for cursor in box.cursors):
             return None

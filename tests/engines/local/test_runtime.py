@@ -59,19 +59,19 @@ def test_a_box_with_several_inputs_waits_for_progress() -> None:
     steps = StepRunner(runtime, box_units(runtime.topology))
     union = runtime.boxes[2]
     push(runtime, [1, 2, 3], 0)
-    assert runtime.takeable(union) is None
+    assert runtime.takeable(union, frozenset()) is None
     steps.run(0, 2)
-    assert runtime.takeable(union) is None
+    assert runtime.takeable(union, frozenset()) is None
     steps.run(1, 10)
-    assert runtime.takeable(union) == 1
+    assert runtime.takeable(union, frozenset()) == 1
     assert [len(train) for train in runtime.take(union, 1, 1)] == [1, 1]
     steps.run(0, 10)
     steps.run(1, 10)
-    assert runtime.takeable(union) == 2
+    assert runtime.takeable(union, frozenset()) == 2
     trains = runtime.take(union, ALL, 2)
     assert [train.numbers.tolist() for train in trains] == [[1, 2], [1, 2]]
     assert {train.progress for train in trains} == {2}
-    assert runtime.takeable(union) is None
+    assert runtime.takeable(union, frozenset()) is None
 
 
 def test_an_idle_box_passes_progress_on_unless_somebody_runs_it() -> None:
