@@ -175,7 +175,7 @@ def _decimal(value: Any, type_: pa.DataType) -> Decimal:
         fitted = exact.quantize(Decimal(1).scaleb(-type_.scale), context=_WIDE)
     except InvalidOperation:
         raise _wrong(value, type_) from None
-    if fitted != exact or abs(fitted) >= Decimal(10) ** (type_.precision - type_.scale):
+    if fitted != exact or fitted.copy_abs() >= Decimal(10) ** (type_.precision - type_.scale):
         raise ValueError(f"{show(value)} does not fit {type_name(type_)}")
     return fitted
 

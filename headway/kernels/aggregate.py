@@ -25,7 +25,7 @@ from headway.kernels.emission import Emission, Emitted
 from headway.kernels.grid import NEVER, Grid
 from headway.kernels.groups import composites, expand, group
 from headway.kernels.holistic import Rows
-from headway.kernels.isolation import evaluate
+from headway.kernels.isolation import evaluate, letters
 from headway.kernels.ordering import OrderedInput, OrderState
 from headway.kernels.selects import CompiledSelect
 from headway.kernels.windows import Held, Store
@@ -136,6 +136,7 @@ class AggregateKernel:
             return
         train, computed, dead = evaluate(self._select.inputs, train, self._schema, self._box)
         emitted.dead += dead
+        train, computed = self._within_bounds(train, computed, emitted)
         if self._shareable:
             ascending = group_ascending(train, self._order, self._grid, state.order)
             if ascending is not None:
@@ -179,6 +180,22 @@ class AggregateKernel:
             steps = group(codes, cells, state.order.partitions.count)
             closers = (steps.partition, steps.cell, steps.first)
         self._close(state, closers, numbers, emitted)
+
+    def _within_bounds(self, train: Train, computed: list[Column], emitted: Emitted) -> tuple[Train, list[Column]]:
+        """Set apart tuples whose order value is too far out for window numbers, which are 64-bit integers."""
+        if self._order.numbered:
+            return train, computed
+        column = train.columns[self._order.on]
+        least, greatest = self._grid.bounds()
+        if column.values.dtype.itemsize < 8 or not len(train):
+            return train, computed
+        if np.fmin.reduce(column.values) >= least and np.fmax.reduce(column.values) <= greatest:
+            return train, computed
+        outside = ((column.values < least) | (column.values > greatest)) & column.is_valid()
+        bad = [(int(at), "the order value is too far out for windows of this size") for at in np.flatnonzero(outside)]
+        emitted.dead += letters(bad, train, self._schema, self._box)
+        at = np.flatnonzero(~outside)
+        return train.take(at), [one.take(at) for one in computed]
 
     def _from_origin(
         self, state: AggregateState, codes: Int64s, values: Values, frontiers: Values

@@ -11,9 +11,9 @@ from headway.columns import Column, Int64s, Values, concat, numpy_type
 from headway.kernels.accumulators import Arrays
 from headway.kernels.base import DeadLetter
 from headway.kernels.holistic import Rows
-from headway.kernels.isolation import evaluate, letters
+from headway.kernels.isolation import evaluate, letters, without
 from headway.kernels.selects import CompiledSelect
-from headway.schema import Field, Schema
+from headway.schema import Field, Schema, type_name
 from headway.trains import Train
 
 
@@ -71,12 +71,14 @@ class Emission:
         self._results = [expression for _, expression in select.results]
         self._order_last = order_last
         position = len(by_types) if order_last else 0
-        self._order_type = schema.types[position]
+        type_ = schema.types[position]
+        self._order_dtype = numpy_type(type_)
+        self._narrow = self._order_dtype is not None and self._order_dtype.itemsize < 8
+        self._too_far = f"the window's start does not fit {type_name(type_)}"
         fields = [Field(f"{call.function}#{at}", call.type) for at, call in enumerate(select.calls)]
-        # The tuple that a dead letter shows when a result's expression fails: the calls' values and the by fields.
+        # The tuple that a dead letter shows when a result fails: the calls' values, the by fields, and which window.
         by_fields = [schema.fields[at if order_last else at + 1] for at in range(len(by_types))]
-        self._letter_schema = Schema((*fields, *by_fields))
-        self._inner_schema = Schema((*fields, *by_fields, Field("window#", self._order_type)))
+        self._inner_schema = Schema((*fields, *by_fields, schema.fields[position]))
 
     def add(
         self,
@@ -91,15 +93,15 @@ class Emission:
     ) -> None:
         """Emit one result for each group; those whose expressions fail become dead letters."""
         calls, failed = self._select.values(arrays, rows, held)
-        dtype = numpy_type(self._order_type)
-        order = Column(start.astype(dtype, copy=False))
+        order = Column(start.astype(self._order_dtype, copy=False))
+        if self._narrow and not (order.values == start).all():
+            # A window may start before the least value of a narrow type.
+            failed = [*failed, *[(int(at), self._too_far) for at in np.flatnonzero(order.values != start)]]
         # The order value rides along as a last column, so that it is dropped with a failing tuple.
         inner = Train((*calls, *by, order), stamps, numbers)
         if failed:
-            emitted.dead += letters(failed, inner.with_columns(inner.columns[:-1]), self._letter_schema, self._box)
-            keep = np.ones(len(inner), np.bool_)
-            keep[[at for at, _ in failed]] = False
-            inner = inner.take(np.flatnonzero(keep))
+            emitted.dead += letters(failed, inner, self._inner_schema, self._box)
+            inner = without(inner, failed)
         inner, results, dead = evaluate(self._results, inner, self._inner_schema, self._box)
         emitted.dead += dead
         width = len(calls)

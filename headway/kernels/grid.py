@@ -36,6 +36,14 @@ class Grid:
         self.panes = self.integral and self.size > self.advance and not whole
         self.pane = math.gcd(self.size, self.advance) if self.panes else self.advance
 
+    def bounds(self) -> tuple[Any, Any]:
+        """Return the least and the greatest value that the grid can tell apart from its neighbours' windows."""
+        if self.integral:
+            edge = (1 << 62) - self.size - self.advance
+            return -edge, edge
+        edge = self.advance * 2.0**53
+        return -edge, edge
+
     @property
     def tumbling(self) -> bool:
         """Whether every value is in exactly one window."""

@@ -48,11 +48,22 @@ def evaluate(
     except EvaluationError:
         pass
     bad = failures(expressions, train.columns, count)
-    keep = np.ones(count, np.bool_)
-    keep[[at for at, _ in bad]] = False
-    rest = train.take(np.flatnonzero(keep))
-    values = [expression.evaluate(rest.columns, len(rest)) for expression in expressions]
+    rest = without(train, bad)
+    try:
+        values = [expression.evaluate(rest.columns, len(rest)) for expression in expressions]
+    except EvaluationError as error:
+        # Each tuple alone succeeds, but not all together, as with a function that returns the wrong number of values.
+        bad = [(at, str(error)) for at in range(count)]
+        rest = without(train, bad)
+        values = [expression.evaluate(rest.columns, 0) for expression in expressions]
     return rest, values, letters(bad, train, schema, box)
+
+
+def without(train: Train, bad: Sequence[tuple[int, str]]) -> Train:
+    """Return a train without the tuples at these positions."""
+    keep = np.ones(len(train), np.bool_)
+    keep[[at for at, _ in bad]] = False
+    return train.take(np.flatnonzero(keep))
 
 
 def letters(bad: Sequence[tuple[int, str]], train: Train, schema: Schema, box: str) -> tuple[DeadLetter, ...]:

@@ -31,6 +31,9 @@ from headway.schema import Schema
 from headway.trains import Train
 
 _NEVER = np.iinfo(np.int64).max
+_NONE: Int64s = np.zeros(0, np.int64)
+_PAIRS = 1 << 20
+"""Pairs that are looked at together."""
 
 
 @dataclass(slots=True)
@@ -238,20 +241,49 @@ class ResampleKernel:
         all_beats = state.beats.and_then(beats)
         count, known = len(all_beats.values), state.known
         if count and known:
-            old = np.arange(count) < len(state.beats.values)
             ends = reach(all_beats.values, self._size)
-            beat, partition = (grid.ravel() for grid in np.meshgrid(np.arange(count), np.arange(known), indexing="ij"))
-            passed_before = before[partition] > ends[beat]
-            passed_at = reads.passed(partition, ends[beat])
-            cause = np.where(passed_before, -1, passed_at)
-            asked = (cause != _NEVER) & ~(passed_before & old[beat])
-            beat, partition, cause = beat[asked], partition[asked], cause[asked]
-            cause = np.maximum(cause, all_beats.places[beat])
-            order = np.lexsort((partition, all_beats.places[beat], all_beats.values[beat], cause))
-            self._emit(state, all_beats.take(beat[order]), partition[order], numbers[cause[order] - base], emitted)
+            old = len(state.beats.values)
+            moved = np.unique(reads.readings.partition)
+            asked = (
+                self._asked(np.arange(old), moved, before, ends, all_beats, reads, True),
+                self._asked(np.arange(old, count), np.arange(known), before, ends, all_beats, reads, False),
+            )
+            beat, partition, cause = (np.concatenate(parts) for parts in zip(*asked, strict=True))
+            if len(beat):
+                order = np.lexsort((partition, all_beats.places[beat], all_beats.values[beat], cause))
+                chosen = all_beats.take(beat[order])
+                self._emit(state, chosen, partition[order], numbers[cause[order] - base], emitted)
             frontier = state.settled[:known].min()
             all_beats = all_beats.take(np.flatnonzero(ends >= frontier))
         state.beats = all_beats
+
+    def _asked(
+        self,
+        beats: Int64s,
+        partitions: Int64s,
+        before: Values,
+        ends: Values,
+        all_beats: Beats,
+        reads: Reads,
+        waiting: bool,
+    ) -> tuple[Int64s, Int64s, Int64s]:
+        """Return the pairs that this piece answers: beat, partition, and the place of the tuple that caused it.
+
+        `waiting` beats were asked before: a partition that had passed them then has answered. Pairs are looked at
+        in pieces, because most of them are not answered and all at once might not fit into memory.
+        """
+        found: list[tuple[Int64s, Int64s, Int64s]] = [(_NONE, _NONE, _NONE)]
+        step = max(1, _PAIRS // max(1, len(partitions)))
+        for start in range(0, len(beats), step) if len(partitions) else ():
+            some = beats[start : start + step]
+            beat, partition = np.repeat(some, len(partitions)), np.tile(partitions, len(some))
+            passed_before = before[partition] > ends[beat]
+            cause = np.where(passed_before, -1, reads.passed(partition, ends[beat]))
+            answered = (cause != _NEVER) & ~passed_before if waiting else cause != _NEVER
+            beat, partition, cause = beat[answered], partition[answered], cause[answered]
+            found.append((beat, partition, np.maximum(cause, all_beats.places[beat])))
+        beat, partition, cause = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return beat, partition, cause
 
     def _emit(self, state: ResampleState, beats: Beats, partition: Int64s, numbers: Int64s, emitted: Emitted) -> None:
         """Answer pairs, in their order, where the window holds a tuple."""

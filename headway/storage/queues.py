@@ -59,7 +59,7 @@ class Cursor:
         """Start at the queue's present end."""
         self._queue = queue
         self.number = number
-        self._segment = queue._first + len(queue._segments)
+        self._segment = queue._end
         self._within = 0
         self._kept = 0
         self.ended = False
@@ -72,8 +72,11 @@ class Cursor:
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to take: no tuple, no tick, no end."""
-        return self._segment >= self._queue._first + len(self._queue._segments)
+        """Whether there is nothing to take: no tuple, no tick, no end.
+
+        Read without the lock: one number that only grows, after what it counts has been queued.
+        """
+        return self._segment >= self._queue._end
 
     def next_number(self) -> int:
         """Return the arrival number of the next tuple or mark, or FAR."""
@@ -216,6 +219,7 @@ class Queue:
         self._segments: deque[Train] = deque()
         self._sizes: deque[int] = deque()
         self._first = 0
+        self._end = 0  # segments so far
         self._lock = threading.Lock()
         self._released = 0
         self._appended = 0
@@ -238,24 +242,26 @@ class Queue:
 
     def push(self, train: Train) -> None:
         """Append a train; one without tuples, ticks or end only brings progress."""
-        count = len(train.numbers)
         with self._lock:
+            if self.cursors and (len(train.numbers) or train.ticks or train.end):
+                self._append_all(train)
+            # Last: whoever reads the promise without the lock must find queued what it is about.
             if train.progress > self.progress:
                 self.progress = train.progress
-            if not self.cursors or (count == 0 and not train.ticks and not train.end):
-                return
-            at = 0
-            for tick in train.ticks:  # a tick stands behind the tuples up to its number
-                stop = int(np.searchsorted(train.numbers, tick.number, side="right"))
-                self._append(train.slice(at, stop))
-                self._append_mark(Train.empty(self.schema, tick.number, (tick,)))
-                at = stop
-            if at == 0 and not train.ticks and not train.end:
-                self._append(train)
-            else:
-                self._append(train.slice(at, count))
-            if train.end:
-                self._append_mark(Train.empty(self.schema, train.progress, end=True))
+
+    def _append_all(self, train: Train) -> None:
+        if not train.ticks and not train.end:
+            self._append(train)
+            return
+        at = 0
+        for tick in train.ticks:  # a tick stands behind the tuples up to its number
+            stop = int(np.searchsorted(train.numbers, tick.number, side="right"))
+            self._append(train.slice(at, stop))
+            self._append_mark(Train.empty(self.schema, tick.number, (tick,)))
+            at = stop
+        self._append(train.slice(at, len(train.numbers)))
+        if train.end:
+            self._append_mark(Train.empty(self.schema, train.progress, end=True))
 
     def _append(self, train: Train) -> None:
         count = len(train.numbers)
@@ -270,12 +276,14 @@ class Queue:
             if board.arrived[number] == board.taken[number]:
                 board.oldest[number] = train.stamps[0]
             board.arrived[number] += count
+        self._end += 1
 
     def _append_mark(self, mark: Train) -> None:
         self._segments.append(mark)
         self._sizes.append(0)
         for number in self._numbers:
             self._board.marks[number] += 1
+        self._end += 1
 
     def _release(self) -> None:
         """Drop the segments that lie behind all tails."""
