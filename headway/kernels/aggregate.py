@@ -136,7 +136,6 @@ class AggregateKernel:
             return
         train, computed, dead = evaluate(self._select.inputs, train, self._schema, self._box)
         emitted.dead += dead
-        train, computed = self._within_bounds(train, computed, emitted)
         if self._shareable:
             ascending = group_ascending(train, self._order, self._grid, state.order)
             if ascending is not None:
@@ -147,6 +146,7 @@ class AggregateKernel:
                 # A tuple closes all windows before its own, and the first of a window's tuples does it.
                 self._close(state, (groups.partition, groups.cell - 1, groups.first), train.numbers, emitted)
                 return
+        train, computed = self._within_bounds(train, computed, emitted)
         codes, values, frontiers, at, late = self._order.admit(state.order, train)
         state.grow()
         emitted.ignored += late

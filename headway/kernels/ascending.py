@@ -88,6 +88,9 @@ def _compute(train: Train, order: OrderedInput, grid: Grid) -> Grouping | None:
     values = column.values.astype(order.dtype, copy=False)
     if column.valid is not None or not ascends(values) or (order.dtype.kind == "f" and np.isnan(values[-1])):
         return None
+    least_value, greatest_value = grid.bounds()
+    if values[0] < least_value or values[-1] > greatest_value:
+        return None
     ends = grid.index(values[[0, -1]])
     low, span = int(ends[0]), int(ends[1]) - int(ends[0]) + 1
     least, keys = 0, 1
@@ -134,11 +137,15 @@ def _partitions(key: Int64s, first: Int64s, grouping: Grouping, order: OrderedIn
     if not order.by:
         state.grow()
         return np.zeros(1, np.int64)
+    partition_of = np.full(grouping.keys, -1, np.int64)
+    present = key[np.flatnonzero(np.diff(key, prepend=-1))]
+    known = state.partitions.find(present + grouping.least)
+    if known is not None:
+        partition_of[present] = known
+        return partition_of
     earliest = np.full(grouping.keys, len(grouping.ids), np.int64)
     np.minimum.at(earliest, key, first)
-    present = np.flatnonzero(earliest < len(grouping.ids))
     present = present[np.argsort(earliest[present])]
-    partition_of = np.full(grouping.keys, -1, np.int64)
     partition_of[present] = state.partitions.codes([Column(present + grouping.least)], len(present))
     state.grow()
     return partition_of

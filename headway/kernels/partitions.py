@@ -44,6 +44,13 @@ class Partitions:
             return self._integer_codes(column)
         return self._codes_by_dictionary(columns, count)
 
+    def find(self, keys: Int64s) -> Int64s | None:
+        """Return the partitions of integer keys if all of them are known and near each other, else None."""
+        if self._table is None:
+            return None
+        codes = self._look_up(keys)
+        return None if codes.min() < 0 else codes
+
     def columns(self, codes: Int64s) -> tuple[Column, ...]:
         """Return the `by` values of these partitions."""
         if not self._types:
