@@ -14,7 +14,7 @@ import numpy as np
 
 from headway.columns import Column, Indices, Int64s, Values
 from headway.kernels.grid import Grid
-from headway.kernels.groups import Groups
+from headway.kernels.groups import Groups, backwards
 from headway.kernels.ordering import OrderedInput, OrderState
 from headway.trains import Train, ascends
 
@@ -128,7 +128,7 @@ def _first_tuples(ids: Int64s, counts: Int64s, grouping: Grouping, chosen: Indic
         first[ids[rows]] = rows
         if ((first >= 0) == (counts > 0)).all():
             return first
-    first[ids[::-1]] = np.arange(len(ids) - 1, -1, -1)
+    first[ids[::-1]] = backwards(len(ids))
     return first
 
 

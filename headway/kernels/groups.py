@@ -43,10 +43,8 @@ def group(partition: Int64s, cell: Int64s, partitions: int, ascending: bool = Fa
         else:
             ids = cell - low
         size = span * partitions
-        first = _first_of_each(ids, size, cell, span, partitions) if ascending else None
-        if first is None:
-            first = np.full(size, -1, np.int64)
-            first[ids[::-1]] = _backwards(count)  # the last write wins, so write backwards
+        first = np.full(size, -1, np.int64)
+        first[ids[::-1]] = backwards(count)  # the last write wins, so write backwards
         at = np.flatnonzero(first >= 0)
         return Groups(ids, size, at, at // span, at % span + low, first[at])
     keys = composite(partition, cell)
@@ -55,24 +53,7 @@ def group(partition: Int64s, cell: Int64s, partitions: int, ascending: bool = Fa
     return Groups(ids, size, np.arange(size), partition[first], cell[first], first.astype(np.int64))
 
 
-def _first_of_each(ids: Int64s, size: int, cell: Int64s, span: int, partitions: int) -> Int64s | None:
-    """Return the first tuple of every group, if all groups begin early in their cell; None if one may not.
-
-    Cells ascend, so each is a range of tuples, and its groups' first tuples mostly stand near its beginning.
-    """
-    head = 12 * partitions
-    if 2 * head * span > len(ids):
-        return None
-    starts = np.searchsorted(cell, np.arange(cell[0], cell[0] + span))
-    # Where a cell is shorter than a head, the head runs on into the next cells: their groups are first written there
-    # or, because writing goes backwards, by their own head.
-    rows = np.minimum(starts[:, None] + np.arange(head), len(ids) - 1)[::-1, ::-1].ravel()
-    first = np.full(size, -1, np.int64)
-    first[ids[rows]] = rows
-    return first if (first >= 0).all() else None
-
-
-def _backwards(count: int) -> Int64s:
+def backwards(count: int) -> Int64s:
     """Return count - 1 to 0."""
     if count <= len(_BACKWARDS):
         return _BACKWARDS[len(_BACKWARDS) - count :]
