@@ -11,7 +11,9 @@ PYTHON ?=
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP)  ## create .venv with the locked dependencies (quick when nothing changed)
+# Without Java everything but the engine 'spark' works, so its absence is said and does not stop anybody.
+setup: $(STAMP)  ## create .venv with the locked dependencies, and Java 17 where it can (quick when nothing changed)
+	@sh scripts/java.sh || true
 
 $(STAMP): requirements.lock pyproject.toml
 	@set -e; if [ ! -x $(BIN)/python ]; then \
@@ -22,12 +24,13 @@ $(STAMP): requirements.lock pyproject.toml
 	  echo "creating $(VENV) with $$found"; "$$found" -m venv $(VENV) || { \
 	    rm -rf $(VENV); echo "make: '$$found -m venv' failed; on Debian: apt-get install python3-venv" >&2; exit 1; }; \
 	fi
+	@echo "installing the locked dependencies; PySpark alone is 450 MB, so the first time takes a while"
 	$(BIN)/python -m pip install --quiet --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $(STAMP)
 
-demo: setup  ## watch a border for eight seconds: a network with five outputs on generated data
-	@$(BIN)/headway check examples/border-watch/network.yaml
+demo: setup  ## watch a border for twelve seconds on Spark: a network with five outputs on generated data
+	@$(BIN)/headway check examples/border-watch/network.yaml --engine spark
 	@echo
 	@$(BIN)/headway run examples/border-watch/network.yaml
 
@@ -44,7 +47,8 @@ bench: setup  ## the benchmarks, as ratios to plain pyarrow
 
 lock: setup  ## write the versions that are installed now to requirements.lock
 	@head -2 requirements.lock > requirements.lock.new
-	@$(BIN)/python -m pip freeze --exclude-editable | grep -v '^#' >> requirements.lock.new
+	@$(BIN)/python -m pip list --format=freeze --exclude-editable --exclude pip --exclude setuptools --exclude wheel \
+	  >> requirements.lock.new
 	@mv requirements.lock.new requirements.lock
 
 clean:  ## remove .venv, caches and build results

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from headway.boxes.base import IN, OP, REGISTRY, Key, Operator, check_count, check_keys, inside, parse_text
-from headway.errors import NetworkError, unknown
+from headway.errors import NetworkError, choices, unknown
 from headway.network import Box, FrozenMap, Network, Output, Source, Table, check_name, freeze
 from headway.qos import Graph, QoS, ValueGraph
 from headway.schema import Schema
@@ -43,9 +43,17 @@ VALUE_KEYS = (
 SCHEDULE_KEYS = (
     Key("engine", "text", "the engine's name"),
     Key("policy", "text", "the scheduling policy's name"),
-    Key("train", "positive", "the most tuples that one box call takes"),
-    Key("workers", "positive", "how many boxes may run at once (default 1)"),
+    Key("train", "positive", "the most tuples that one step takes"),
+    Key("workers", "positive", "how many boxes, on Spark how many streaming queries, may run at once"),
+    Key("units", "units", "Spark: which outputs share a streaming query: qos, one, output, or lists of outputs"),
+    Key("spread", "spread", "Spark: which aggregates run in all shards at once: auto, none, or a list of boxes"),
+    Key("shards", "positive", "Spark: how many keys the stateful operator has (default: the cores)"),
+    Key("front", "front", "Spark: who runs queries without state: auto, native (Spark's operations) or kernels"),
 )
+UNIT_RULES = ("qos", "one", "output")
+SPREAD_RULES = ("auto", "none")
+FRONTS = ("auto", "native", "kernels")
+"""The names that `units`, `spread` and `front` may say; the Spark engine knows what they mean."""
 TABLE_KEYS = (Key("table", "text", "a path, or a name that the run gives a table for", required=True),)
 
 _DEEPEST = 60
@@ -95,6 +103,7 @@ def parse_network(data: object, folder: Path | None = None) -> Network:
         folder,
     )
     check_structure(network)
+    check_schedule(network)
     return network
 
 
@@ -183,7 +192,54 @@ def parse_schedule(value: object) -> FrozenMap:
                 raise NetworkError(f"{key.name}: must be a whole number, one or more, not {given!r}")
             if key.kind == "text" and (not isinstance(given, str) or not given):
                 raise NetworkError(f"{key.name}: must be a name, not {given!r}")
-        return FrozenMap({key: given for key, given in mapping.items() if given is not None})
+            if key.kind == "units":
+                _check_units(given)
+            if key.kind == "spread":
+                _check_spread(given)
+            if key.kind == "front" and given not in FRONTS:
+                raise NetworkError(f"front: {unknown('front', str(given), FRONTS)}")
+        return FrozenMap({key: freeze(given, key) for key, given in mapping.items() if given is not None})
+
+
+def check_schedule(network: Network) -> None:
+    """Raise a NetworkError if the schedule names outputs or boxes that are not there."""
+    schedule: Mapping[str, Any] = network.schedule or {}
+    units, spread = schedule.get("units", ()), schedule.get("spread", ())
+    groups = [] if isinstance(units, str) else units
+    _check_known("units", "output", [name for group in groups for name in group], [one.name for one in network.outputs])
+    _check_known("spread", "box", [] if isinstance(spread, str) else spread, [one.name for one in network.boxes])
+
+
+def _check_known(key: str, kind: str, names: Sequence[str], known: Sequence[str]) -> None:
+    for at, name in enumerate(names):
+        if name not in known:
+            raise NetworkError(f"schedule: {key}: {unknown(kind, name, known)}")
+        if name in names[:at]:
+            raise NetworkError(f"schedule: {key}: {kind} '{name}' is named twice")
+
+
+def _check_units(given: object) -> None:
+    if isinstance(given, str):
+        if given not in UNIT_RULES:
+            raise NetworkError(f"units: {unknown('rule', given, UNIT_RULES)}; or lists of outputs: [[a, b], [c]]")
+        return
+    groups = given if isinstance(given, list | tuple) else [None]
+    for group in groups:
+        if not isinstance(group, list | tuple) or not group or not all(isinstance(name, str) for name in group):
+            raise NetworkError(
+                f"units: must be one of {choices(UNIT_RULES)}, or lists of outputs such as [[a, b], [c]], not {given!r}"
+            )
+
+
+def _check_spread(given: object) -> None:
+    if isinstance(given, str):
+        if given not in SPREAD_RULES:
+            raise NetworkError(f"spread: {unknown('rule', given, SPREAD_RULES)}; or a list of boxes: [a, b]")
+        return
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+        raise NetworkError(
+            f"spread: must be one of {choices(SPREAD_RULES)}, or a list of boxes such as [a, b], not {given!r}"
+        )
 
 
 def _load_path(path: Path) -> Network:

@@ -14,12 +14,15 @@ from headway.boxes.aggregate import ALIGNMENTS, When
 from headway.boxes.base import IN, OP, REGISTRY, Key
 from headway.boxes.order import Order
 from headway.files import (
+    FRONTS,
     NETWORK_KEYS,
     OUTPUT_KEYS,
     QOS_KEYS,
     SCHEDULE_KEYS,
     SOURCE_KEYS,
+    SPREAD_RULES,
     TABLE_KEYS,
+    UNIT_RULES,
     VALUE_KEYS,
 )
 
@@ -27,6 +30,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PATH = Path(__file__).with_name("network.schema.json")
 
 _TEXT = {"type": "string", "minLength": 1}
+_NAMES: dict[str, Any] = {"type": "array", "items": _TEXT}
 _EXPRESSION = {"type": ["string", "number", "boolean"], "minLength": 1}
 _SIZE: dict[str, Any] = {
     "oneOf": [
@@ -49,6 +53,9 @@ _SIMPLE: dict[str, dict[str, Any]] = {
     "arc": _TEXT,
     "name": {"type": "string", "pattern": r"^[^\s.]+$"},
     "op": {"enum": list(REGISTRY)},
+    "units": {"oneOf": [{"enum": list(UNIT_RULES)}, {"type": "array", "items": _NAMES | {"minItems": 1}}]},
+    "spread": {"oneOf": [{"enum": list(SPREAD_RULES)}, _NAMES]},
+    "front": {"enum": list(FRONTS)},
     "connector": {"oneOf": [_TEXT, {"type": "object", "minProperties": 1, "maxProperties": 1}]},
     "schema": {"oneOf": [_TEXT, {"type": "object", "minProperties": 1, "additionalProperties": _TEXT}]},
     "graph": {

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import headway.engines.local
+import headway.engines.spark  # noqa: F401  (engines register themselves)
 from headway.builder import NetworkBuilder
 from headway.check import check
 from headway.clock import Clock
-from headway.engines import local  # noqa: F401  (registers the engine)
 from headway.engines.base import RunResult, RunSettings, Status, make_engine
 from headway.errors import InputError, OutputError, RunError, unknown
 from headway.expressions import Functions
 from headway.files import load
 from headway.network import Network
-from headway.scheduling.schedule import Schedule
+from headway.scheduling.schedule import DEFAULT_SCHEDULES, Schedule
 
-DEFAULT_ENGINE = "local"
+DEFAULT_ENGINE = "spark"
 
 
 def run(
@@ -37,6 +38,12 @@ def run(
     dead_letters: object = None,
     clock: Clock | None = None,
     on_status: Callable[[Status], None] | None = None,
+    master: str | None = None,
+    spark: Mapping[str, str] | None = None,
+    state: str | Path | None = None,
+    keep: float = 0.0,
+    restart: Iterable[str] = (),
+    cut: Mapping[str, Any] | None = None,
 ) -> RunResult:
     """Run a network until all inputs have ended, and return its outputs and a summary.
 
@@ -48,6 +55,12 @@ def run(
     `train` the most tuples in a box call, `workers` how many boxes may run at once (default 1). `strict` stops at the
     first malformed row or failing tuple. Above `memory` queued bytes, sources wait. `dead_letters` may name
     a file for all of them.
+
+    The rest is for the engine ``spark``: `master` is the cluster, `spark` settings of the session that this run
+    starts, `state` a directory (or a URI that all executors reach) from which a run continues after a crash,
+    `keep` the seconds for which its log keeps what everybody has read, `restart` boxes that may begin anew although
+    they have changed since, `cut` how the network is cut (`units`, `spread`, `shards`, `front`), over what the
+    network file says.
     """
     if isinstance(network, NetworkBuilder):
         network = network.build()
@@ -72,8 +85,16 @@ def run(
         raise RunError(f"workers is a number above 0, not {workers!r}")
     if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 1):
         raise RunError(f"memory is a number of bytes above 0, not {memory!r}")
+    engine = engine or schedule.get("engine") or DEFAULT_ENGINE
+    for option, value in {"master": master, "spark": spark, "state": state, "keep": keep, "cut": cut}.items():
+        if value and engine != "spark":
+            raise RunError(f"{option} is for the engine 'spark'; the engine of this run is '{engine}'")
     settings = RunSettings(
-        schedule=Schedule.parse(policy or schedule.get("policy"), schedule.get("train") if train is None else train),
+        schedule=Schedule.parse(
+            policy or schedule.get("policy"),
+            schedule.get("train") if train is None else train,
+            DEFAULT_SCHEDULES.get(engine),
+        ),
         inputs=inputs,
         outputs=outputs,
         rates=rates,
@@ -83,6 +104,12 @@ def run(
         dead_letters=dead_letters,
         clock=clock,
         on_status=on_status,
+        master=master,
+        spark=spark or {},
+        state=None if state is None else str(state),
+        keep=keep,
+        restart=frozenset(restart),
+        cut=cut or {},
         **({} if memory is None else {"memory": memory}),
     )
-    return make_engine(engine or schedule.get("engine") or DEFAULT_ENGINE).run(checked, settings)
+    return make_engine(engine).run(checked, settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,21 @@ from headway.schema import Schema, normalise
 
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 
+Loader = Callable[[str, Path | None], pa.Table | None]
+_loaders: list[Loader] = []
+
+
+def register_table_loader(loader: Loader) -> None:
+    """Let a function find tables that are neither given nor files.
+
+    It gets the reference and the folder from which relative paths are meant, and returns None for what it does
+    not know. The first one registered that knows a table wins.
+    """
+    _loaders.append(loader)
+
 
 def load_table(ref: str, tables: Mapping[str, Any] | None = None, folder: Path | None = None) -> pa.Table:
-    """Return a static table with Headway's types: one of `tables` by name, or a file.
+    """Return a static table with Headway's types: one of `tables` by name, a file, or what a loader finds.
 
     A relative path is meant from `folder`, the network file's, else from the current one. A CSV file has a
     header, and its types are inferred. Raises a NetworkError that says what is missing.
@@ -33,6 +45,11 @@ def load_table(ref: str, tables: Mapping[str, Any] | None = None, folder: Path |
         return _convert(table, ref, lenient=False)
     path = Path(ref) if folder is None else folder / ref
     suffix = path.suffix.lower()
+    if suffix not in SUFFIXES or not path.is_file():
+        for loader in _loaders:
+            found = loader(ref, folder)
+            if found is not None:
+                return _convert(found, ref, lenient=False)
     if suffix not in SUFFIXES:
         raise NetworkError(
             f"table '{ref}': no table of this name is given{did_you_mean(ref, given) or ';'} "

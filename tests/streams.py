@@ -34,8 +34,17 @@ T = TypeVar("T")
 Draw = Callable[[st.SearchStrategy[T]], T]
 
 TRAINS = (1, 2, 3, 7, 1000)
-POLICIES = ("round-robin/box", "round-robin/superbox")
+POLICIES = ("round-robin/box", "round-robin/superbox", "slope-slack/box", "slope-slack/superbox")
 RANDOM_POLICY = importlib.util.find_spec("tests.policies") is not None
+
+
+TABLE: list[Row] = [
+    {"k": 0, "name": "zero"},
+    {"k": 1, "name": "one"},
+    {"k": None, "name": "none"},
+    {"k": 1, "name": "eins"},
+]
+"""A static table."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import pytest
 
 import headway as hw
 from headway import functions as registry
+from headway import runner
 from headway.cli.main import make_parser
 from headway.mermaid import mermaid
 from headway.scheduling import base as policies
@@ -59,8 +60,13 @@ def _apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_apart")
 @pytest.mark.parametrize("path", _with("python"), ids=name_of)
-def test_python_runs(path: Path, tmp_path: Path) -> None:
-    """All blocks of a document are one script, so that later ones can build on earlier ones."""
+def test_python_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All blocks of a document are one script, so that later ones can build on earlier ones.
+
+    The README's run as a reader would run them; in the others the engine that starts at once stands for the default.
+    """
+    if path != ROOT / "README.md":
+        monkeypatch.setattr(runner, "DEFAULT_ENGINE", "local")
     script = tmp_path / "document.py"
     script.write_text("\n".join(blocks(path, "python")))
     runpy.run_path(str(script), {"hw": hw, "pa": pa, "pyarrow": pyarrow})
@@ -142,12 +148,14 @@ def test_every_public_name_is_explained() -> None:
 
 
 def test_every_key_of_the_summary_is_explained() -> None:
-    summary = hw.run(ROOT / "examples/query1/network.yaml").summary
+    summary = hw.run(ROOT / "examples/query1/network.yaml", engine="local").summary
     text = (ROOT / "docs/api.md").read_text().partition("## The summary")[2]
     inner = [summary["outputs"]["alarms"], summary["boxes"]["across"], summary["sources"]["positions"]]
     for mapping in (summary, *inner, summary["time"], summary["dead_letters"], inner[0]["latency"]):
         for key in mapping:
             assert f"`{key}`" in text, key
+    for key in ("master", "units", "batches", "cost_per_batch", "cost_per_tuple", "state", "path", "can_continue"):
+        assert f"`{key}`" in text, key
 
 
 def test_the_picture_in_the_readme_is_the_demo() -> None:
@@ -159,5 +167,6 @@ def test_the_picture_in_the_readme_is_the_demo() -> None:
 def test_the_vocabulary_is_in_the_glossary() -> None:
     text = (ROOT / "docs/glossary.md").read_text()
     words = "box arc network train superbox snapshot policy plan engine catalog slack frontier partition progress tick"
-    for word in [*words.split(), "connection point", "QoS graph", "arrival number"]:
+    spark = "unit grant front shard spread log segment cut"
+    for word in [*words.split(), *spark.split(), "connection point", "QoS graph", "arrival number"]:
         assert re.search(rf"^\| (<a [^|]*</a>)?(\w+, )?{word}\b", text, re.MULTILINE), word

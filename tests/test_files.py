@@ -238,3 +238,48 @@ def test_a_mistake_anywhere_is_one_clear_message(data: st.DataObject) -> None:
         message = str(error)
     assert message
     assert "\n" not in message
+
+
+CUT = "{network: x, sources: {s: {schema: a int}}, boxes: {f: {op: filter, in: s, where: a > 1}}, \
+outputs: {o: {from: f}, p: {from: s}}, schedule: %s}"
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        {"units": "one"},
+        {"units": [["o", "p"]]},
+        {"units": []},
+        {"units": [["p"]], "spread": ["f"], "shards": 3},
+        {"spread": "none"},
+        {"spread": []},
+        {"front": "kernels"},
+    ],
+)
+def test_how_spark_cuts_a_network(schedule: dict[str, Any]) -> None:
+    network = load(CUT % json.dumps(schedule))
+    assert thaw(network.schedule) == schedule
+    assert load(dump(network)) == network
+    hash(network)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("{units: outputs}", "schedule: units: unknown rule 'outputs'; did you mean 'output'.*lists of outputs"),
+        ("{units: [o, p]}", "schedule: units: must be one of qos, one, output, or lists of outputs"),
+        ("{units: [[]]}", "schedule: units: must be one of"),
+        ("{units: 3}", "schedule: units: must be one of.*not 3"),
+        ("{units: [[o, q]]}", "schedule: units: unknown output 'q'.*choices: o, p"),
+        ("{units: [[o], [p, o]]}", "schedule: units: output 'o' is named twice"),
+        ("{spread: all}", "schedule: spread: unknown rule 'all'.*list of boxes"),
+        ("{spread: {f: 1}}", "schedule: spread: must be one of auto, none, or a list of boxes"),
+        ("{spread: [g]}", "schedule: spread: unknown box 'g'.*choices: f"),
+        ("{spread: [f, f]}", "schedule: spread: box 'f' is named twice"),
+        ("{front: kernel}", "schedule: front: unknown front 'kernel'; did you mean 'kernels'"),
+        ("{shards: 0}", "schedule: shards: must be a whole number"),
+    ],
+)
+def test_cuts_that_cannot_be(schedule: str, expected: str) -> None:
+    with pytest.raises(NetworkError, match=expected):
+        load(CUT % schedule)

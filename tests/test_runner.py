@@ -11,6 +11,7 @@ import pytest
 import headway as hw
 from headway.engines.base import engine_names, make_engine
 from headway.errors import InputError, OutputError, PolicyError
+from headway.runner import DEFAULT_ENGINE
 from tests.engines.local.networks import POSITIVE, network, rows
 from tests.networks import BORDER
 
@@ -23,10 +24,10 @@ def test_a_network_may_come_in_any_form(tmp_path: Path) -> None:
     inputs = {"positions": [(sid, 1, 40) for sid in range(3)]}
     expected = [{"time": 1, "n": 3, "twice": 6}]
     for form in (path, str(path), BORDER, hw.load(BORDER)):
-        assert hw.run(form, inputs).outputs["alarms"].to_pylist() == expected
+        assert hw.run(form, inputs, engine="local").outputs["alarms"].to_pylist() == expected
     built = hw.Network("x")
     built.source("s", "a int").filter("a > 1").output("o")
-    assert hw.run(built, {"s": [(1,), (2,)]}).outputs["o"].to_pylist() == [{"a": 2}]
+    assert hw.run(built, {"s": [(1,), (2,)]}, engine="local").outputs["o"].to_pylist() == [{"a": 2}]
 
 
 @pytest.mark.parametrize("form", ["rows", "dicts", "table", "batch", "reader", "path"])
@@ -42,14 +43,14 @@ def test_inputs_may_come_in_any_form(form: str, tmp_path: Path) -> None:
         "reader": table.to_reader(),
         "path": path,
     }
-    assert hw.run(SMALL, {"s": forms[form]}).outputs["o"].to_pylist() == [{"a": 2, "v": 1}]
+    assert hw.run(SMALL, {"s": forms[form]}, engine="local").outputs["o"].to_pylist() == [{"a": 2, "v": 1}]
 
 
 def test_outputs_that_have_a_sink_are_not_in_the_result(tmp_path: Path) -> None:
     batches: list[pa.RecordBatch] = []
     made = network({"b": POSITIVE}, {"file": "b", "function": "b", "kept": "b"})
     outputs = {"file": tmp_path / "o.csv", "function": batches.append}
-    result = hw.run(made, {"s": rows(3)}, outputs=outputs)
+    result = hw.run(made, {"s": rows(3)}, outputs=outputs, engine="local")
     assert list(result.outputs) == ["kept"]
     assert (tmp_path / "o.csv").read_text().splitlines()[0] == "a,v"
     assert sum(batch.num_rows for batch in batches) == 3
@@ -57,9 +58,9 @@ def test_outputs_that_have_a_sink_are_not_in_the_result(tmp_path: Path) -> None:
 
 def test_the_files_schedule_holds_unless_something_else_is_said() -> None:
     made = network({"b": POSITIVE}, {"o": "b"}, schedule={"policy": "round-robin/box", "train": 7, "workers": 1})
-    assert hw.run(made, {"s": rows(1)}).summary["policy"] == "round-robin/box/7"
-    assert hw.run(made, {"s": rows(1)}, train=9).summary["policy"] == "round-robin/box/9"
-    other = hw.run(made, {"s": rows(1)}, policy="round-robin/superbox/5")
+    assert hw.run(made, {"s": rows(1)}, engine="local").summary["policy"] == "round-robin/box/7"
+    assert hw.run(made, {"s": rows(1)}, train=9, engine="local").summary["policy"] == "round-robin/box/9"
+    other = hw.run(made, {"s": rows(1)}, policy="round-robin/superbox/5", engine="local")
     assert other.summary["policy"].startswith("round-robin/superbox")
 
 
@@ -75,9 +76,10 @@ def test_the_files_schedule_holds_unless_something_else_is_said() -> None:
 )
 def test_what_does_not_exist(settings: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        hw.run(SMALL, **({"inputs": {"s": rows(1)}} | settings))
+        hw.run(SMALL, **({"inputs": {"s": rows(1)}, "engine": "local"} | settings))
 
 
 def test_engines_are_registered() -> None:
-    assert "local" in engine_names()
+    assert DEFAULT_ENGINE == "spark"
+    assert {"local", DEFAULT_ENGINE} <= set(engine_names())
     assert make_engine("local") is not None

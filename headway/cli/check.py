@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from headway.check import CheckedNetwork, check
-from headway.cli.arguments import import_functions
+from headway.cli.arguments import Parser, UsageError, add_functions, add_tables, import_functions
+from headway.cli.cuts import CutReport, cut_mapping, cut_text, report_cut
 from headway.cli.paths import file_of, is_standard, load_tables
 from headway.cli.printing import emit
+from headway.cli.spark import SPARK, add_cut_options, check_options, cut_of, engine_of
 from headway.cli.tables import text_table
 from headway.cli.texts import plural, printable
 from headway.connectors import open_source, sink_kinds, sink_suffixes, source_kinds, source_suffixes
@@ -20,6 +22,7 @@ from headway.errors import HeadwayError, InputError, OutputError, choices, unkno
 from headway.files import load
 from headway.mermaid import mermaid
 from headway.network import Network, thaw
+from headway.runner import DEFAULT_ENGINE
 from headway.scheduling.schedule import Schedule
 from headway.schema import Schema, type_name
 from headway.structure import owner
@@ -33,6 +36,8 @@ examples:
   headway check border.yaml --mermaid          a diagram, for GitHub and many editors
   headway check border.yaml --json             for programs
   headway check sensors.yaml --functions mine  with functions that mine.py registers
+  headway check border.yaml --engine spark     how Spark would run it: queries, shards, and why
+  headway check border.yaml --engine spark --units one --shards 8
 """
 
 
@@ -44,15 +49,48 @@ def check_file(args: argparse.Namespace) -> int:
     schedule: Mapping[str, Any] = network.schedule or {}
     Schedule.parse(schedule.get("policy"), schedule.get("train"))
     warnings = [*checked.warnings, *check_connectors(network)]
-    if schedule.get("engine", "local") not in engine_names():
+    if args.engine is None and schedule.get("engine", DEFAULT_ENGINE) not in engine_names():
         warnings.append(f"schedule: engine: {unknown('engine', schedule['engine'], engine_names())}")
+        report = None
+    else:
+        report = _cut(args, checked)
     if args.mermaid:
         emit(mermaid(network, checked))
     elif args.json:
-        emit(json.dumps(as_mapping(checked, warnings), indent=2, ensure_ascii=False) + "\n")
+        findings = as_mapping(checked, warnings)
+        if report is not None:
+            findings["spark"] = cut_mapping(report)
+        emit(json.dumps(findings, indent=2, ensure_ascii=False) + "\n")
     else:
-        emit(as_text(checked, warnings))
+        emit(as_text(checked, warnings) + ("" if report is None else "\n" + cut_text(report)))
     return 0
+
+
+def add_arguments(parser: Parser) -> None:
+    """Describe the command's options."""
+    parser.add_argument("file", metavar="FILE", help="the network file, YAML or JSON")
+    add_functions(parser)
+    add_tables(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--mermaid", action="store_true", help="print only a diagram, as Mermaid text")
+    form.add_argument("--json", action="store_true", help="print the findings as JSON, for programs")
+    parser.add_argument(
+        "--engine",
+        metavar="ENGINE",
+        help="check for this engine; with 'spark', show how the network is cut into streaming queries, and why",
+    )
+    add_cut_options(parser)
+
+
+def _cut(args: argparse.Namespace, checked: CheckedNetwork) -> CutReport | None:
+    """Return the cut if it is wanted; a cut that cannot be is an error as soon as Spark would run the network."""
+    asked = cut_of(args)
+    if asked and args.engine is None:
+        raise UsageError(f"--{next(iter(asked))} shows something only with --engine spark")
+    engine = engine_of(args, checked.network)
+    check_options(args, checked.network, engine)
+    report = report_cut(checked, asked) if engine == SPARK else None
+    return report if args.engine == SPARK else None
 
 
 def check_connectors(network: Network) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from headway import __version__
 from headway.cli import check, policies, run
-from headway.cli.arguments import Parser, UsageError, add_functions, add_tables
+from headway.cli.arguments import Parser, UsageError
 from headway.cli.texts import one_line
 from headway.connectors import PipeClosedError
 from headway.errors import HeadwayError, unknown
@@ -45,12 +45,7 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     made: dict[str, Parser] = {}
     for name, (text, epilog) in about.items():
         made[name] = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", epilog=epilog)
-    made["check"].add_argument("file", metavar="FILE", help="the network file, YAML or JSON")
-    add_functions(made["check"])
-    add_tables(made["check"])
-    form = made["check"].add_mutually_exclusive_group()
-    form.add_argument("--mermaid", action="store_true", help="print only a diagram, as Mermaid text")
-    form.add_argument("--json", action="store_true", help="print the findings as JSON, for programs")
+    check.add_arguments(made["check"])
     made["check"].set_defaults(command=check.check_file)
     run.add_arguments(made["run"])
     made["run"].set_defaults(command=run.run_file)

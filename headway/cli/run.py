@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from headway.check import check
 from headway.cli.arguments import Pair, Parser, add_functions, add_tables, import_functions, positive, rate, size
 from headway.cli.paths import check_files, is_standard, load_tables
 from headway.cli.preview import Preview
 from headway.cli.printing import emit
+from headway.cli.spark import SPARK, add_run_options, check_options, cut_of, engine_of
 from headway.cli.status import StatusLine
 from headway.cli.summary import check_summary_path, summary_text, write_summary
 from headway.cli.texts import printable
-from headway.engines.base import RunResult, engine_names, make_engine
-from headway.errors import HeadwayError, InputError, OutputError, unknown
+from headway.engines.base import RunResult, engine_names
+from headway.errors import InputError, OutputError, unknown
 from headway.files import load
 from headway.network import Network, thaw
 from headway.runner import DEFAULT_ENGINE
@@ -28,7 +27,8 @@ INTERRUPTED = 130
 EPILOG = """\
 Paths end in .csv (with a header), .jsonl or .parquet; '-' is standard input or output as JSON lines. When every
 input has ended, all windows are flushed, the outputs are complete and the summary is printed. Ctrl-C ends the
-inputs: what has arrived is still processed and delivered (exit code 130). A second Ctrl-C gives up.
+inputs: what has arrived is still processed and delivered (exit code 130). A second Ctrl-C gives up. With --state,
+Ctrl-C only stops: the same command again goes on.
 
 Of an output that goes nowhere (no --output, no 'sink:' in the file) the first ten tuples are shown.
 
@@ -37,6 +37,9 @@ examples:
   tail -f day.jsonl | headway run border.yaml --input positions=- --output alarms=-
   headway run border.yaml --input positions=day.parquet --rate positions=5000 --summary run.json
   headway run border.yaml --input positions=day.csv --dead-letters rejected.csv
+  headway run border.yaml --engine local --input positions=day.csv
+  headway run border.yaml --state border.state --output alarms=alarms.jsonl
+  headway run border.yaml --master spark://head:7077 --state hdfs://head/border --shards 16
 """
 
 
@@ -45,6 +48,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="the network file, YAML or JSON")
     data = parser.add_argument_group("data")
     schedule = parser.add_argument_group("how to run it")
+    spark = parser.add_argument_group("the engine 'spark' only")
     report = parser.add_argument_group("reports")
     data.add_argument(
         "--input",
@@ -82,7 +86,8 @@ def add_arguments(parser: Parser) -> None:
     schedule.add_argument(
         "--engine",
         metavar="ENGINE",
-        help=f"what carries the network out: {', '.join(engine_names())} (default: the file's, or {DEFAULT_ENGINE})",
+        help=f"what carries the network out: {', '.join(engine_names())} (default: the file's, or {DEFAULT_ENGINE}); "
+        "'spark' goes on after crashes and runs on clusters, 'local' starts at once and answers in milliseconds",
     )
     schedule.add_argument(
         "--policy", metavar="P", help="which box runs when, such as round-robin/box; 'headway policies' lists them"
@@ -91,13 +96,14 @@ def add_arguments(parser: Parser) -> None:
         "--train",
         metavar="N",
         type=positive,
-        help="the most tuples that one box call takes: small for latency, large for throughput",
+        help="the most tuples that one step takes: small for latency, large for throughput",
     )
     schedule.add_argument(
         "--workers",
         metavar="N",
         type=positive,
-        help="how many boxes may run at once (default 1; more helps where boxes or sinks wait)",
+        help="how many boxes, on Spark how many streaming queries, may run at once "
+        "(default: 1; on Spark half the cores)",
     )
     schedule.add_argument(
         "--memory",
@@ -105,7 +111,7 @@ def add_arguments(parser: Parser) -> None:
         type=size,
         help="above this much queued data the sources wait, such as 64k, 256M or 2G (default: 256M)",
     )
-    schedule.add_argument("--master", metavar="URL", help="the cluster, for the engine 'spark' only")
+    add_run_options(spark)
     report.add_argument("--summary", metavar="PATH.json", help="write the summary as JSON too; '-' is standard output")
     report.add_argument(
         "--quiet", action="store_true", help="no status line, no tuples and no summary on the terminal; only errors"
@@ -116,7 +122,8 @@ def run_file(args: argparse.Namespace) -> int:
     """Run a network file and report; returns the exit code."""
     import_functions(args.functions)
     network = load(Path(args.file))
-    _check_engine(args, network)
+    engine = engine_of(args, network)
+    check_options(args, network, engine)
     _check_names(args, network)
     writes: dict[str, object] = {f"output '{name}'": path for name, path in args.output.items()}
     if args.dead_letters is not None:
@@ -134,6 +141,8 @@ def run_file(args: argparse.Namespace) -> int:
     }
     uses_stdout = any(is_standard(where) for where in (*destinations.values(), args.dead_letters, args.summary))
     status = None if args.quiet or (uses_stdout and sys.stdout.isatty()) else StatusLine(sys.stderr)
+    if status is not None and engine == SPARK:
+        status.say("starting Spark…")
     try:
         result = run_network(
             network,
@@ -149,6 +158,12 @@ def run_file(args: argparse.Namespace) -> int:
             memory=args.memory,
             dead_letters=args.dead_letters,
             on_status=None if status is None else status.show,
+            master=args.master,
+            state=args.state,
+            keep=args.keep or 0.0,
+            restart=args.restart,
+            cut=cut_of(args),
+            spark=args.conf,
         )
     finally:
         if status is not None:
@@ -164,14 +179,6 @@ def _report(result: RunResult, previews: dict[str, Preview], to_stderr: bool) ->
     texts = [preview.text() for preview in previews.values()]
     title = f"network '{printable(result.summary['network'])}'\n"
     emit("\n".join([*texts, title + summary_text(result.summary)]), to_stderr)
-
-
-def _check_engine(args: argparse.Namespace, network: Network) -> None:
-    schedule: Mapping[str, Any] = network.schedule or {}
-    engine = args.engine or schedule.get("engine") or DEFAULT_ENGINE
-    make_engine(engine)
-    if args.master is not None:
-        raise HeadwayError(f"--master is for the engine 'spark'; the engine of this run is '{engine}'")
 
 
 def _check_names(args: argparse.Namespace, network: Network) -> None:

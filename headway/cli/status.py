@@ -47,12 +47,17 @@ class StatusLine:
         rate = (status.tuples_in - tuples) / passed if passed > 0 else 0.0
         self._last = (status.seconds, status.tuples_in)
         text = status_text(status, rate)
+        if not self._live:
+            self._next = status.seconds + PLAIN_EVERY
+        self.say(text)
+
+    def say(self, text: str) -> None:
+        """Show a text until the next one: in the same place on a terminal, else as a line of its own."""
         if self._live:
             text = text[: self._columns() - 1]
             self._write("\r" + text + " " * (self._shown - width(text)))
             self._shown = width(text)
         else:
-            self._next = status.seconds + PLAIN_EVERY
             self._write(f"headway: {text}\n")
 
     def clear(self) -> None:

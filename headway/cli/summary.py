@@ -24,6 +24,8 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     parts = [_outputs(summary["outputs"])]
     if summary["boxes"]:
         parts.append(_boxes(summary["boxes"]))
+    if summary.get("units"):
+        parts.append(_units(summary["units"]))
     parts.append(_totals(summary))
     return "\n".join(parts)
 
@@ -57,12 +59,30 @@ def _boxes(boxes: Mapping[str, Any]) -> str:
     return text_table(header, rows, "lrrrrrrr")
 
 
+def _units(units: Mapping[str, Any]) -> str:
+    header = ("streaming query", "batches", "tuples", "seconds", "cost per batch", "per tuple")
+    rows = [
+        (
+            name,
+            count_text(unit["batches"]),
+            count_text(unit["tuples"]),
+            f"{unit['seconds']:.3f}",
+            seconds_text(unit["cost_per_batch"]),
+            seconds_text(unit["cost_per_tuple"]),
+        )
+        for name, unit in units.items()
+    ]
+    return text_table(header, rows, "lrrrrr")
+
+
 def _totals(summary: Mapping[str, Any]) -> str:
     seconds = summary["seconds"]
+    on = f" on {summary['master']}" if summary.get("master") else ""
     lines = [
         f"{plural(summary['tuples_in'], 'tuple', 'tuples')} in, {count_text(summary['tuples_out'])} out, in "
         f"{seconds_text(seconds)}: {count_text(round(summary['tuples_per_second']))} tuples/s",
-        f"engine {summary['engine']}, policy {summary['policy']}, {plural(summary['workers'], 'worker', 'workers')}",
+        f"engine {summary['engine']}{on}, policy {summary['policy']}, "
+        f"{plural(summary['workers'], 'worker', 'workers')}",
         "time: " + ", ".join(f"{what} {share_text(spent, seconds)}" for what, spent in summary["time"].items()),
     ]
     malformed = {name: source["malformed"] for name, source in summary["sources"].items() if source["malformed"]}
@@ -76,7 +96,13 @@ def _totals(summary: Mapping[str, Any]) -> str:
             f"  {count_text(reason['tuples'])} × '{reason['box']}': {reason['reason']}"
             for reason in letters["reasons"][:_REASONS]
         ]
-    if summary["interrupted"]:
+    state = summary.get("state")
+    if state and state["can_continue"]:
+        lines.append(
+            f"stopped: '{state['path']}' keeps everything up to here; the same command again, with --state "
+            f"{state['path']}, goes on from there"
+        )
+    elif summary["interrupted"]:
         lines.append("interrupted: the inputs were cut off; everything that had arrived was processed and delivered")
     return "".join(printable(line) + "\n" for line in lines)
 

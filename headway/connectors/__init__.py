@@ -1,14 +1,21 @@
 """Sources and sinks. Importing the package registers the connectors that come with Headway."""
 
+from headway.connectors import spark_source  # noqa: F401  (before arrow, which takes any data frame as a whole)
+
+# isort: split
 from headway.connectors import (  # noqa: F401  (they register themselves)
     arrow,
+    console,
     csv,
+    directories,
     generate,
     iterables,
     jsonl,
     parquet,
     replay,
     sinks,
+    spark_sink,
+    spark_tables,
 )
 from headway.connectors.base import (
     Chunk,

@@ -243,7 +243,8 @@ def open_sink(name: str, schema: Schema, what: object, base: Path | None = None)
     elif isinstance(what, Mapping):
         kind, settings = _connector(what, who, _sinks, OutputError)
     elif isinstance(what, str | Path):
-        kind = _kind_of_path(what, who, _sink_suffixes, OutputError, "standard output")
+        folder = str(what).endswith("/") and not Path(what).suffix
+        kind = "directory" if folder else _kind_of_path(what, who, _sink_suffixes, OutputError, "standard output")
     elif callable(what):
         kind = "callback"
     else:

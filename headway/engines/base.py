@@ -48,6 +48,18 @@ class RunSettings:
     dead_letters: object = None
     clock: Clock | None = None
     on_status: Callable[[Status], None] | None = None
+    master: str | None = None
+    """The cluster, for the engine 'spark'."""
+    spark: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the Spark session, such as spark.jars.packages; they count if this run starts it."""
+    state: str | None = None
+    """A directory or URI in which everything is kept that a run needs to go on after a crash."""
+    keep: float = 0.0
+    """Seconds for which the log keeps what everybody has read."""
+    restart: frozenset[str] = frozenset()
+    """Boxes that may begin anew although the state holds something else for them."""
+    cut: Mapping[str, Any] = field(default_factory=dict)
+    """How a network is cut into streaming queries: `units`, `spread`, `shards`, where the rules should not decide."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from headway.boxes.aggregate import Aggregate
 from headway.columns import Column, Int64s, Mask, Values
@@ -90,6 +91,11 @@ class AggregateKernel:
         if None not in fields:
             order = () if self._order.numbered else (schema.index(spec.order.on),)
             self.reads = frozenset([at for at in fields if at is not None]).union(self._order.by, order)
+
+    @property
+    def by_types(self) -> tuple[pa.DataType, ...]:
+        """The types of the `by` fields, which follow the order field in the results."""
+        return self._order.by_types
 
     def initial(self) -> AggregateState:
         """Return a state with nothing open."""

@@ -63,7 +63,7 @@ def group_ascending(train: Train, order: OrderedInput, grid: Grid, state: OrderS
     first = _first_tuples(ids, counts, grouping, chosen)
     at = np.flatnonzero(counts)
     key = at // grouping.span
-    partition_of = _partitions(key, first[at], grouping, order, state)
+    partition_of = _partitions(key, first[at], train.numbers, grouping, order, state)
     partition, cell = partition_of[key], at % grouping.span
     by_partition = np.argsort(partition * grouping.span + cell)
     at = at[by_partition]
@@ -132,7 +132,9 @@ def _first_tuples(ids: Int64s, counts: Int64s, grouping: Grouping, chosen: Indic
     return first
 
 
-def _partitions(key: Int64s, first: Int64s, grouping: Grouping, order: OrderedInput, state: OrderState) -> Int64s:
+def _partitions(
+    key: Int64s, first: Int64s, numbers: Int64s, grouping: Grouping, order: OrderedInput, state: OrderState
+) -> Int64s:
     """Return the partition of every key that occurs, by key; new ones are numbered as they appear."""
     if not order.by:
         state.grow()
@@ -146,8 +148,9 @@ def _partitions(key: Int64s, first: Int64s, grouping: Grouping, order: OrderedIn
     earliest = np.full(grouping.keys, len(grouping.ids), np.int64)
     np.minimum.at(earliest, key, first)
     present = present[np.argsort(earliest[present])]
+    before = state.partitions.count
     partition_of[present] = state.partitions.codes([Column(present + grouping.least)], len(present))
-    state.grow()
+    state.meet(before, partition_of[present], numbers[earliest[present]])
     return partition_of
 
 

@@ -35,11 +35,16 @@ class Admitted(NamedTuple):
 
 @dataclass(slots=True)
 class OrderState:
-    """What an ordered input remembers: its partitions, their frontiers, and how many tuples each has seen."""
+    """What an ordered input remembers: its partitions, their frontiers, and how many tuples each has seen.
+
+    `born` is the arrival number of each partition's first tuple: the order of their first appearance, also
+    among partitions that other shards hold.
+    """
 
     partitions: Partitions
     frontiers: Frontiers
     counted: Int64s
+    born: Int64s
 
     def grow(self) -> None:
         """Make room for new partitions."""
@@ -47,7 +52,16 @@ class OrderState:
         self.frontiers.grow(count)
         missing = count - len(self.counted)
         if missing > 0:
-            self.counted = np.concatenate([self.counted, np.zeros(max(missing, len(self.counted)), np.int64)])
+            more = np.zeros(max(missing, len(self.counted)), np.int64)
+            self.counted = np.concatenate([self.counted, more])
+            self.born = np.concatenate([self.born, more])
+
+    def meet(self, known: int, codes: Int64s, numbers: Int64s) -> None:
+        """Make room for partitions beyond the first `known`, and note which of these tuples brought each."""
+        self.grow()
+        if self.partitions.count > known:
+            new = np.flatnonzero(codes >= known)[::-1]
+            self.born[codes[new]] = numbers[new]  # the last write is the first tuple
 
     def dump(self) -> dict[str, Any]:
         """Return everything as named arrays."""
@@ -56,6 +70,7 @@ class OrderState:
         return {
             "largest": self.frontiers.largest[:count],
             "counted": self.counted[:count],
+            "born": self.born[:count],
             **self.partitions.dump(),
         }
 
@@ -64,6 +79,7 @@ class OrderState:
         self.partitions.restore(arrays)
         self.frontiers.restore(arrays["largest"])
         self.counted = arrays["counted"]
+        self.born = arrays["born"]
 
 
 class OrderedInput:
@@ -80,12 +96,14 @@ class OrderedInput:
 
     def initial(self) -> OrderState:
         """Return the state before the first tuple."""
-        return OrderState(Partitions(self.by_types), Frontiers(self.slack, self.dtype), np.zeros(0, np.int64))
+        none = np.zeros(0, np.int64)
+        return OrderState(Partitions(self.by_types), Frontiers(self.slack, self.dtype), none, none)
 
     def codes(self, state: OrderState, train: Train) -> Int64s:
         """Return each tuple's partition; a partition is known from its first tuple, in order or not."""
+        known = state.partitions.count
         codes = state.partitions.codes([train.columns[at] for at in self.by], len(train))
-        state.grow()
+        state.meet(known, codes, train.numbers)
         return codes
 
     def usable(self, train: Train) -> Mask | None:

@@ -1,7 +1,7 @@
 """Scheduling: policies, units and trains. Importing it registers the policies."""
 
-from headway.scheduling import round_robin
-from headway.scheduling.base import Plan, Policy, Snapshot, Step, Unit, register_policy
+from headway.scheduling import round_robin, slope_slack
+from headway.scheduling.base import Plan, Policy, Snapshot, Step, Unit, UnitCosts, register_policy
 from headway.scheduling.schedule import Schedule, policy_names
 
 __all__ = [
@@ -11,7 +11,9 @@ __all__ = [
     "Snapshot",
     "Step",
     "Unit",
+    "UnitCosts",
     "policy_names",
     "register_policy",
     "round_robin",
+    "slope_slack",
 ]

@@ -8,7 +8,7 @@ it returns with the plan and is handed back.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -40,6 +40,23 @@ class OutputReadings:
     utility: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class UnitCosts:
+    """What steps cost, as arrays by unit: ``overhead + cost * tuples`` seconds until the tuples are delivered.
+
+    Counted are the boxes of the unit and those downstream of it, by the running cost model, each for the
+    share of tuples that selectivity lets through to it. Both are 0 where nothing has been measured yet.
+    """
+
+    overhead: Floats
+    cost: Floats
+
+    def seconds(self, tuples: Int64s) -> Floats:
+        """Return by unit how long it takes until so many tuples are delivered."""
+        expected: Floats = self.overhead + self.cost * tuples
+        return expected
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """Readings of the running network at one moment. All that a policy may look at; it must not write to it."""
@@ -59,9 +76,19 @@ class Snapshot:
     """Bytes in all queues."""
     train: int
     """The most tuples that a step should take from a queue, unless the policy knows better."""
+    busy: Mask
+    """By unit: whether a step that uses one of its boxes is under way."""
+    workers: int
+    """How many steps may be under way at once."""
+    free: int
+    """How many more may be started now."""
+    more: bool
+    """Whether more tuples may arrive if one waits; False once all inputs have ended, or while they are held back."""
     read_rates: Callable[[], Floats]
     read_boxes: Callable[[], BoxReadings]
     read_outputs: Callable[[], OutputReadings]
+    read_latencies: Callable[[], Floats]
+    read_costs: Callable[[], UnitCosts]
 
     @cached_property
     def rates(self) -> Floats:
@@ -78,6 +105,29 @@ class Snapshot:
         """How the outputs do; read when first asked for."""
         return self.read_outputs()
 
+    @cached_property
+    def latencies(self) -> Floats:
+        """By unit: the mean latency in seconds of its waiting tuples, 0 where none waits; read when first asked for."""
+        return self.read_latencies()
+
+    @cached_property
+    def costs(self) -> UnitCosts:
+        """By unit: what a step costs until its tuples are delivered; read when first asked for."""
+        return self.read_costs()
+
+    def narrowed(self, ready: Mask, train: int) -> Snapshot:
+        """Return what a policy inside another one sees: other ready units and another train, the same readings."""
+        return replace(
+            self,
+            ready=ready,
+            train=train,
+            read_rates=lambda: self.rates,  # each is read once, whoever asks first
+            read_boxes=lambda: self.boxes,
+            read_outputs=lambda: self.outputs,
+            read_latencies=lambda: self.latencies,
+            read_costs=lambda: self.costs,
+        )
+
 
 class Step(NamedTuple):
     """Run a unit on at most this many tuples of each queue that feeds it."""
@@ -87,9 +137,14 @@ class Step(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Steps in the order in which they should start. An engine may run several at once, and may refuse some."""
+    """Steps in the order in which they should start. An engine may run several at once, and may refuse some.
+
+    A policy that lets ready units wait says with `until` at which moment (ns) it wants to be asked again, even
+    if nothing happens before.
+    """
 
     steps: tuple[Step, ...]
+    until: int | None = None
 
 
 class Policy(Protocol):
@@ -102,7 +157,8 @@ class Policy(Protocol):
     def plan(self, snapshot: Snapshot, memory: Any) -> tuple[Plan, Any]:
         """Return what to do next, and the memory for the next call.
 
-        An empty plan means that nothing is worth doing now; the engine then waits for something to happen.
+        An empty plan means that nothing is worth doing now; the engine then waits for something to happen, at
+        the latest until the plan's `until`.
         """
         ...
 

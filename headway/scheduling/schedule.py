@@ -1,7 +1,8 @@
 """Schedules: a policy, what it schedules, and how many tuples a step takes, as text.
 
 ``round-robin/superbox/mc/1000`` is round robin over superboxes in min-cost order with trains of 1,000
-tuples. Everything after the policy may be left out.
+tuples. Everything after the policy may be left out. With ``auto`` in the place of the number, trains follow
+from QoS slack and measured cost.
 """
 
 from __future__ import annotations
@@ -11,11 +12,19 @@ from dataclasses import dataclass, replace
 from headway.catalog import Topology
 from headway.errors import PolicyError, choices
 from headway.scheduling.base import Policy, Unit, make_policy, registered_policies
+from headway.scheduling.patience import Patient
 from headway.scheduling.superboxes import box_units, superbox_units
 
 UNITS = {"box": "one box at a time", "superbox": "all boxes of an output as one unit (application-at-a-time)"}
 TRAVERSALS = {"mc": "min-cost: post-order, each box once"}
 DEFAULT_TRAIN = 65_536
+AUTO = None
+"""The train that follows from slack and cost."""
+_AUTO = "auto"
+TRAINS = {
+    "a number": "at most so many of each queue, as soon as there are some",
+    _AUTO: "wait for more while results stay good, and leave others their slack: by QoS graphs and measured cost",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +34,16 @@ class Schedule:
     policy: str = "round-robin"
     unit: str = "superbox"
     traversal: str = "mc"
-    train: int = DEFAULT_TRAIN
+    train: int | None = DEFAULT_TRAIN
+    """The most tuples in a step, or AUTO."""
 
     @classmethod
-    def parse(cls, text: str | None, train: int | None = None) -> Schedule:
-        """Read ``policy/unit/traversal/train``; `train`, if given, overrides the text's."""
-        schedule = cls()
+    def parse(cls, text: str | None, train: int | None = None, default: Schedule | None = None) -> Schedule:
+        """Read ``policy/unit/traversal/train``; `train`, if given, overrides the text's.
+
+        What the text leaves out is taken from `default`.
+        """
+        schedule = default or cls()
         if text is not None:
             policy, *parts = text.split("/")
             make_policy(policy)
@@ -42,10 +55,12 @@ class Schedule:
                     schedule = replace(schedule, traversal=part)
                 elif part.isdecimal() and int(part) > 0:
                     schedule = replace(schedule, train=int(part))
+                elif part == _AUTO:
+                    schedule = replace(schedule, train=AUTO)
                 else:
                     raise PolicyError(
                         f"policy '{text}': '{part}' is no unit ({choices(UNITS)}), "
-                        f"traversal ({choices(TRAVERSALS)}) or train (a number of tuples)"
+                        f"traversal ({choices(TRAVERSALS)}) or train (a number of tuples, or {_AUTO})"
                     )
         if train is not None:
             if isinstance(train, bool) or not isinstance(train, int) or train < 1:
@@ -56,15 +71,28 @@ class Schedule:
     def __str__(self) -> str:
         """Return the schedule as text that `parse` reads."""
         traversal = f"/{self.traversal}" if self.unit == "superbox" else ""
-        return f"{self.policy}/{self.unit}{traversal}/{self.train}"
+        return f"{self.policy}/{self.unit}{traversal}/{_AUTO if self.train is None else self.train}"
+
+    @property
+    def most(self) -> int:
+        """The most tuples in a step, as far as the schedule says it: what a snapshot calls its train."""
+        return DEFAULT_TRAIN if self.train is None else self.train
 
     def make_policy(self) -> Policy:
-        """Return the policy."""
-        return make_policy(self.policy)
+        """Return the policy, a patient one where trains are automatic."""
+        policy = make_policy(self.policy)
+        return Patient(policy) if self.train is None else policy
 
     def units(self, topology: Topology) -> tuple[Unit, ...]:
         """Return what is scheduled."""
         return box_units(topology) if self.unit == "box" else superbox_units(topology)
+
+
+DEFAULT_SCHEDULES = {
+    "local": Schedule(),
+    "spark": Schedule(policy="slope-slack", train=AUTO),
+}
+"""By engine: the schedule where nothing is said."""
 
 
 def policy_names() -> tuple[str, ...]:

@@ -10,6 +10,9 @@ from tests.bad_inputs.cases import CASES, GOOD, NETWORK, NETWORK_FILES, BadInput
 from tests.bad_networks.cases import CASES as BAD_NETWORKS
 from tests.cli.helpers import assert_one_error, call
 
+ENGINE = ("--engine", "local")
+"""Its messages are quick to get; a case may name another one."""
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -31,7 +34,7 @@ def test_one_message(folder: Path, capsys: pytest.CaptureFixture[str], bad: BadI
     for name, content in bad.files.items():
         put(folder / name, content)
     before = {path: path.is_file() and path.read_bytes() for path in folder.iterdir()}
-    outcome = call(capsys, "run", "net.yaml", *bad.argv)
+    outcome = call(capsys, "run", "net.yaml", *ENGINE, *bad.argv)
     assert_one_error(outcome, *bad.expected)
     assert outcome.out == ""
     after = {path: path.is_file() and path.read_bytes() for path in folder.iterdir() if path.name != "__pycache__"}
@@ -54,14 +57,14 @@ def test_network_files(
 
 def test_links_are_followed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "link.csv").symlink_to(folder / "good.csv")
-    outcome = call(capsys, "run", "net.yaml", "--input", "s=good.csv", "--output", "o=link.csv")
+    outcome = call(capsys, "run", "net.yaml", *ENGINE, "--input", "s=good.csv", "--output", "o=link.csv")
     assert_one_error(outcome, "output 'o'", "link.csv", "source 's'")
     assert (folder / "good.csv").read_bytes() == GOOD
 
 
 def test_malformed_rows_do_not_stop_a_run_that_is_not_strict(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "x.csv").write_bytes(GOOD + b"three,3,c\n4,4,\xff\n5,5,e\n")
-    outcome = call(capsys, "run", "net.yaml", "--input", "s=x.csv", "--output", "o=o.csv")
+    outcome = call(capsys, "run", "net.yaml", *ENGINE, "--input", "s=x.csv", "--output", "o=o.csv")
     assert outcome.code == 0
     assert (folder / "o.csv").read_text() == "sid,time,name\n1,1,a\n2,2,b\n5,5,e\n"
     assert "malformed rows: source 's' 2" in outcome.out

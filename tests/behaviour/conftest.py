@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import importlib
 import os
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from tests.streams import RANDOM_POLICY
+from tests.behaviour import sharded  # noqa: F401  (it registers itself)
+from tests.streams import RANDOM_POLICY, TABLE
 
 if RANDOM_POLICY:
     importlib.import_module("tests.policies")
@@ -18,7 +22,8 @@ settings.register_profile("thorough", max_examples=1000, deadline=None, suppress
 settings.register_profile("unshrunk", settings.get_profile("ci"), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-ENGINES = ("local",)
+ENGINES = ("local", "sharded")
+"""On Spark itself all tests run together: see test_on_spark."""
 
 
 @pytest.fixture(scope="session", params=ENGINES)
@@ -26,3 +31,11 @@ def engine(request: pytest.FixtureRequest) -> str:
     """The engine under test."""
     name: str = request.param
     return name
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The static table as a file."""
+    path: Path = tmp_path_factory.mktemp("tables") / "names.parquet"
+    pq.write_table(pa.Table.from_pylist(TABLE, pa.schema([("k", pa.int32()), ("name", pa.string())])), path)
+    return path

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +17,7 @@ from tests.reference.tuples import Row
 from tests.reference.twins import Twin, filters, joins, table_joins
 from tests.streams import (
     CONDITIONS,
+    TABLE,
     Case,
     Running,
     join_boxes,
@@ -94,21 +92,6 @@ def test_select_names_the_fields(engine: str) -> None:
     twin = Twin({"s": fields, "r": fields}, (box,), {"out": "box"})
     check(engine, Case(twin, inputs), Running())
     assert rows_of(run(engine, twin, inputs))[0] == {"who": 1, "whom": 3, "gap": 1}
-
-
-TABLE: list[Row] = [
-    {"k": 0, "name": "zero"},
-    {"k": 1, "name": "one"},
-    {"k": None, "name": "none"},
-    {"k": 1, "name": "eins"},
-]
-
-
-@pytest.fixture(scope="session")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path: Path = tmp_path_factory.mktemp("tables") / "names.parquet"
-    pq.write_table(pa.Table.from_pylist(TABLE, pa.schema([("k", pa.int32()), ("name", pa.string())])), path)
-    return path
 
 
 @given(rows=streams(), how=runnings())

@@ -55,6 +55,10 @@ outputs:
 """
 
 
+LOCAL = ("--engine", "local")
+"""The engine that starts at once; what differs on Spark is in test_spark_runs.py."""
+
+
 class Outcome(NamedTuple):
     """What a command did."""
 
@@ -94,10 +98,10 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": root}
 
 
-def spawn(folder: Path, *argv: object, stdin: str = "") -> Outcome:
+def spawn(folder: Path, *argv: object, stdin: str = "", timeout: float = 60) -> Outcome:
     """Call the command line in a process of its own."""
     done = subprocess.run(
-        command(*argv), cwd=folder, env=environment(), input=stdin, capture_output=True, text=True, timeout=60
+        command(*argv), cwd=folder, env=environment(), input=stdin, capture_output=True, text=True, timeout=timeout
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
 

@@ -27,8 +27,9 @@ def test_every_option_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     listed = text.partition("data:\n")[2]
     assert listed
     data = ["--input", "--output", "--rate", "--table", "--functions", "--strict", "--dead-letters"]
-    schedule = ["--engine", "--policy", "--train", "--workers", "--memory", "--master"]
-    for option in [*data, *schedule, "--summary", "--quiet"]:
+    schedule = ["--engine", "--policy", "--train", "--workers", "--memory"]
+    spark = ["--master", "--state", "--keep", "--restart", "--units", "--spread", "--shards", "--front", "--conf"]
+    for option in [*data, *schedule, *spark, "--summary", "--quiet"]:
         assert f"\n  {option}" in f"\n{listed}", option
 
 

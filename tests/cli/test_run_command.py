@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from tests.cli.helpers import ALARMS, BORDER, ROWS, Outcome, assert_one_error, call, spawn, write_rows
+from tests.cli.helpers import ALARMS, BORDER, LOCAL, ROWS, Outcome, assert_one_error, call, spawn, write_rows
 
 DAY = ("--input", "positions=day.csv")
 
 
 def run(capsys: pytest.CaptureFixture[str], *argv: object) -> Outcome:
-    return call(capsys, "run", "border.yaml", *DAY, *argv)
+    return call(capsys, "run", "border.yaml", *LOCAL, *DAY, *argv)
 
 
 def lines(text: str) -> list[Any]:
@@ -32,7 +32,7 @@ def test_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("policy", ["round-robin/box", "round-robin/superbox", "round-robin/superbox/mc/2"])
 @pytest.mark.parametrize("train", ["1", "1000"])
 def test_ways_to_run(folder: Path, capsys: pytest.CaptureFixture[str], policy: str, train: str) -> None:
-    how = ("--policy", policy, "--train", train, "--workers", "2", "--engine", "local", "--memory", "64k")
+    how = ("--policy", policy, "--train", train, "--workers", "2", "--memory", "64k")
     assert run(capsys, *how, "--output", "alarms=a.jsonl").code == 0
     assert lines((folder / "a.jsonl").read_text()) == ALARMS
 
@@ -57,7 +57,7 @@ def test_a_preview_is_cut(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_standard_output_has_tuples_only(folder: Path) -> None:
-    outcome = spawn(folder, "run", "border.yaml", *DAY, "--output", "alarms=-")
+    outcome = spawn(folder, "run", "border.yaml", *LOCAL, *DAY, "--output", "alarms=-")
     assert outcome.code == 0
     assert lines(outcome.out) == ALARMS
     assert "network 'border-watch'" in outcome.err
@@ -67,7 +67,7 @@ def test_standard_output_has_tuples_only(folder: Path) -> None:
 def test_standard_input(folder: Path) -> None:
     rows = "".join(json.dumps({"sid": sid, "time": time, "pos": pos}) + "\n" for sid, time, pos in ROWS)
     outcome = spawn(
-        folder, "run", "border.yaml", "--input", "positions=-", "--output", "alarms=-", "--quiet", stdin=rows
+        folder, "run", "border.yaml", *LOCAL, "--input", "positions=-", "--output", "alarms=-", "--quiet", stdin=rows
     )
     assert (outcome.code, outcome.err) == (0, "")
     assert lines(outcome.out) == ALARMS
@@ -84,7 +84,7 @@ def test_files_named_in_the_network(folder: Path, capsys: pytest.CaptureFixture[
     text = BORDER.replace("pos: int}\n", "pos: int}\n    source: here.csv\n")
     (inner / "n.yaml").write_text(text.replace("pairs: {", "pairs: {sink: pairs.csv, "))
     write_rows(inner / "here.csv", ROWS)
-    outcome = call(capsys, "run", "inner/n.yaml", "--output", "alarms=alarms.csv")
+    outcome = call(capsys, "run", "inner/n.yaml", *LOCAL, "--output", "alarms=alarms.csv")
     assert outcome.code == 0
     assert "output 'pairs'" not in outcome.out  # it has somewhere to go
     assert (inner / "pairs.csv").read_text() == "time,n\n1,2\n4,2\n"
@@ -120,7 +120,7 @@ def test_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "boxes: {j: {op: join, in: [s, {table: people}], on: left.sid = right.sid}}\noutputs: {o: {from: j}}\n"
     )
     (folder / "people.csv").write_text("sid,name\n4,Ann\n")
-    argv = ("run", "t.yaml", "--input", "s=day.csv", "--table", "people=people.csv", "--output", "o=o.jsonl")
+    argv = ("run", "t.yaml", *LOCAL, "--input", "s=day.csv", "--table", "people=people.csv", "--output", "o=o.jsonl")
     assert call(capsys, *argv).code == 0
     assert [row["name"] for row in lines((folder / "o.jsonl").read_text())] == ["Ann"]
 
@@ -136,7 +136,7 @@ def test_nothing_in_nothing_out(folder: Path, capsys: pytest.CaptureFixture[str]
 def test_data_cannot_steer_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "n.yaml").write_text("network: n\nsources: {s: {schema: {a: string}}}\noutputs: {o: {from: s}}\n")
     (folder / "in.jsonl").write_text(json.dumps({"a": "\x1b[2J\nred"}) + "\n{\x1b[2J}\n")
-    outcome = call(capsys, "run", "n.yaml", "--input", "s=in.jsonl")
+    outcome = call(capsys, "run", "n.yaml", *LOCAL, "--input", "s=in.jsonl")
     assert outcome.code == 0
     assert "\x1b" not in outcome.out
     assert r"\x1b[2J\nred" in outcome.out

@@ -14,7 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from tests.cli.helpers import ENDLESS, command, environment
+from tests.cli.helpers import ENDLESS, LOCAL, command, environment
 
 
 @contextlib.contextmanager
@@ -33,7 +33,7 @@ def running(folder: Path, *argv: object) -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_completes_what_has_arrived(tmp_path: Path, workers: int) -> None:
     (tmp_path / "n.yaml").write_text(ENDLESS.replace("rate: 20000, ", ""))  # busy, so that steps are under way
-    argv = ("run", "n.yaml", "--workers", workers, "--train", 1000, "--output", "all=all.parquet")
+    argv = ("run", "n.yaml", *LOCAL, "--workers", workers, "--train", 1000, "--output", "all=all.parquet")
     with running(tmp_path, *argv, "--output", "counts=c.csv", "--summary", "s.json") as process:
         for _ in range(600):
             if list(tmp_path.glob(".c.csv.*.partial")):
@@ -57,7 +57,7 @@ def test_ctrl_c_completes_what_has_arrived(tmp_path: Path, workers: int) -> None
 
 def test_a_reader_that_leaves(tmp_path: Path) -> None:
     (tmp_path / "n.yaml").write_text(ENDLESS)
-    with running(tmp_path, "run", "n.yaml", "--output", "all=-") as process:
+    with running(tmp_path, "run", "n.yaml", *LOCAL, "--output", "all=-") as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert json.loads(process.stdout.readline())["i"] == 0
@@ -67,7 +67,7 @@ def test_a_reader_that_leaves(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_while_standard_input_is_silent(folder: Path) -> None:
-    with running(folder, "run", "border.yaml", "--input", "positions=-", "--output", "alarms=a.csv") as process:
+    with running(folder, "run", "border.yaml", *LOCAL, "--input", "positions=-", "--output", "alarms=a.csv") as process:
         for _ in range(600):
             if list(folder.glob(".a.csv.*.partial")):
                 break

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from headway.cli.status import StatusLine, status_text
 from headway.engines.base import Status
-from tests.cli.helpers import ENDLESS, command, environment
+from tests.cli.helpers import ENDLESS, LOCAL, command, environment
 
 STATUS = Status(
     seconds=1.5, tuples_in=30_000, tuples_out=200, queued=12, queued_bytes=960, dead_letters=0, paused=False
@@ -59,6 +59,20 @@ def test_without_a_terminal_a_line_every_ten_seconds() -> None:
     assert all(text.startswith("headway: ") and "(100/s)" in text for text in written)
 
 
+def test_what_is_said_before_the_first_status() -> None:
+    terminal, plain = Terminal(), io.StringIO()
+    for stream in (terminal, plain):
+        line = StatusLine(stream)
+        line.say("starting Spark…")
+        line.show(STATUS)
+        line.clear()
+    said, shown, blank, _ = terminal.getvalue().split("\r")[1:]
+    assert said == "starting Spark…"
+    assert shown.startswith("1.5 s")
+    assert not blank.strip()
+    assert plain.getvalue() == "headway: starting Spark…\n"
+
+
 def test_a_stream_that_breaks_does_not_stop_the_run() -> None:
     stream = Terminal()
     line = StatusLine(stream)
@@ -94,7 +108,7 @@ def _on_a_terminal(folder: Path, *argv: str) -> tuple[int, str]:
 
 def test_on_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "n.yaml").write_text(ENDLESS.replace("seed: 3", "seed: 3, count: 20000"))
-    code, written = _on_a_terminal(tmp_path, "run", "n.yaml")
+    code, written = _on_a_terminal(tmp_path, "run", "n.yaml", *LOCAL)
     assert code == 0
     assert "\n" not in written
     shown = [text for text in written.split("\r") if text.strip()]
@@ -106,4 +120,4 @@ def test_on_a_terminal(tmp_path: Path) -> None:
 
 def test_quiet_on_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "n.yaml").write_text(ENDLESS.replace("seed: 3", "seed: 3, count: 10000"))
-    assert _on_a_terminal(tmp_path, "run", "n.yaml", "--quiet") == (0, "")
+    assert _on_a_terminal(tmp_path, "run", "n.yaml", *LOCAL, "--quiet") == (0, "")

@@ -24,7 +24,7 @@ from tests.cli.helpers import BORDER, ROWS
 @pytest.fixture(scope="module")
 def summary() -> Any:
     rows = [*ROWS, ("x", 1, 2)]
-    return hw.run(hw.load(BORDER), {"positions": rows}).summary
+    return hw.run(hw.load(BORDER), {"positions": rows}, engine="local").summary
 
 
 def test_tables(summary: Any) -> None:
@@ -50,6 +50,29 @@ def test_totals(summary: Any) -> None:
     assert "1 × 'ratio': division by zero" in text
     assert "interrupted" not in text
     assert "interrupted" in summary_text({**summary, "interrupted": True})
+
+
+SPARK = {
+    "engine": "spark",
+    "master": "local[2]",
+    "units": {"a+b": {"batches": 7, "tuples": 1234, "seconds": 3.5, "cost_per_batch": 0.45, "cost_per_tuple": 2e-6}},
+}
+
+
+def test_units(summary: Any) -> None:
+    text = summary_text({**summary, **SPARK})
+    [unit] = [line.split() for line in text.splitlines() if line.startswith("a+b")]
+    assert unit == ["a+b", "7", "1,234", "3.500", "450", "ms", "2.00", "µs"]
+    assert "engine spark on local[2], policy " in text
+    assert "streaming query" not in summary_text(summary)
+
+
+def test_a_state_that_can_go_on(summary: Any) -> None:
+    state = {"path": "dir", "can_continue": True}
+    text = summary_text({**summary, **SPARK, "interrupted": True, "state": state})
+    assert "stopped: 'dir' keeps everything up to here" in text
+    assert "--state dir" in text
+    assert "cut off" not in text
 
 
 def test_json_has_no_nan() -> None:

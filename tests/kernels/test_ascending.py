@@ -64,9 +64,9 @@ def test_the_shorter_way_leads_to_the_same(
     )
     wheres = ["v > -100", "v > 2", "v > 8", "v > 100"]
     net = hw.load(network(time, by, wheres, size))
-    general = hw.run(net, {"s": table}, policy="round-robin/box", train=100)
+    general = hw.run(net, {"s": table}, policy="round-robin/box", train=100, engine="local")
     for train in (100_000, 700):
-        direct = hw.run(net, {"s": table}, policy="round-robin/superbox", train=train)
+        direct = hw.run(net, {"s": table}, policy="round-robin/superbox", train=train, engine="local")
         for name, result in general.outputs.items():
             assert direct.outputs[name].equals(result), name
     if not late:

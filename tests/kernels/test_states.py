@@ -124,7 +124,7 @@ def test_a_static_table() -> None:
         "boxes": {"box": {"op": "join", "in": ["s", {"table": "t"}], "on": "left.k = right.k"}},
         "outputs": {"out": {"from": "box"}},
     }
-    result = hw.run(network, {"s": [(2,), (None,), (1,), (3,)]}, tables={"t": table}, train=1)
+    result = hw.run(network, {"s": [(2,), (None,), (1,), (3,)]}, tables={"t": table}, train=1, engine="local")
     assert result.outputs["out"].column("name").to_pylist() == ["b", "c", "a"]
 
 
@@ -147,7 +147,7 @@ def test_timeouts(windows: dict[str, Any], slack: int) -> None:
     data = [(at * 3 % 7 + at // 2, at % 2) for at in range(60)]
 
     def run() -> tuple[list[Any], int]:
-        result = hw.run(made, {"s": data}, rates={"s": 1}, clock=ManualClock(), train=4, workers=1)
+        result = hw.run(made, {"s": data}, rates={"s": 1}, clock=ManualClock(), train=4, workers=1, engine="local")
         return result.outputs["out"].to_pylist(), result.summary["boxes"]["box"]["ignored"]
 
     through_bytes = run()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
 from headway.catalog import Statistics, Topology
-from headway.qos import QoS
-from headway.scheduling.base import OutputReadings, Snapshot, Unit
+from headway.clock import SECOND
+from headway.qos import Graph, QoS
+from headway.scheduling.base import OutputReadings, Snapshot, Unit, UnitCosts
 
 
 def topology(reads: Mapping[str, Sequence[str]], outputs: Mapping[str, str]) -> Topology:
@@ -41,7 +45,67 @@ def snapshot(ready: Sequence[bool], train: int = 10) -> Snapshot:
         box_oldest=np.zeros(count, np.int64),
         memory=0,
         train=train,
+        busy=np.zeros(count, np.bool_),
+        workers=1,
+        free=1,
+        more=True,
         read_rates=lambda: np.zeros(1),
         read_boxes=Statistics(count).readings,
         read_outputs=lambda: OutputReadings(np.zeros(0, np.int64), none, none),
+        read_latencies=lambda: np.zeros(count),
+        read_costs=lambda: UnitCosts(np.zeros(count), np.zeros(count)),
     )
+
+
+Points = Sequence[tuple[float, float]]
+
+
+def measured(
+    graphs: Sequence[Sequence[Points | None]],
+    latencies: Sequence[float],
+    *,
+    overhead: Sequence[float] | None = None,
+    cost: Sequence[float] | None = None,
+    waiting: Sequence[int] | None = None,
+    oldest: Sequence[int] | None = None,
+    now: int = 100 * SECOND,
+    **more: Any,
+) -> Snapshot:
+    """Return a snapshot of single boxes that are all ready, each with outputs of its own: their latency graphs."""
+    count = len(graphs)
+    qos = [QoS(latency=None if one is None else Graph(tuple(one))) for some in graphs for one in some]
+    outputs, units = 0, []
+    for at, some in enumerate(graphs):
+        units.append(Unit(f"b{at}", (at,), tuple(range(outputs, outputs + len(some)))))
+        outputs += len(some)
+    roots = tuple(unit.boxes[0] for unit in units for _ in unit.outputs)
+    plain = topology({unit.name: () for unit in units}, {})
+    made = replace(plain, outputs=tuple(f"o{at}" for at in range(outputs)), qos=tuple(qos), roots=roots)
+    mean = np.array(latencies, np.float64)
+    if oldest is None:
+        oldest = [now - round(one * SECOND) for one in latencies]
+    costs = UnitCosts(np.array(overhead or [0.0] * count), np.array(cost or [0.0] * count))
+    many = np.array(waiting or [1] * count, np.int64)
+    seen = replace(
+        snapshot([True] * count),
+        now=now,
+        topology=made,
+        units=tuple(units),
+        waiting=many,
+        oldest=np.array(oldest, np.int64),
+        box_waiting=many,
+        box_oldest=np.array(oldest, np.int64),
+        read_latencies=lambda: mean,
+        read_costs=lambda: costs,
+    )
+    return replace(seen, **more)
+
+
+eighths = st.integers(0, 80).map(lambda one: one / 8)
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Points:
+    """Points at which everything is exact in binary, so that laws hold to the bit."""
+    xs = sorted(draw(st.sets(eighths, min_size=1, max_size=5)))
+    return tuple((x, draw(st.integers(0, 8)) / 8) for x in xs)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headway.clock import MILLISECOND, WallClock
 from headway.columns import Column
 from headway.schema import Schema
-from headway.storage.queues import FAR, Board, Queue
+from headway.storage.queues import FAR, Ages, Board, Queue
 from headway.trains import NOTHING, Tick, Train
 
 SCHEMA = Schema.parse("a bigint")
@@ -295,3 +295,46 @@ def test_threads_may_push_and_take(limit: int) -> None:
         thread.join(20)
     assert seen == [list(range(600))] * 2
     assert (arc.tuples, arc.bytes) == (0, 0)
+
+
+def test_the_stamps_of_waiting_tuples_do_not_overflow() -> None:
+    today = 1_800_000_000 * 10**9
+    _, arc = queue()
+    arc.push(train(list(range(50)), stamp=today))
+    [cursor] = arc.cursors
+    assert cursor.stamps() == (50, 50 * today + sum(range(50)))
+    cursor.take(10)
+    assert cursor.stamps() == (40, 40 * today + sum(range(10, 50)))
+
+
+pushes = st.tuples(st.just("push"), st.integers(0, 6), st.integers(0, 1))
+takes = st.tuples(st.just("take"), st.integers(1, 9), st.integers(0, 1))
+asks = st.tuples(st.just("ask"), st.just(0), st.integers(0, 1))
+
+
+@given(events=st.lists(st.one_of(pushes, takes, asks), max_size=40), keep=st.integers(0, 3))
+def test_ages_are_those_of_the_waiting_tuples(events: list[tuple[str, int, int]], keep: int) -> None:
+    """Whenever they are asked for, and however seldom."""
+    board, arc = queue(2)
+    arc.cursors[0].keep(keep)
+    ages, issued = Ages(board, arc.cursors), 0
+    waiting: tuple[list[int], list[int]] = ([], [])
+    for kind, amount, which in events:
+        if kind == "push":
+            numbers = list(range(issued, issued + amount))
+            issued += amount
+            ticks = (Tick(issued, 0),) if which else ()
+            arc.push(train(numbers, issued, ticks))
+            for some in waiting:
+                some += numbers
+        elif kind == "take":
+            taken = arc.cursors[which].take(amount).numbers.tolist()
+            assert taken == waiting[which][: len(taken)]
+            del waiting[which][: len(taken)]
+        else:
+            for cursor, some in zip(arc.cursors, waiting, strict=True):
+                assert cursor.stamps() == (len(some), sum(some))
+            seconds, counts = ages.read(1000 * MILLISECOND)
+            assert counts.tolist() == [len(some) for some in waiting]
+            wanted = [sum(1.0 - one / 1e9 for one in some) for some in waiting]
+            assert seconds.tolist() == pytest.approx(wanted, abs=1e-7)

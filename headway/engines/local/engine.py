@@ -6,6 +6,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,20 @@ from headway.columns import Int64s, Mask
 from headway.connectors import TableSink, open_sink, open_source
 from headway.connectors.base import Writer
 from headway.engines.base import DEAD_LETTERS, RunResult, RunSettings, Status, register_engine
-from headway.engines.local.delivery import Delivery
-from headway.engines.local.ingest import Feed, Ingest
-from headway.engines.local.letters import DeadLetters
+from headway.engines.delivery import Delivery
+from headway.engines.ingest import Feed, Ingest
+from headway.engines.letters import DeadLetters
 from headway.engines.local.runtime import Runtime
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.workers import Pool, quiet
+from headway.engines.summaries import summarise_boxes
 from headway.errors import HeadwayError, InputError, RunError
 from headway.network import thaw
-from headway.scheduling.base import OutputReadings, Snapshot, Step, Unit
+from headway.scheduling.base import OutputReadings, Snapshot, Step, UnitCosts
+from headway.scheduling.costs import CostModel
+from headway.scheduling.members import Members
 from headway.schema import Schema
+from headway.storage.queues import Ages
 from headway.trains import Train
 
 _STATUS_EVERY = SECOND // 4
@@ -89,13 +94,14 @@ class _Run:
         self._runtime = Runtime(checked, self._deliveries, settings.tables, self._letters, self._clock)
         self._units = self._schedule.units(self._runtime.topology)
         self._steps = StepRunner(self._runtime, self._units)
-        self._members = _Members(self._units)
+        self._members = Members(self._units)
         self._policy = self._schedule.make_policy()
         feeds = [
             self._feed(source.name, source.schema, reader)
             for source, reader in zip(network.sources, readers, strict=True)
         ]
-        chunk = min(max(16 * self._schedule.train, _LEAST_READ), _MOST_READ)
+        self._train = self._schedule.most
+        chunk = min(max(16 * self._train, _LEAST_READ), _MOST_READ)
         self._ingest = Ingest(feeds, self._clock, chunk, self._letters.refuse)
         stack.callback(self._ingest.stop)
         self._feeds = feeds
@@ -107,6 +113,9 @@ class _Run:
         if self._worker_count > 1:
             self._workers = Pool(self._run_step, self._worker_count, self._ingest.wake)
             stack.callback(self._workers.close)
+        self._nothing_busy: Mask = np.zeros(len(self._units), np.bool_)
+        self._ages: Ages | None = None  # these two are made when a policy first asks
+        self._cost_model: CostModel | None = None
         self._scheduling = 0
         self._reading = 0
         self._plans = 0
@@ -184,7 +193,9 @@ class _Run:
         next_status = self._clock.now() + _STATUS_EVERY
         runtime, ingest = self._runtime, self._ingest
         under_way = 0
-        starved = False  # nothing was ready the last time, so holding sources back would not help
+        starved = False  # nothing was to be done the last time, so holding sources back would not help
+        until: int | None = None  # the policy lets units wait until then
+        held = False  # and nothing else was to be done, so that more tuples are wanted however many wait
         while True:
             read_from = stopwatch()
             self._tick_if_due()
@@ -194,20 +205,22 @@ class _Run:
             if self._interrupted and not ingest.stopped:
                 ingest.stop()
             if queued <= self._settings.memory or starved:
-                ingest.pull(self._hungry())
+                ingest.pull(held or self._hungry())
             scheduling_from = stopwatch()
             self._reading += scheduling_from - read_from
             snapshot = self._snapshot(queued)
-            if snapshot.ready.any():
+            ready = np.count_nonzero(snapshot.ready)
+            if ready:
                 plan, memory = self._policy.plan(snapshot, memory)
                 self._plans += 1
-                steps = plan.steps
+                steps, until = plan
             else:
-                steps = ()
+                steps, until = (), None
             self._scheduling += stopwatch() - scheduling_from
             started = len(steps)
             under_way = self._carry_out(steps, under_way)
-            starved = not steps and not under_way
+            held = not steps and until is not None
+            starved = not steps and not held and not under_way
             collected = self._collect(None)
             under_way -= collected
             now = self._clock.now()
@@ -217,9 +230,12 @@ class _Run:
             if started or collected:
                 continue  # the snapshot is out of date
             if under_way:
-                under_way -= self._collect(0.05)
+                pause = 0.05 if until is None else min(0.05, max(0.0, (until - now) / SECOND))
+                under_way -= self._collect(pause)
                 continue
-            if snapshot.ready.any():
+            if ready:
+                if until is not None and not ingest.more_in_turn:
+                    self._wait(min(until, next_status))
                 continue
             if ingest.ended:
                 if ended:
@@ -350,8 +366,9 @@ class _Run:
                 box_ready[box.index] = runtime.is_ready(box, memo)
         members = self._members
         ready, unit_waiting, oldest = members.gather(box_ready, box_waiting, box_oldest)
+        now, workers = self._clock.now(), self._workers
         return Snapshot(
-            self._clock.now(),
+            now,
             runtime.topology,
             self._units,
             ready,
@@ -360,11 +377,29 @@ class _Run:
             box_waiting,
             box_oldest,
             queued,
-            self._schedule.train,
+            self._train,
+            self._nothing_busy if workers is None else members.any(runtime.busy),
+            self._worker_count,
+            1 if workers is None else workers.free,
+            queued <= self._settings.memory and (self._ingest.more_in_turn or not self._ingest.ended),
             self._rates,
             runtime.statistics.readings,
             self._output_readings,
+            partial(self._latencies, now),
+            partial(self._costs, box_waiting),
         )
+
+    def _latencies(self, now: int) -> Floats:
+        runtime = self._runtime
+        if self._ages is None:
+            self._ages = Ages(runtime.board, runtime.cursors())
+        seconds, counts = self._ages.read(now)
+        return self._members.means(runtime.per_box(np.add, seconds), runtime.per_box(np.add, counts))
+
+    def _costs(self, box_waiting: Int64s) -> UnitCosts:
+        if self._cost_model is None:
+            self._cost_model = CostModel(self._runtime.topology, self._units)
+        return self._cost_model.read(self._runtime.statistics.readings(), box_waiting)
 
     def _rates(self) -> Floats:
         seconds = max(1e-9, (stopwatch() - self._begun) / 1e9)
@@ -397,21 +432,8 @@ class _Run:
         runtime = self._runtime
         readings = runtime.statistics.readings()
         tuples_in = self._ingest.tuples
-        boxes = {}
-        selectivity = readings.selectivity
-        for box in runtime.boxes:
-            at = box.index
-            boxes[box.name] = {
-                "calls": int(readings.calls[at]),
-                "tuples_in": int(readings.tuples_in[at]),
-                "tuples_out": int(readings.tuples_out[at]),
-                "selectivity": float(selectivity[at]),
-                "seconds": float(readings.busy[at]) / 1e9,
-                "cost_per_tuple": float(readings.cost[at]),
-                "cost_per_call": float(readings.overhead[at]),
-                "ignored": box.ignored,
-                "dead_letters": self._letters.counts[box.name],
-            }
+        ignored = {box.name: box.ignored for box in runtime.boxes}
+        boxes = summarise_boxes(runtime.topology.boxes, readings, ignored, self._letters.counts)
         sources = {
             feed.name: {"tuples": feed.tuples, "malformed": self._letters.counts[feed.name]} for feed in self._feeds
         }
@@ -440,26 +462,6 @@ class _Run:
             "box_calls": int(readings.calls.sum()),
             "peak_queued_bytes": self._peak_queued,
         }
-
-
-class _Members:
-    """Which boxes belong to which unit, as arrays, so that readings of boxes become readings of units at once."""
-
-    def __init__(self, units: Sequence[Unit]) -> None:
-        self.boxes = [np.array(unit.boxes, np.intp) for unit in units]
-        self._flat = np.concatenate(self.boxes) if units else np.zeros(0, np.intp)
-        lengths = [len(boxes) for boxes in self.boxes]
-        self._starts = np.cumsum([0, *lengths[:-1]]) if units else np.zeros(0, np.intp)
-        self._single = all(length == 1 for length in lengths) and bool((self._flat == np.arange(len(self._flat))).all())
-
-    def gather(self, ready: Mask, waiting: Int64s, oldest: Int64s) -> tuple[Mask, Int64s, Int64s]:
-        if self._single or len(self._flat) == 0:
-            return ready[: len(self.boxes)], waiting[: len(self.boxes)], oldest[: len(self.boxes)]
-        return (
-            np.logical_or.reduceat(ready[self._flat], self._starts),
-            np.add.reduceat(waiting[self._flat], self._starts),
-            np.minimum.reduceat(oldest[self._flat], self._starts),
-        )
 
 
 register_engine("local", LocalEngine)

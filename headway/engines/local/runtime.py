@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from headway.boxes.filter import Filter
 from headway.boxes.map import Map
-from headway.catalog import Statistics, Topology
+from headway.catalog import Statistics
 from headway.check import CheckedNetwork
 from headway.clock import Clock, stopwatch
-from headway.columns import Int64s, Mask
-from headway.engines.local.delivery import Delivery
-from headway.engines.local.letters import DeadLetters
+from headway.columns import Mask
+from headway.engines.delivery import Delivery
+from headway.engines.letters import DeadLetters
+from headway.engines.topology import topology_of
 from headway.kernels.base import Kernel, Result
 from headway.kernels.chain import ChainKernel
 from headway.kernels.compile import compile_kernel, compile_link
@@ -24,6 +26,8 @@ from headway.storage.queues import FAR, Board, Cursor, Queue
 from headway.structure import owner
 from headway.tables import load_table
 from headway.trains import Train
+
+Number = TypeVar("Number", np.int64, np.float64)
 
 ALL = 1 << 62
 """A limit that is none."""
@@ -138,7 +142,7 @@ class Runtime:
                 self.cursor_box[cursor.number] = at
             self.boxes.append(running)
         self._first_cursor = np.flatnonzero(np.diff(self.cursor_box, prepend=-1))
-        self.topology = _topology(checked, self.index)
+        self.topology = topology_of(checked)
         self.statistics = Statistics(len(self.boxes))
         self.several = [box for box in self.boxes if len(box.cursors) > 1]
         self.busy: Mask = np.zeros(len(self.boxes), np.bool_)
@@ -162,12 +166,16 @@ class Runtime:
             self.arcs[name] = Arc(schema, queue, outputs)
         return cursor_of
 
-    def per_box(self, ufunc: np.ufunc, readings: Int64s) -> Int64s:
+    def per_box(self, ufunc: np.ufunc, readings: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Reduce readings of cursors to readings of boxes; every box has a cursor."""
         if len(self.boxes) == len(readings):
             return readings
-        reduced: Int64s = ufunc.reduceat(readings, self._first_cursor)
+        reduced: npt.NDArray[Number] = ufunc.reduceat(readings, self._first_cursor)
         return reduced
+
+    def cursors(self) -> list[Cursor]:
+        """Return all cursors, by number."""
+        return sorted([cursor for box in self.boxes for cursor in box.cursors], key=lambda cursor: cursor.number)
 
     def fuse(self, boxes: Sequence[int], wanted: frozenset[int] | None = None) -> ChainKernel:
         """Return one kernel for neighbouring filters and maps; `wanted` are the columns of its output to be read."""
@@ -269,35 +277,3 @@ class Runtime:
         if result.dead:
             self.letters.bury(result.dead)
         return state, result
-
-
-def _topology(checked: CheckedNetwork, index: Mapping[str, int]) -> Topology:
-    network = checked.network
-    producers = [
-        tuple(
-            dict.fromkeys(
-                index[owner(item)]
-                for item in checked.inputs[box.name]
-                if isinstance(item, str) and owner(item) in index
-            )
-        )
-        for box in checked.order
-    ]
-    consumers: list[list[int]] = [[] for _ in checked.order]
-    for box, feeding in enumerate(producers):
-        for producer in feeding:
-            consumers[producer].append(box)
-    readers = [
-        tuple(index[one.name] for one in checked.consumers[source.name] if one.kind == "box")
-        for source in network.sources
-    ]
-    return Topology(
-        tuple(box.name for box in checked.order),
-        tuple(source.name for source in network.sources),
-        tuple(output.name for output in network.outputs),
-        tuple(output.qos for output in network.outputs),
-        tuple(producers),
-        tuple(tuple(one) for one in consumers),
-        tuple(readers),
-        tuple(index.get(owner(checked.outputs[output.name]), -1) for output in network.outputs),
-    )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headway.clock import stopwatch
-from headway.engines.local.fusion import chains
+from headway.engines.fusion import chains
 from headway.engines.local.runtime import ALL, Arc, Runtime
 from headway.kernels.base import Kernel
 from headway.scheduling.base import Unit

@@ -26,7 +26,7 @@ def test_an_interrupt_drains(workers: int) -> None:
 
     made = network({"b": POSITIVE, "c": COUNT}, {"o": "b", "n": "c"})
     before = signal.getsignal(signal.SIGINT)
-    result = hw.run(made, {"s": rows(500_000)}, outputs={"o": interrupting}, train=100, workers=workers)
+    result = hw.run(made, {"s": rows(500_000)}, outputs={"o": interrupting}, train=100, workers=workers, engine="local")
     assert signal.getsignal(signal.SIGINT) is before
     assert result.summary["interrupted"]
     arrived = result.summary["tuples_in"]
@@ -47,7 +47,7 @@ def test_an_interrupt_ends_a_live_source_that_is_silent(workers: int) -> None:
 
     made = network({"b": POSITIVE, "c": COUNT}, {"o": "b", "n": "c"})
     try:
-        result: Any = hw.run(made, {"s": live()}, workers=workers)
+        result: Any = hw.run(made, {"s": live()}, workers=workers, engine="local")
     finally:
         release.set()
     assert result.summary["interrupted"]

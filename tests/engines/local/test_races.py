@@ -37,7 +37,7 @@ def _diamonds() -> dict[str, Any]:
 def test_unions_keep_their_order_whoever_is_faster() -> None:
     net = hw.load(_diamonds())
     inputs = {"s": [(at,) for at in range(60)], "r": [(at,) for at in range(40)]}
-    expected = hw.run(net, inputs).outputs
+    expected = hw.run(net, inputs, engine="local").outputs
     for _ in range(25):
-        result = hw.run(net, inputs, policy="round-robin/box", train=1, workers=4).outputs
+        result = hw.run(net, inputs, policy="round-robin/box", train=1, workers=4, engine="local").outputs
         assert all(result[name].equals(expected[name]) for name in expected)

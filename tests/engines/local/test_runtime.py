@@ -10,8 +10,8 @@ import headway as hw
 from headway.check import check
 from headway.clock import ManualClock
 from headway.connectors import TableSink
-from headway.engines.local.delivery import Delivery
-from headway.engines.local.letters import DeadLetters
+from headway.engines.delivery import Delivery
+from headway.engines.letters import DeadLetters
 from headway.engines.local.runtime import ALL, Runtime
 from headway.engines.local.steps import StepRunner
 from headway.scheduling.superboxes import box_units, superbox_units

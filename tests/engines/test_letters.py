@@ -12,7 +12,7 @@ import pytest
 import headway as hw
 from headway.columns import Column
 from headway.connectors.base import Malformed
-from headway.engines.local.letters import KEPT, DeadLetters
+from headway.engines.letters import KEPT, DeadLetters
 from headway.errors import RunError
 from headway.kernels.base import DeadLetter
 from headway.schema import Schema
@@ -58,7 +58,7 @@ def test_a_run_counts_keeps_and_writes_them(tmp_path: Path, workers: int) -> Non
     count = KEPT + 500
     made = network({"b": INVERSE}, {"o": "b"})
     data = [(at, at % 2) for at in range(2 * count)]
-    result = hw.run(made, {"s": data}, dead_letters=path, workers=workers, train=1000)
+    result = hw.run(made, {"s": data}, dead_letters=path, workers=workers, train=1000, engine="local")
     assert result.outputs["o"].num_rows == count
     assert result.dead_letters.num_rows == KEPT
     assert result.summary["dead_letters"]["total"] == count
@@ -74,12 +74,19 @@ def test_a_run_counts_keeps_and_writes_them(tmp_path: Path, workers: int) -> Non
 def test_a_strict_run_stops(tmp_path: Path, workers: int) -> None:
     made = network({"b": INVERSE, "c": INVERSE}, {"o": "b", "p": "c"})
     with pytest.raises(RunError, match=r"box '[bc]': .*zero.*on the tuple"):
-        hw.run(made, {"s": [(1, 1), (2, 0)]}, strict=True, outputs={"o": tmp_path / "o.csv"}, workers=workers)
+        hw.run(
+            made,
+            {"s": [(1, 1), (2, 0)]},
+            strict=True,
+            outputs={"o": tmp_path / "o.csv"},
+            workers=workers,
+            engine="local",
+        )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_malformed_rows_are_letters_too() -> None:
-    result = hw.run(network({}, {"o": "s"}), {"s": [(1, 1), ("x", 2), (3, 4, 5), {"a": 4, "v": 1}]})
+    result = hw.run(network({}, {"o": "s"}), {"s": [(1, 1), ("x", 2), (3, 4, 5), {"a": 4, "v": 1}]}, engine="local")
     assert result.outputs["o"].column("a").to_pylist() == [1, 4]
     assert result.summary["sources"]["s"] == {"tuples": 2, "malformed": 2}
     assert [row["where"] for row in result.dead_letters.to_pylist()] == ["index 1", "index 2"]

@@ -16,6 +16,14 @@ from headway.errors import RunError
 from headway.kernels.base import DeadLetter
 
 KEPT = 10_000
+LetterRow = tuple[str, str, str, str]
+"""A dead letter as a row of DEAD_LETTERS."""
+
+
+def letter_rows(letter: DeadLetter) -> list[LetterRow]:
+    """Return the tuples on which a box failed as rows; each tuple is JSON text."""
+    rows = letter.train.to_batch(letter.schema.to_arrow()).to_pylist()
+    return [(letter.box, letter.reason, json.dumps(row, default=str), "") for row in rows]
 
 
 class DeadLetters:
@@ -38,14 +46,14 @@ class DeadLetters:
     def bury(self, letters: Sequence[DeadLetter]) -> None:
         """Take tuples on which a box failed."""
         for letter in letters:
-            rows = letter.train.to_batch(letter.schema.to_arrow()).to_pylist()
-            self._add([(letter.box, letter.reason, json.dumps(row, default=str), "") for row in rows])
+            self.add(letter_rows(letter))
 
     def refuse(self, rows: Sequence[Malformed]) -> None:
         """Take rows of an input that are no tuples."""
-        self._add([(row.source, row.reason, row.text, row.where) for row in rows])
+        self.add([(row.source, row.reason, row.text, row.where) for row in rows])
 
-    def _add(self, rows: list[tuple[str, str, str, str]]) -> None:
+    def add(self, rows: Sequence[LetterRow]) -> None:
+        """Take letters as rows: box or source, reason, tuple, where it stood."""
         if not rows:
             return
         box, reason, text, where = rows[0]

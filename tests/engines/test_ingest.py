@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import headway as hw
 from headway.clock import MILLISECOND, SECOND, ManualClock
 from headway.connectors.base import Chunk, Malformed
-from headway.engines.local.ingest import Feed, Ingest
+from headway.engines.ingest import Feed, Ingest
 from headway.schema import Schema
 from headway.trains import Train
 from tests.engines.local.networks import COUNT, network, rows
@@ -118,7 +118,7 @@ def test_rates_on_a_manual_clock() -> None:
     clock = ManualClock()
     made = network({"u": {"op": "union", "in": ["s", "r"]}}, {"o": "u"}, ("s", "r"))
     slow, fast = [(at, 0) for at in range(3)], [(at, 1) for at in range(6)]
-    result = hw.run(made, {"s": slow, "r": fast}, rates={"s": 1, "r": 2.5}, clock=clock)
+    result = hw.run(made, {"s": slow, "r": fast}, rates={"s": 1, "r": 2.5}, clock=clock, engine="local")
     arrived = [(row["a"] * (1.0 if row["v"] == 0 else 0.4), row["v"]) for row in result.outputs["o"].to_pylist()]
     assert arrived == sorted(arrived)
     assert len(arrived) == 9
@@ -128,7 +128,9 @@ def test_rates_on_a_manual_clock() -> None:
 def test_a_timeout_fires_by_the_clock() -> None:
     clock = ManualClock()
     made = network({"b": {**COUNT, "timeout": "2s"}}, {"o": "b"})
-    result = hw.run(made, {"s": [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (25, 0)]}, rates={"s": 1}, clock=clock)
+    result = hw.run(
+        made, {"s": [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (25, 0)]}, rates={"s": 1}, clock=clock, engine="local"
+    )
     assert result.outputs["o"].to_pylist() == [{"a": 0, "n": 2}, {"a": 20, "n": 1}]
     assert result.summary["boxes"]["b"]["ignored"] == 3
 
@@ -144,7 +146,7 @@ def test_a_live_iterator_is_read_as_it_comes() -> None:
     def note(batch: pa.RecordBatch) -> None:
         moments.extend([time.monotonic()] * batch.num_rows)
 
-    hw.run(network({}, {"o": "s"}), {"s": live()}, outputs={"o": note})
+    hw.run(network({}, {"o": "s"}), {"s": live()}, outputs={"o": note}, engine="local")
     assert len(moments) == 4
     assert moments[-1] - moments[0] > 0.05
 
@@ -155,7 +157,7 @@ def test_a_live_iterator_that_raises_stops_the_run() -> None:
         raise ValueError("the line is dead")
 
     with pytest.raises(hw.HeadwayError, match=r"source 's': .*the line is dead"):
-        hw.run(network({}, {"o": "s"}), {"s": live()})
+        hw.run(network({}, {"o": "s"}), {"s": live()}, engine="local")
 
 
 def test_live_and_finite_sources_together() -> None:
@@ -164,7 +166,7 @@ def test_live_and_finite_sources_together() -> None:
             yield (at, 0)
 
     made = network({"u": {"op": "union", "in": ["s", "r"]}}, {"o": "u"}, ("s", "r"))
-    result = hw.run(made, {"s": live(), "r": rows(50)})
+    result = hw.run(made, {"s": live(), "r": rows(50)}, engine="local")
     seen = result.outputs["o"].to_pylist()
     assert [row["a"] for row in seen if row["v"] == 0] == list(range(50))
     assert [row["a"] for row in seen if row["v"] == 1] == list(range(50))
@@ -178,12 +180,12 @@ def test_a_timeout_on_a_live_source() -> None:
         yield (12, 1)
 
     made = network({"b": {**COUNT, "timeout": "50ms"}}, {"o": "b"})
-    result = hw.run(made, {"s": live()})
+    result = hw.run(made, {"s": live()}, engine="local")
     assert result.outputs["o"].to_pylist() == [{"a": 0, "n": 1}, {"a": 10, "n": 1}]
     assert result.summary["outputs"]["o"]["latency"]["max"] < 0.3 - 5 * MILLISECOND / SECOND
 
 
 def test_a_missing_file_is_said_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(hw.HeadwayError, match="source 's'"):
-        hw.run(network({}, {"o": "s"}), {"s": tmp_path / "none.csv"}, outputs={"o": tmp_path / "o.csv"})
+        hw.run(network({}, {"o": "s"}), {"s": tmp_path / "none.csv"}, outputs={"o": tmp_path / "o.csv"}, engine="local")
     assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import headway as hw
-from headway.engines.local.fusion import chains
+from headway.engines.fusion import chains
 from tests.engines.local.networks import POSITIVE, network, rows
 
 
@@ -24,7 +24,7 @@ def test_a_fused_chain_counts_for_each_of_its_boxes() -> None:
     }
     data = [*rows(100), (100, 0)]
     for policy in ("round-robin/superbox", "round-robin/box"):
-        summary = hw.run(network(boxes, {"o": "z"}), {"s": data}, policy=policy).summary
+        summary = hw.run(network(boxes, {"o": "z"}), {"s": data}, policy=policy, engine="local").summary
         counted = {name: (box["tuples_in"], box["tuples_out"]) for name, box in summary["boxes"].items()}
         assert counted == {"x": (101, 100), "y": (100, 100), "z": (100, 10)}
     assert summary["outputs"]["o"]["tuples"] == 10
@@ -32,5 +32,5 @@ def test_a_fused_chain_counts_for_each_of_its_boxes() -> None:
 
 def test_an_output_in_the_middle_is_still_delivered() -> None:
     boxes = {"x": POSITIVE, "y": {"op": "map", "in": "x", "select": "v"}}
-    result = hw.run(network(boxes, {"o": "y", "mid": "x", "rest": "x.else"}), {"s": [*rows(3), (9, 0)]})
+    result = hw.run(network(boxes, {"o": "y", "mid": "x", "rest": "x.else"}), {"s": [*rows(3), (9, 0)]}, engine="local")
     assert [result.outputs[name].num_rows for name in ("o", "mid", "rest")] == [3, 3, 1]

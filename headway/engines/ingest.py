@@ -139,8 +139,9 @@ class Ingest:
         clock: Clock,
         chunk: int,
         refuse: Callable[[Sequence[Malformed]], None],
+        issued: int = NOTHING,
     ) -> None:
-        """Read the feeds; `chunk` is how many tuples to read at a time."""
+        """Read the feeds; `chunk` is how many tuples to read at a time, `issued` the last number given before."""
         self._feeds = list(feeds)
         self._clock = clock
         self._chunk = chunk
@@ -148,7 +149,7 @@ class Ingest:
         self._turns = [feed for feed in feeds if not feed.reader.timed and not feed.reader.live]
         self._timed = [feed for feed in feeds if feed.reader.timed]
         self._live = [feed for feed in feeds if feed.reader.live]
-        self.issued = NOTHING
+        self.issued = issued
         self.wake = threading.Event()
         self._stop = threading.Event()
         self._start = clock.now()

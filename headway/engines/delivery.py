@@ -40,11 +40,22 @@ class LatencyHistogram:
 
     def add(self, seconds: npt.NDArray[np.float64], times: int = 1) -> None:
         """Add latencies, each so many times."""
-        places = (np.maximum(seconds, self._LEAST).view(np.int64) >> self._SHIFT) - self._FIRST
-        self._counts += times * np.bincount(np.minimum(places, self._BUCKETS - 1), minlength=self._BUCKETS)
+        self._counts += times * np.bincount(self._places(seconds), minlength=self._BUCKETS)
         self.count += times * len(seconds)
         self.total += times * float(seconds.sum())
         self.largest = max(self.largest, float(seconds.max()))
+
+    def add_each(self, seconds: npt.NDArray[np.float64], times: Counts) -> None:
+        """Add latencies, each as often as its own number says."""
+        np.add.at(self._counts, self._places(seconds), times)
+        self.count += int(times.sum())
+        self.total += float((seconds * times).sum())
+        self.largest = max(self.largest, float(seconds.max()))
+
+    def _places(self, seconds: npt.NDArray[np.float64]) -> Counts:
+        places = (np.maximum(seconds, self._LEAST).view(np.int64) >> self._SHIFT) - self._FIRST
+        found: Counts = np.minimum(places, self._BUCKETS - 1)
+        return found
 
     def quantile(self, share: float) -> float | None:
         """Return the latency below which this share lies, or None without any."""
@@ -95,6 +106,17 @@ class Delivery:
                 self._measured.append(now - train.stamps)
             if len(self._measured) >= _FOLD_AFTER:
                 self._fold()
+
+    def count(self, stamps: Counts, counts: Counts) -> None:
+        """Note that so many tuples of these timestamps have left, without handing them to anybody."""
+        if len(stamps) == 0:
+            return
+        with self._lock:
+            self.tuples += int(counts.sum())
+            seconds = np.maximum(self._clock.now() - stamps, 0) / SECOND
+            self._latencies.add_each(seconds, counts)
+            if self._graph is not None:
+                self._utility += float((self._graph.values(seconds) * counts).sum())
 
     def _fold(self) -> None:
         """Take the latencies of many trains into account at once: short trains then cost little."""

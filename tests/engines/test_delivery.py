@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headway.clock import SECOND, ManualClock
 from headway.columns import Column
 from headway.connectors import TableSink
-from headway.engines.local.delivery import Delivery, LatencyHistogram
+from headway.engines.delivery import Delivery, LatencyHistogram
 from headway.network import Output
 from headway.qos import Graph, QoS
 from headway.schema import Schema

@@ -1,0 +1,1 @@
+"""Headway on Spark against plain Structured Streaming: ``python -m benchmarks.streaming``."""

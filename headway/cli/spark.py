@@ -1,0 +1,136 @@
+"""Options that only the engine ``spark`` understands, for ``headway run`` and ``headway check``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from headway.boxes.durations import Duration
+from headway.cli.arguments import Pair, UsageError, positive
+from headway.engines.base import engine_names
+from headway.errors import NetworkError, unknown
+from headway.files import FRONTS, SPREAD_RULES, UNIT_RULES
+from headway.network import Network
+from headway.runner import DEFAULT_ENGINE
+
+SPARK = "spark"
+_CUT = ("units", "spread", "shards", "front")
+
+
+def add_cut_options(parser: argparse._ActionsContainer) -> None:
+    """Add the options that say how a network is cut into streaming queries."""
+    parser.add_argument(
+        "--units",
+        metavar="RULE",
+        choices=UNIT_RULES,
+        help="which outputs share a streaming query: 'qos', those with common inputs and the same latency graph "
+        "(default); 'one', all with common inputs: the least work; 'output', each by itself: the most freedom for the "
+        "scheduler, at 0.3 s and more per micro-batch",
+    )
+    parser.add_argument(
+        "--spread",
+        metavar="BOX[,BOX]",
+        type=spread,
+        help="which aggregates run in all shards at once, each for its share of the partitions: 'auto', all that can "
+        "(default); 'none'; or boxes by name",
+    )
+    parser.add_argument(
+        "--shards",
+        metavar="N",
+        type=positive,
+        help="how many keys the stateful operator of a query has, and so how many cores it can use "
+        "(default: all cores; a state that goes on keeps its number)",
+    )
+    parser.add_argument(
+        "--front",
+        metavar="WHO",
+        choices=FRONTS,
+        help="who runs queries without state: 'native', Spark's own operations, where they give the same results; "
+        "'kernels', Headway's; 'auto' chooses (default)",
+    )
+
+
+def add_run_options(parser: argparse._ActionsContainer) -> None:
+    """Add the options of a run on Spark."""
+    parser.add_argument(
+        "--master", metavar="URL", help="where Spark runs: local[*], all cores of this machine (default), or a cluster"
+    )
+    parser.add_argument(
+        "--state",
+        metavar="DIR",
+        help="keep everything here that the run needs to go on: after Ctrl-C or a crash, the same command again "
+        "continues with nothing lost and nothing twice; a directory, or a URI that a cluster's machines reach",
+    )
+    parser.add_argument(
+        "--keep",
+        metavar="DURATION",
+        type=duration,
+        help="how long the log in --state keeps what every query has read, such as 10m or '2 hours' (default: 0s)",
+    )
+    parser.add_argument(
+        "--restart",
+        metavar="BOX",
+        action="append",
+        default=[],
+        help="begin this box anew although --state has a state for it, because the box has changed; may be repeated",
+    )
+    add_cut_options(parser)
+    parser.add_argument(
+        "--conf",
+        metavar="NAME=VALUE",
+        action=Pair,
+        default={},
+        help="a setting of the Spark session, such as spark.executor.memory=4g; may be repeated",
+    )
+
+
+def duration(text: str) -> float:
+    """Return seconds from a duration such as ``90s`` or ``2 hours``."""
+    try:
+        return Duration.parse(text).seconds
+    except NetworkError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def spread(text: str) -> str | list[str]:
+    """Return a rule, or the boxes that are named."""
+    if text in SPREAD_RULES:
+        return text
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"expected auto, none, or boxes with commas between, not '{text}'")
+    return names
+
+
+def engine_of(args: argparse.Namespace, network: Network) -> str:
+    """Return the engine of a command, or raise a UsageError for one that nobody knows."""
+    schedule: Mapping[str, Any] = network.schedule or {}
+    engine: str = args.engine or schedule.get("engine") or DEFAULT_ENGINE
+    if engine not in engine_names():
+        raise UsageError(unknown("engine", engine, engine_names()))
+    return engine
+
+
+def check_options(args: argparse.Namespace, network: Network, engine: str) -> None:
+    """Raise a UsageError for options that the engine does not know, or that need others."""
+    given = vars(args)
+    if engine != SPARK:
+        if given.get("state") is not None:
+            raise UsageError(f"--state: only the engine 'spark' keeps state yet; the engine here is '{engine}'")
+        for name in ("master", "keep", "restart", "conf", *_CUT):
+            if given.get(name) not in (None, [], {}):
+                raise UsageError(f"--{name} is for the engine 'spark'; the engine here is '{engine}'")
+        return
+    boxes = [box.name for box in network.boxes]
+    for name in given.get("restart") or ():
+        if name not in boxes:
+            raise UsageError(f"--restart: {unknown('box', name, boxes)}")
+    for name in ("keep", "restart"):
+        if given.get(name) not in (None, []) and given["state"] is None:
+            raise UsageError(f"--{name} is about a state that is kept; give --state DIR too")
+
+
+def cut_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return how the command line wants the network cut; what it leaves out, the file or the rules say."""
+    return {name: getattr(args, name) for name in _CUT if getattr(args, name) is not None}

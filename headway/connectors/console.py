@@ -1,0 +1,88 @@
+"""Tuples on standard output, for people: aligned lines that begin with the output's name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from headway.connectors.base import SinkRequest, Writer, register_sink
+from headway.connectors.files import StandardOutput
+from headway.connectors.texts import render_texts
+from headway.errors import OutputError, unknown
+
+ROWS = 20
+"""Tuples of a batch that are shown unless the user says otherwise."""
+CELL = 40
+"""Longer values are cut."""
+_KEYS = ("rows",)
+
+
+class ConsoleSink:
+    """Prints the first tuples of each batch. The names of the fields stand above them whenever a column widens."""
+
+    def __init__(self, request: SinkRequest, rows: int) -> None:
+        """Show at most `rows` tuples of a batch."""
+        self._target = StandardOutput(request.who)
+        self._name, self._rows = request.name, rows
+        self._names = list(request.schema.names)
+        self._right = [
+            pa.types.is_primitive(type_) and not pa.types.is_temporal(type_) for type_ in request.schema.types
+        ]
+        self._widths = [0] * len(self._names)
+
+    def begin(self, unit: str, batch: int) -> None:
+        """Do nothing: having this tells an engine that what is printed needs no second delivery."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Print the tuples."""
+        shown = batch.slice(0, self._rows)
+        columns = [[_cell(text) for text in render_texts(column).to_pylist()] for column in shown.columns]
+        needed = [
+            max([len(name), width, *map(len, column)])
+            for name, width, column in zip(self._names, self._widths, columns, strict=True)
+        ]
+        lines = [self._line(cells, needed) for cells in zip(*columns, strict=True)]
+        if needed != self._widths:
+            self._widths = needed
+            lines.insert(0, self._line(self._names, needed))
+        if batch.num_rows > shown.num_rows:
+            lines.append(f"{self._name}  ... {batch.num_rows - shown.num_rows} more")
+        self._target.write(("\n".join(lines) + "\n").encode())
+
+    def close(self) -> None:
+        """Do nothing: all is printed."""
+
+    def abort(self) -> None:
+        """Do nothing: what is printed cannot be taken back."""
+
+    def _line(self, cells: object, widths: list[int]) -> str:
+        assert isinstance(cells, list | tuple)
+        padded = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(cells, widths, self._right, strict=True)
+        ]
+        return "  ".join([self._name, *padded]).rstrip()
+
+
+def _cell(text: str | None) -> str:
+    if text is None:
+        return "NULL"
+    plain = "".join(one if one.isprintable() else " " for one in text)
+    return plain if len(plain) <= CELL else plain[: CELL - 1] + "…"
+
+
+def _open_sink(request: SinkRequest) -> Writer:
+    settings = {} if request.settings is None else request.settings
+    if not isinstance(settings, Mapping):
+        raise OutputError(f"{request.who}: console expects nothing, or {{rows: N}}, not {settings!r}")
+    for key in settings:
+        if key not in _KEYS:
+            raise OutputError(f"{request.who}: console: {unknown('key', str(key), _KEYS)}")
+    rows = settings.get("rows", ROWS)
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        raise OutputError(f"{request.who}: console: rows is a whole number above 0, not {rows!r}")
+    return ConsoleSink(request, rows)
+
+
+register_sink("console", _open_sink)

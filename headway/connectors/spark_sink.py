@@ -1,0 +1,153 @@
+"""Any Spark batch writer as a sink: every micro-batch of an output becomes one write."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from headway.connectors.base import SinkRequest, Writer, register_sink
+from headway.connectors.sessions import first_line, need_session
+from headway.connectors.spark_source import read_options, spark_schema
+from headway.errors import OutputError, choices, unknown
+from headway.storage.filesystems import is_uri
+
+GROUP_ROWS = 1 << 17
+GROUP_BYTES = 1 << 26
+"""Where an engine has no micro-batches, a write is made when there are this many tuples or bytes."""
+
+_KEYS = ("format", "path", "table", "options", "mode")
+_MODES = ("append", "overwrite", "ignore", "error")
+_FILES = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
+"""Formats whose directories can be put together from directories."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkTarget:
+    """Where to write with Spark."""
+
+    format: str
+    path: str | None = None
+    table: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    mode: str = "append"
+
+    @property
+    def files(self) -> bool:
+        """Whether each micro-batch gets a directory of its own, which a repetition replaces."""
+        return self.path is not None and self.format.lower() in _FILES
+
+    @classmethod
+    def parse(cls, request: SinkRequest) -> SparkTarget:
+        """Read the settings of `{spark: ...}`; raises OutputError that names the key."""
+        who, given = f"{request.who}: spark", request.settings
+        if not isinstance(given, Mapping):
+            raise OutputError(f"{who} expects a mapping with the keys {choices(_KEYS)}, not {given!r}")
+        for key in given:
+            if key not in _KEYS:
+                raise OutputError(f"{who}: {unknown('key', str(key), _KEYS)}")
+        texts: dict[str, str | None] = {}
+        for key in ("format", "path", "table"):
+            value = given.get(key)
+            if value is not None and (not isinstance(value, str) or not value):
+                raise OutputError(f"{who}: {key} is text, not {value!r}")
+            texts[key] = value
+        format_, path, table = texts["format"], texts["path"], texts["table"]
+        if format_ is None:
+            raise OutputError(f"{who}: give a format, such as parquet, jdbc or delta")
+        if path is not None and table is not None:
+            raise OutputError(f"{who}: give a path or a table, not both")
+        mode = given.get("mode", "append")
+        if mode not in _MODES:
+            raise OutputError(f"{who}: {unknown('mode', str(mode), _MODES)}")
+        if path is not None and not is_uri(path) and not path.startswith("/") and request.base is not None:
+            path = str((request.base / path).absolute())
+        found = cls(format_, path, table, read_options(given.get("options"), who, OutputError), str(mode))
+        if found.files and mode != "append":
+            raise OutputError(
+                f"{who}: mode {mode} cannot go with files: every micro-batch has a directory of its own; leave it out, "
+                "and give an empty directory"
+            )
+        return found
+
+
+class SparkSink:
+    """Writes an output with Spark.
+
+    An engine with micro-batches calls `begin` before `write`. A file format writes each of them into a directory
+    of its own below the path, named by unit and batch, so that writing it again changes nothing. Delta is told
+    unit and batch and leaves out what it has. Any other writer may get the last micro-batch twice after a crash.
+    """
+
+    def __init__(self, request: SinkRequest, target: SparkTarget) -> None:
+        """Prepare; Spark is asked with the first write."""
+        self._who, self._target = request.who, target
+        self._schema = request.schema.to_arrow()
+        names = {name.lower() for name in request.schema.names}
+        self._column = next(one for one in ("batch", "headway_batch", "__hw_batch") if one not in names)
+        self._run = f"run-{secrets.token_hex(4)}"
+        self._count = 0
+        self._begun: tuple[str, int] | None = None
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+
+    def begin(self, unit: str, batch: int) -> None:
+        """Say which micro-batch is written next."""
+        self._begun = (unit, batch)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write a micro-batch, or gather."""
+        if self._begun is not None:
+            self._save([batch], *self._begun)
+            return
+        self._batches.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is gathered."""
+        self._flush()
+
+    def abort(self) -> None:
+        """Let go of what is gathered; what Spark has written stays."""
+        self._batches, self._rows, self._bytes = [], 0, 0
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._save(self._batches, self._run, self._count)
+            self._count += 1
+        self.abort()
+
+    def _save(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
+        target = self._target
+        session = need_session(self._who, OutputError)
+        table = pa.Table.from_batches(batches, self._schema)
+        try:
+            frame: Any = session.createDataFrame(table, schema=spark_schema(self._schema))
+            if target.files:  # one file, in the tuples' order
+                writer = frame.coalesce(1).write.format(target.format).options(**target.options).mode("overwrite")
+                writer.save(f"{str(target.path).rstrip('/')}/{self._column}={unit}-{batch:010d}")
+                return
+            writer = frame.write.format(target.format).options(**target.options).mode(target.mode)
+            if target.format.lower() == "delta":
+                writer = writer.option("txnAppId", unit).option("txnVersion", str(batch))
+            if target.table is not None:
+                writer.saveAsTable(target.table)
+            elif target.path is not None:
+                writer.save(target.path)
+            else:
+                writer.save()
+        except Exception as error:
+            raise OutputError(f"{self._who}: Spark's '{target.format}' cannot write: {first_line(error)}") from error
+
+
+def _open_sink(request: SinkRequest) -> Writer:
+    return SparkSink(request, SparkTarget.parse(request))
+
+
+register_sink("spark", _open_sink)

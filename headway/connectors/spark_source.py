@@ -1,0 +1,390 @@
+"""Any Spark streaming source, or a streaming DataFrame, as a source.
+
+A streaming query of its own feeds the network: each of its micro-batches comes to the driver as Arrow, waits
+until there is room, and is read like any other live source. With a state directory a micro-batch is kept in a
+spool before Spark commits it, so nothing is lost or read twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headway.connectors.base import (
+    Chunk,
+    Malformed,
+    Reader,
+    SourceRequest,
+    check_keys,
+    register_source,
+    register_source_object,
+)
+from headway.connectors.casting import Caster
+from headway.connectors.cutting import BatchReader
+from headway.connectors.pacing import constant_due
+from headway.connectors.sessions import first_line, need_session
+from headway.connectors.spools import Rest, Spool
+from headway.errors import HeadwayError, InputError
+from headway.schema import Schema
+from headway.storage.filesystems import is_uri
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+AHEAD = 1 << 18
+"""Tuples that may wait to be read; then the feeding query waits too. A single micro-batch may be larger."""
+
+_KEYS = ("format", "path", "options", "schema", "select", "available_now", "frame")
+_TYPED = ("avro", "csv", "json", "orc", "parquet", "xml")
+"""Formats whose columns are the reader's to say."""
+_MARKING = ("csv", "json")
+"""Formats that can hand over a row that is none."""
+_CORRUPT = "__hw_corrupt"
+_PACKAGES = {
+    "avro": "org.apache.spark:spark-avro_2.13",
+    "delta": "io.delta:delta-spark_2.13",
+    "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13",
+    "kinesis": "org.apache.spark:spark-streaming-kinesis-asl_2.13",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkFeed:
+    """What to read with Spark: a format with its options, or a streaming DataFrame."""
+
+    format: str = ""
+    path: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: Schema | None = None
+    select: tuple[str, ...] = ()
+    available_now: bool = False
+    frame: Any = None
+
+    @property
+    def place(self) -> str:
+        """How messages name it."""
+        return "the streaming DataFrame" if self.frame is not None else f"Spark's '{self.format}' stream"
+
+    @property
+    def marking(self) -> bool:
+        """Whether rows that do not parse come along; the user's own `mode` decides otherwise."""
+        named = {key.lower() for key in self.options}
+        return self.format in _MARKING and not named & {"mode", "columnnameofcorruptrecord"}
+
+    @classmethod
+    def parse(cls, request: SourceRequest) -> SparkFeed:
+        """Read the settings of `{spark: ...}`; raises InputError that names the key."""
+        who, given = f"{request.who}: spark", request.settings
+        frame = given.get("frame") if isinstance(given, Mapping) else given
+        if type(frame).__module__.startswith("pyspark.sql.connect"):
+            raise InputError(
+                f"{who}: a DataFrame of Spark Connect cannot feed a network; give one of a classic session"
+            )
+        if is_streaming(given):
+            return cls(frame=given)
+        settings = check_keys(given, _KEYS, request.who, "spark")
+        format_ = settings.get("format")
+        if frame is not None and not is_streaming(frame):
+            raise InputError(f"{who}: frame is a streaming DataFrame, not {type(frame).__name__}")
+        if (frame is None) == (format_ is None):
+            raise InputError(f"{who}: give a format, such as kafka, json or rate, or a frame, a streaming DataFrame")
+        if frame is None and (not isinstance(format_, str) or not format_):
+            raise InputError(f"{who}: format is text, such as kafka, not {format_!r}")
+        path, select, now = settings.get("path"), settings.get("select", []), settings.get("available_now", False)
+        if path is not None and (not isinstance(path, str) or not path):
+            raise InputError(f"{who}: path is text, not {path!r}")
+        if not isinstance(select, list | tuple) or not all(isinstance(one, str) for one in select):
+            raise InputError(f"{who}: select is a list of SQL expressions, such as [cast(value as string) as text]")
+        if not isinstance(now, bool):
+            raise InputError(f"{who}: available_now is true or false, not {now!r}")
+        schema: Any = settings.get("schema")
+        return cls(
+            format=str(format_ or ""),
+            path=_full(path, request),
+            options=read_options(settings.get("options"), who, InputError),
+            schema=None if schema is None else Schema.parse(schema),
+            select=tuple(select),
+            available_now=now,
+            frame=frame,
+        )
+
+
+def read_options(given: object, who: str, error: type[HeadwayError]) -> dict[str, str]:
+    """Return Spark's options as text, as Spark has them; raises `error` for what is no mapping of plain values."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise error(f"{who}: options is a mapping, such as {{maxFilesPerTrigger: 10}}, not {given!r}")
+    for key, value in given.items():
+        if not isinstance(value, str | int | float | bool):
+            raise error(f"{who}: option '{key}' is text, a number, true or false, not {value!r}")
+    return {str(key): str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
+
+
+def _full(path: str | None, request: SourceRequest) -> str | None:
+    if path is None or is_uri(path) or path.startswith("/") or request.base is None:
+        return path
+    return str((request.base / path).absolute())
+
+
+class SparkReader(BatchReader):
+    """Reads what a streaming query brings. Spark starts, and columns are matched, with the first read."""
+
+    live = True
+
+    def __init__(self, request: SourceRequest, feed: SparkFeed) -> None:
+        """Prepare; nothing is opened."""
+        super().__init__(request.name, request.strict)
+        self._request, self._feed, self._who = request, feed, request.who
+        self.timed = request.rate is not None
+        self.finite = feed.available_now
+        self._change = threading.Condition()
+        self._rows = threading.Lock()
+        self._ready: deque[Rest] = deque()
+        self._waiting = self._given = 0
+        self._acknowledged = (0, 0)
+        self._spool: Spool | None = None
+        self._caster: Caster | None = None
+        self._query: Any = None
+        self._begun = self._ended = self._closed = False
+        self._error: Exception | None = None
+
+    # What an engine with a state directory says
+
+    def resume(self, folder: str, tuples: int, refused: int) -> None:
+        """Go on where a saved run stopped, and keep batches in `folder` until they are acknowledged."""
+        self._spool = Spool(folder, self._request.schema.to_arrow(), self.name, tuples, refused)
+        self._acknowledged = (tuples, refused)
+        for rest in self._spool.rest():
+            self._ready.append(rest)
+            self._waiting += rest.table.num_rows
+
+    def acknowledge(self, tuples: int, refused: int) -> None:
+        """Note how much is durable; the feeding query forgets it with its next batch."""
+        self._acknowledged = (tuples, refused)
+
+    # Reading
+
+    def read(self, limit: int) -> Chunk | None:
+        """Return the next tuples; with a rate, tuple i is due i/rate seconds after the start."""
+        chunk = super().read(limit)
+        if chunk is None or self._request.rate is None:
+            return chunk
+        start, self._given = self._given, self._given + len(chunk)
+        return Chunk(chunk.batch, constant_due(start, len(chunk), self._request.rate))
+
+    def next_batch(self, limit: int) -> pa.RecordBatch | None:
+        """Wait for a micro-batch; None when the query has ended and everything is read."""
+        if not self._begun:
+            self._begun = True
+            self._start()
+        with self._change:
+            self._change.wait_for(lambda: self._ready or self._ended or self._closed)
+            if self._closed:
+                return None
+            if not self._ready:
+                if self._error is not None:
+                    raise self._error
+                return None
+            rest = self._ready.popleft()
+            self._waiting -= rest.table.num_rows
+            self._change.notify_all()
+        for row in rest.malformed:
+            with self._rows:
+                self.refuse(row.where, row.text, row.reason)
+        batches = rest.table.combine_chunks().to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=self._request.schema.to_arrow())
+
+    def malformed(self) -> list[Malformed]:
+        """Return the malformed rows met since the last call; another thread may be reading."""
+        with self._rows:
+            return super().malformed()
+
+    def close(self) -> None:
+        """Stop the feeding query; what is in no spool and was not read is let go."""
+        with self._change:
+            self._closed = True
+            self._ready.clear()
+            query, self._query = self._query, None
+            self._change.notify_all()
+        _stop(query)
+
+    # The feeding query
+
+    def _start(self) -> None:
+        session = need_session(self._who, InputError)
+        frame = self._columns(self._open(session))
+        writer = frame.writeStream.queryName(f"source {self.name} ({uuid4().hex[:8]})").foreachBatch(self._take)
+        if self._spool is not None:
+            writer = writer.option("checkpointLocation", self._spool.checkpoint())
+        if self._feed.available_now:
+            writer = writer.trigger(availableNow=True)
+        context: Any = session.sparkContext
+        context.setLocalProperty("spark.scheduler.pool", f"source-{self.name}")
+        try:
+            query = writer.start()
+        except Exception as error:
+            raise self._stopped(error) from error
+        finally:
+            context.setLocalProperty("spark.scheduler.pool", None)
+        with self._change:
+            closed = self._closed
+            if not closed:
+                self._query = query
+        if closed:
+            _stop(query)
+            return
+        threading.Thread(target=self._watch, args=(query,), name=f"headway-feed-{self.name}", daemon=True).start()
+
+    def _open(self, session: SparkSession) -> DataFrame:
+        """Return the stream as Spark gives it, with a column for rows that do not parse where that is possible."""
+        feed = self._feed
+        if feed.frame is not None:
+            found: DataFrame = feed.frame
+        else:
+            reader = session.readStream.format(feed.format).options(**feed.options)
+            typed = feed.schema or (self._request.schema if feed.format in _TYPED and not feed.select else None)
+            try:
+                if typed is not None:
+                    fields = typed.to_arrow()
+                    if feed.marking:
+                        fields = fields.append(pa.field(_CORRUPT, pa.string()))
+                        reader = reader.option("columnNameOfCorruptRecord", _CORRUPT)
+                    reader = reader.schema(spark_schema(fields))
+                found = reader.load() if feed.path is None else reader.load(feed.path)
+            except Exception as error:
+                raise self._unopened(error) from error
+        if not feed.select:
+            return found
+        extra = [_CORRUPT] if _CORRUPT in found.columns else []
+        try:
+            return found.selectExpr(*feed.select, *extra)
+        except Exception as error:
+            columns = ", ".join(name for name in found.columns if name != _CORRUPT)
+            raise InputError(f"{self._who}: select: {first_line(error)}; columns: {columns}") from error
+
+    def _columns(self, frame: DataFrame) -> DataFrame:
+        """Return the columns that the source has, or raise InputError that names what is missing or does not fit."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.types import StructType
+
+        wanted = [one for one in frame.schema.fields if one.name != _CORRUPT]
+        given = to_arrow_schema(StructType(wanted), timezone="UTC")
+        caster = Caster(self._request.schema, given, self._who, self._feed.place)
+        names = [given.names[at] for at in caster.columns]
+        names += [_CORRUPT] if _CORRUPT in frame.columns else []
+        return frame.select(*["`" + name.replace("`", "``") + "`" for name in names])
+
+    def _take(self, frame: DataFrame, number: int) -> None:
+        """Take a micro-batch; called by Spark, which commits it when this returns."""
+        try:
+            if self._closed:
+                raise InputError(f"{self._who} is closed")
+            if self._spool is not None and not self._is_new(number):
+                return
+            rest = self._cast(frame.toArrow(), number)
+            if self._spool is not None:
+                self._spool.keep(number, rest.table, rest.malformed)
+                self._spool.trim(*self._acknowledged)
+            with self._change:
+                room = AHEAD - rest.table.num_rows
+                self._change.wait_for(lambda: self._waiting <= max(0, room) or self._closed)
+                if not self._closed:
+                    self._ready.append(rest)
+                    self._waiting += rest.table.num_rows
+                    self._change.notify_all()
+        except Exception as error:
+            self._fail(error)
+            raise
+
+    def _is_new(self, number: int) -> bool:
+        """Whether a micro-batch is not kept yet; Spark repeats the last one if it could not commit it."""
+        assert self._spool is not None
+        if number < self._spool.newest:
+            raise InputError(
+                f"{self._who}: Spark is at batch {number}, but batch {self._spool.newest} was read before: its "
+                f"checkpoint '{self._spool.checkpoint()}' was changed; restore it, or give another --state"
+            )
+        return number > self._spool.newest
+
+    def _cast(self, table: pa.Table, number: int) -> Rest:
+        malformed: tuple[Malformed, ...] = ()
+        if _CORRUPT in table.column_names:
+            texts = table.column(_CORRUPT)
+            reason = (
+                f"not a {self._feed.format.upper()} row of the schema ({self._feed.schema or self._request.schema})"
+            )
+            malformed = tuple(
+                Malformed(self.name, f"{self._feed.place}, batch {number}", text, reason)
+                for text in texts.drop_null().to_pylist()
+            )
+            table = table.filter(pc.is_null(texts)).drop_columns([_CORRUPT])
+        if self._caster is None:
+            self._caster = Caster(self._request.schema, table.schema, self._who, self._feed.place)
+        batches = [self._caster.cast(batch) for batch in table.to_batches()]
+        return Rest(pa.Table.from_batches(batches, self._request.schema.to_arrow()), malformed)
+
+    def _watch(self, query: Any) -> None:
+        try:
+            query.awaitTermination()
+        except Exception as error:
+            self._fail(error)
+        with self._change:
+            self._ended = True
+            self._change.notify_all()
+
+    def _fail(self, error: Exception) -> None:
+        with self._change:
+            if self._error is None:  # what Python raised comes again, wrapped by Spark
+                self._error = error if isinstance(error, HeadwayError) else self._stopped(error)
+            self._ended = True
+            self._change.notify_all()
+
+    def _stopped(self, error: Exception) -> InputError:
+        return InputError(f"{self._who}: {self._feed.place} cannot be read: {first_line(error)}")
+
+    def _unopened(self, error: Exception) -> InputError:
+        text, format_ = first_line(error), self._feed.format
+        if "DATA_SOURCE_NOT_FOUND" in str(error) or "Failed to find data source" in str(error):
+            package = _PACKAGES.get(format_.lower())
+            named = f" (for {format_}: {package}, in the version of your Spark)" if package else ""
+            return InputError(
+                f"{self._who}: Spark has no format '{format_}'; if it comes in a package, name that in "
+                f"spark.jars.packages{named} before the session starts, in spark-defaults.conf or with "
+                "SparkSession.builder.config"
+            )
+        return InputError(f"{self._who}: {self._feed.place} cannot be opened: {text}")
+
+
+def spark_schema(schema: pa.Schema) -> Any:
+    """Return an Arrow schema as Spark's; timestamps without a zone stay so."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+
+
+def is_streaming(what: object) -> bool:
+    """Whether an object is a streaming DataFrame; asks without loading Spark."""
+    return type(what).__module__.startswith("pyspark.") and getattr(what, "isStreaming", False) is True
+
+
+def _stop(query: Any) -> None:
+    if query is not None:
+        with contextlib.suppress(Exception):  # it may have failed or ended by itself
+            query.stop()
+
+
+def _open_source(request: SourceRequest) -> Reader:
+    return SparkReader(request, SparkFeed.parse(request))
+
+
+register_source("spark", _open_source)
+register_source_object(is_streaming, _open_source)

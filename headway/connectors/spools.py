@@ -1,0 +1,116 @@
+"""Batches of a feed, kept on disk from the moment their origin counts them as read until the log has them.
+
+A feed commits a batch when it is kept here. So each batch is read once, whatever order its origin would give it
+in another time, and however much of it had reached the log when the process died.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from headway.connectors.base import Malformed
+from headway.errors import InputError
+from headway.storage.files import read_table, write_table
+from headway.storage.filesystems import FAILURES, locate, reason
+
+_FOLDER = "batches"
+_NAME = re.compile(r"(\d+)-(\d+)-(\d+)-(\d+)-(\d+)\.arrow")
+_REFUSED = b"headway.malformed"
+
+
+class Kept(NamedTuple):
+    """A batch in the spool: its number at its origin, and the numbers of its tuples and malformed rows."""
+
+    batch: int
+    first: int
+    upto: int
+    first_refused: int
+    upto_refused: int
+
+    @property
+    def name(self) -> str:
+        """The file inside the spool."""
+        return f"{_FOLDER}/{self.batch:010d}-{self.first}-{self.upto}-{self.first_refused}-{self.upto_refused}.arrow"
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What of a batch is not logged yet."""
+
+    table: pa.Table
+    malformed: tuple[Malformed, ...]
+
+
+class Spool:
+    """The batches of one source. Used by one thread at a time."""
+
+    def __init__(self, folder: str, schema: pa.Schema, source: str, tuples: int, refused: int) -> None:
+        """Open what an earlier run left; `tuples` and `refused` of this source are in the log."""
+        self._schema, self._source = schema, source
+        self._tuples, self._refused = tuples, refused
+        try:
+            self._place = locate(folder)
+            self._place.make([_FOLDER], True)
+            names = [name.rpartition("/")[2] for name in self._place.files(_FOLDER)]
+        except FAILURES as error:
+            raise self._failed(folder, error) from error
+        found = [match for match in map(_NAME.fullmatch, names) if match]
+        self._kept = sorted(Kept(*map(int, match.groups())) for match in found)
+
+    @property
+    def newest(self) -> int:
+        """The number of the last batch kept, -1 before the first."""
+        return self._kept[-1].batch if self._kept else -1
+
+    def rest(self) -> Iterator[Rest]:
+        """Yield what the log does not have, in order."""
+        for kept in list(self._kept):
+            skip, forget = self._tuples - kept.first, self._refused - kept.first_refused
+            if kept.upto <= self._tuples and kept.upto_refused <= self._refused:
+                continue
+            try:
+                table = read_table(self._place.name(kept.name))
+            except FAILURES as error:
+                raise self._failed(self._place.name(kept.name), error) from error
+            rows = json.loads((table.schema.metadata or {}).get(_REFUSED, b"[]"))
+            table = table.replace_schema_metadata(None)
+            if not table.schema.equals(self._schema):
+                raise InputError(
+                    f"source '{self._source}': the saved run has taken tuples with other fields "
+                    f"({table.schema.to_string().replace(chr(10), ', ')}) that are not processed yet; run the network "
+                    "as it was until they are, or give another --state"
+                )
+            malformed = tuple(Malformed(self._source, *row) for row in rows[max(0, forget) :])
+            yield Rest(table.slice(min(max(0, skip), table.num_rows)), malformed)
+
+    def keep(self, batch: int, table: pa.Table, malformed: Sequence[Malformed]) -> None:
+        """Make a batch durable; returns when it is."""
+        last = self._kept[-1] if self._kept else Kept(-1, 0, self._tuples, 0, self._refused)
+        first, first_refused = max(last.upto, self._tuples), max(last.upto_refused, self._refused)
+        kept = Kept(batch, first, first + table.num_rows, first_refused, first_refused + len(malformed))
+        rows = json.dumps([[row.where, row.text, row.reason] for row in malformed])
+        try:
+            write_table(self._place, kept.name, table.replace_schema_metadata({_REFUSED: rows.encode()}), sync=True)
+        except FAILURES as error:
+            raise self._failed(self._place.name(kept.name), error) from error
+        self._kept.append(kept)
+
+    def trim(self, tuples: int, refused: int) -> None:
+        """Delete the batches that the log has; not the newest, which its origin may not have committed yet."""
+        done = [one for one in self._kept[:-1] if one.upto <= tuples and one.upto_refused <= refused]
+        if done:
+            self._place.delete([one.name for one in done])
+            self._kept = [one for one in self._kept if one not in done]
+
+    def checkpoint(self) -> str:
+        """Return where the origin keeps its own place."""
+        return self._place.name("checkpoint")
+
+    def _failed(self, where: str, error: BaseException) -> InputError:
+        return InputError(f"source '{self._source}': cannot use '{where}': {reason(error)}")

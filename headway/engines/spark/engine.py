@@ -1,0 +1,457 @@
+"""The Spark engine: arrivals go to the log, the policy grants trains to streaming queries, results come back."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+from headway.check import CheckedNetwork
+from headway.clock import SECOND, Clock, WallClock, stopwatch
+from headway.connectors import open_sink, open_source
+from headway.connectors.base import Reader, Writer
+from headway.connectors.resuming import Resumable
+from headway.connectors.skipping import skip
+from headway.engines.base import DEAD_LETTERS, RunResult, RunSettings
+from headway.engines.ingest import Feed, Ingest
+from headway.engines.letters import DeadLetters
+from headway.engines.spark.arrivals import Arrivals, commit_letters
+from headway.engines.spark.cut import Cut
+from headway.engines.spark.front import choose_front
+from headway.engines.spark.gate import Gate
+from headway.engines.spark.overview import Overview, Spent
+from headway.engines.spark.plans import describe_failure, split_tasks
+from headway.engines.spark.queries import Queries
+from headway.engines.spark.results import Result
+from headway.engines.spark.rows import Row
+from headway.engines.spark.shipping import ship_functions
+from headway.engines.spark.state import State
+from headway.engines.spark.takings import Takings
+from headway.engines.spark.units import RunningUnit
+from headway.engines.spark.work import Work, make_work
+from headway.engines.topology import topology_of
+from headway.errors import HeadwayError, InputError, RunError
+from headway.network import Table, thaw
+from headway.scheduling.base import Step
+from headway.schema import Schema
+from headway.storage.files import write_table
+from headway.storage.log import Log
+from headway.storage.segments import quote_name
+from headway.tables import load_table
+from headway.trains import NOTHING, Train
+
+_STATUS_EVERY = SECOND // 4
+_PULL_EVERY = SECOND // 50
+"""How often sources that speak all the time are listened to: often enough for any micro-batch."""
+_CHUNK = 65_536
+_BACKLOG = 2_000_000
+"""Tuples that may wait before sources without rates are held back."""
+
+
+class SparkEngine:
+    """Runs networks on Spark."""
+
+    def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
+        """Run until all inputs have ended and everything is delivered.
+
+        The first Ctrl-C ends the inputs: what has arrived is processed and delivered. With a state directory it
+        only stops: the run can be continued. A second Ctrl-C gives up.
+        """
+        with contextlib.ExitStack() as stack:
+            return _Run(checked, settings, stack).go()
+
+
+class _Run:
+    """One run."""
+
+    def __init__(self, checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack) -> None:
+        self._checked = checked
+        self._settings = settings
+        self._stack = stack
+        self._clock: Clock = settings.clock or WallClock()
+        self._spent = Spent()
+        self._wake = threading.Event()
+        self._failure: BaseException | None = None
+        self._interrupted = False
+        self._policy = settings.schedule.make_policy()
+        network = checked.network
+        self._readers = self._open_readers()
+        if settings.state is None:
+            folder = tempfile.mkdtemp(prefix="headway-")
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        else:
+            folder = settings.state
+        self._queries = Queries(settings.master, settings.spark)
+        ship_functions(checked.functions)
+        self._state = State(folder, checked, settings, self._queries.parallelism)
+        stack.callback(self._state.release)
+        self._cut: Cut = self._state.cut
+        self._open_results()
+        self._log = Log(
+            self._state.place.name("log"),
+            {source.name: source.schema for source in network.sources},
+            keep_seconds=settings.keep,
+            sync=settings.state is not None,
+        )
+        self._recovered = self._log.issued > NOTHING
+        for commit in self._log.commits:
+            self._state.keep_letters(f"log-{commit.sequence:012d}", commit_letters(commit))
+        self._letters.add(self._state.letters())
+        self._topology = topology_of(checked)
+        self._units = [RunningUnit(at, unit, self._state.begin(unit)) for at, unit in enumerate(self._cut.units)]
+        self._takings = Takings(checked, self._results, self._letters, self._state)
+        self._arrivals = Arrivals(self._log, self._clock)
+        self._gate = Gate(self._tasks, self._wake.set)
+        stack.callback(self._gate.shut)
+        discarded = frozenset(
+            arc
+            for arc in checked.outputs.values()
+            if all(self._results[name].counted for name, one in checked.outputs.items() if one == arc)
+        )
+        tables = self._write_tables()
+        self._works = [
+            make_work(checked, unit, self._cut.shards, discarded, tables, uuid4().hex) for unit in self._cut.units
+        ]
+        self._worker_count = max(1, min(settings.workers or self._queries.default_workers, len(self._units)))
+
+    # Opening
+
+    def _open_readers(self) -> list[Reader]:
+        network, settings = self._checked.network, self._settings
+        readers: list[Reader] = []
+        for source in network.sources:
+            given = settings.inputs.get(source.name, thaw(source.connector))
+            if given is None:
+                raise InputError(
+                    f"source '{source.name}' has no input: give one for it, or a 'source:' in the network file"
+                )
+            reader = open_source(
+                source.name,
+                source.schema,
+                given,
+                rate=settings.rates.get(source.name),
+                strict=settings.strict,
+                base=None if source.name in settings.inputs else network.folder,
+            )
+            self._stack.callback(reader.close)
+            readers.append(reader)
+        return readers
+
+    def _open_results(self) -> None:
+        network, settings = self._checked.network, self._settings
+        place = None if settings.state is None else self._state.place
+        self._results: dict[str, Result] = {}
+        self._letter_sink: Writer | None = None
+        self._completed = False
+        self._stack.callback(self._abort)
+        for output in network.outputs:
+            given = output.name in settings.outputs
+            what = settings.outputs[output.name] if given else thaw(output.sink)
+            if given and what is None:
+                what = {"discard": None}
+            schema = self._checked.output_schema(output.name)
+            base = None if given else network.folder
+            self._results[output.name] = Result(output, schema, what, base, self._clock, place)
+        if settings.dead_letters is not None:
+            self._letter_sink = open_sink("dead letters", Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)
+        write = None if self._letter_sink is None else self._letter_sink.write
+        self._letters = DeadLetters(settings.strict, write)
+
+    def _abort(self) -> None:
+        if not self._completed:
+            for result in self._results.values():
+                result.abort()
+            if self._letter_sink is not None:
+                self._letter_sink.abort()
+
+    def _write_tables(self) -> dict[str, str]:
+        """Put static tables where executors can read them."""
+        network, place = self._checked.network, self._state.place
+        refs = {item.ref for box in network.boxes for item in box.inputs if isinstance(item, Table)}
+        place.make(["tables"], False)
+        names = {}
+        for at, ref in enumerate(sorted(refs)):
+            relative = f"tables/{at}.arrow"
+            write_table(place, relative, load_table(ref, self._settings.tables, network.folder))
+            names[ref] = place.name(relative)
+        return names
+
+    # The loop
+
+    def go(self) -> RunResult:
+        """Run to the end."""
+        try:
+            with self._interruptible():
+                self._start_queries()
+                self._start_ingest()
+                self._loop()
+        finally:
+            self._gate.close()
+            self._queries.stop()
+        kept = self._settings.state is not None and not self._finished()
+        for result in self._results.values():
+            result.close()
+        if self._letter_sink is not None:
+            self._letter_sink.close()
+        self._completed = True
+        tables = {name: one.table.table for name, one in self._results.items() if one.table is not None}
+        summary = self._overview.summary(self._queries.master, self._interrupted)
+        summary["network"] = self._checked.network.name
+        if kept:
+            summary["state"] = {"path": self._settings.state, "can_continue": True}
+        return RunResult(tables, summary, self._letters.table())
+
+    def _start_queries(self) -> None:
+        for unit, work in zip(self._units, self._works, strict=True):
+            native = choose_front(self._checked, work, self._state.front)
+            self._queries.start(unit, work, native, self._state.checkpoint(unit.cut), self._gate, self._deliver)
+        # A query that was killed first repeats its last micro-batch, and asks then.
+        self._await(lambda: all(unit.asking for unit in self._units))
+
+    def _start_ingest(self) -> None:
+        positions = self._log.positions
+        if any(reader.timed or reader.live for reader in self._readers):
+            self._warm_up()
+        feeds = []
+        for source, reader in zip(self._checked.network.sources, self._readers, strict=True):
+            done = positions.get(source.name, 0)
+            if isinstance(reader, Resumable) and self._settings.state is not None and self._log.end is None:
+                folder = self._state.place.name(f"feeds/{quote_name(source.name)}")
+                reader.resume(folder, done, self._log.refused.get(source.name, 0))
+            elif done and not reader.live and self._log.end is None:
+                reader = skip(reader, done, source.name, self._log.refused.get(source.name, 0))
+            feed = Feed(
+                source.name, reader, self._arrivals.feeder(source.name), lambda number: None, Train.empty(source.schema)
+            )
+            feed.tuples = done
+            feeds.append(feed)
+        self._feeds = feeds
+        self._ingest = Ingest(feeds, self._clock, _CHUNK, self._arrivals.refuse, max(self._log.issued, self._floor()))
+        self._ingest.wake = self._wake
+        self._stack.callback(self._ingest.stop)
+        self._overview = Overview(
+            self._topology,
+            self._units,
+            self._log,
+            self._arrivals,
+            self._ingest,
+            feeds,
+            self._results,
+            self._letters,
+            self._takings,
+            self._settings,
+            self._clock,
+            self._spent,
+            self._worker_count,
+        )
+        if self._log.end is not None:
+            self._ingest.stop()
+        elif self._recovered and any(getattr(box.spec, "timeout", None) is not None for box in self._checked.order):
+            self._ingest.tick()  # windows may have timed out while nobody looked
+
+    def _floor(self) -> int:
+        return max(unit.position for unit in self._units)
+
+    def _warm_up(self) -> None:
+        """Run every query once on nothing, so that the first tuples do not wait for classes to load."""
+        if self._recovered or self._queries.warm:
+            return
+        self._log.append({}, 0, self._clock.now(), positions=self._log.positions)
+        for unit in self._units:
+            self._grant(unit, 0, 0)
+        self._await(lambda: all(unit.asking for unit in self._units))
+        self._queries.warm = True
+
+    def _loop(self) -> None:
+        memory = self._policy.start()
+        next_status = self._clock.now() + _STATUS_EVERY
+        while True:
+            self._listen()
+            if self._finished():
+                return
+            read_from = stopwatch()
+            self._tick_if_due()
+            self._spent.peak_queued = max(self._spent.peak_queued, self._overview.queued)
+            if self._interrupted and not self._ingest.stopped:
+                self._ingest.stop()
+                if self._settings.state is not None:
+                    self._seal()
+                    return
+            self._pull()
+            if self._ingest.ended and self._log.end is None and not self._arrivals.marked:
+                self._ingest.end()
+            if self._arrivals.due:
+                self._seal()
+            self._spent.reading += stopwatch() - read_from
+            snapshot = self._overview.snapshot(more=not self._ingest.ended)
+            until = None
+            if snapshot.free and snapshot.ready.any():
+                planning_from = stopwatch()
+                plan, memory = self._policy.plan(snapshot, memory)
+                self._spent.plans += 1
+                until = plan.until
+                self._spent.scheduling += stopwatch() - planning_from
+                for step in plan.steps[: snapshot.free]:
+                    self._carry_out(step)
+            now = self._clock.now()
+            if now >= next_status:
+                if self._settings.on_status is not None:
+                    self._settings.on_status(self._overview.status())
+                next_status = now + _STATUS_EVERY
+            if not self._hungry():
+                self._wait(next_status, until)
+
+    def _pull(self) -> None:
+        """Let tuples arrive; those that only wait to be asked for, as many as a long train takes, but not for long."""
+        patience = stopwatch() + _PULL_EVERY
+        while self._ingest.pull(self._hungry()) and self._ingest.more_in_turn:
+            if stopwatch() > patience and any(unit.asking for unit in self._units):
+                return
+
+    def _carry_out(self, step: Step) -> None:
+        unit = self._units[step.unit]
+        if not unit.asking:
+            return
+        self._seal()
+        upto = self._log.cut(unit.cut.sources, unit.position, step.tuples)
+        if upto <= unit.position:
+            return
+        tuples = sum(self._log.count(source, unit.position, upto) for source in unit.cut.sources)
+        self._grant(unit, upto, tuples)
+
+    def _grant(self, unit: RunningUnit, upto: int, tuples: int) -> None:
+        unit.asking, unit.position, unit.granted, unit.started = False, upto, tuples, stopwatch()
+        self._gate.grant(unit.number, upto)
+
+    def _listen(self) -> None:
+        """Hear which units have committed and ask for more; raise what failed."""
+        if self._failure is not None:
+            raise self._failure
+        for number, committed in self._gate.waiting().items():
+            unit = self._units[number]
+            if unit.asking:
+                continue
+            unit.asking = True
+            if not unit.replayed and unit.started:
+                seconds = (stopwatch() - unit.started) / 1e9
+                unit.cost.learn(unit.granted, seconds)
+                unit.seconds += seconds
+            unit.replayed = False
+            unit.committed = committed
+            unit.position = max(unit.position, committed)
+        if self._units:
+            self._log.drop(min(unit.committed for unit in self._units), self._clock.now())
+        for unit in self._units:
+            error = self._queries.failure(unit)
+            if error is not None:
+                raise RunError(describe_failure(unit.cut.name, error))
+
+    def _finished(self) -> bool:
+        end = self._log.end
+        return end is not None and all(unit.asking and unit.committed >= end for unit in self._units)
+
+    def _await(self, condition: Any) -> None:
+        while True:
+            self._listen()
+            if condition():
+                return
+            if self._interrupted:
+                raise KeyboardInterrupt
+            self._wake.wait(0.25)
+            self._wake.clear()
+
+    def _wait(self, status: int, until: int | None) -> None:
+        """Sleep until something can happen: a query asks, a tuple is due, a window times out, a live source speaks."""
+        moments = [status] if self._settings.on_status is not None else []
+        if until is not None:
+            moments.append(until)
+        now = self._clock.now()
+        if not self._ingest.ended:
+            due = self._ingest.next_due()
+            if due is not None:
+                moments.append(max(due, now + _PULL_EVERY))
+            deadline = self._takings.deadline
+            if deadline is not None:
+                moments.append(deadline)
+        pause = min(moments, default=now + SECOND // 2) - now
+        if pause <= 0:
+            return
+        if isinstance(self._clock, WallClock) or any(unit.busy for unit in self._units):
+            self._wake.wait(min(pause, SECOND // 2) / SECOND)
+        else:
+            self._clock.sleep(pause)
+        self._wake.clear()
+
+    def _seal(self) -> None:
+        positions = {feed.name: feed.tuples for feed in self._feeds}
+        commit = self._arrivals.seal(self._ingest.issued, positions)
+        if commit is not None and commit.malformed:
+            letters = commit_letters(commit)
+            self._state.keep_letters(f"log-{commit.sequence:012d}", letters)
+            self._letters.add(letters)
+        logged, refused = self._log.positions, self._log.refused
+        for feed in self._feeds:
+            if isinstance(feed.reader, Resumable):
+                feed.reader.acknowledge(logged.get(feed.name, 0), refused.get(feed.name, 0))
+
+    def _hungry(self) -> bool:
+        """Whether sources without rates should give more."""
+        if not self._ingest.more_in_turn or self._overview.queued > self._settings.memory:
+            return False
+        return self._overview.longest < _BACKLOG
+
+    # Ticks
+
+    def _tick_if_due(self) -> None:
+        deadline = self._takings.deadline
+        if deadline is not None and deadline <= self._clock.now() and not self._ingest.ended:
+            self._takings.forget_deadlines()
+            self._ingest.tick()
+
+    # What queries ask and bring
+
+    def _tasks(self, unit: int, after: int, upto: int) -> list[Any]:
+        """Return the tasks of a micro-batch; called from the gate."""
+        sources = self._units[unit].cut.sources
+        ticks, end = self._log.marks(after, upto)
+        return split_tasks(self._log, sources, after, upto, self._queries.parallelism, [upto, ticks, end is not None])
+
+    def _deliver(
+        self, unit: RunningUnit, work: Work, rows: Sequence[Row], trains: Mapping[int, Train], batch: int
+    ) -> None:
+        """Take the results of a micro-batch; called from Spark's callback thread."""
+        try:
+            self._takings.take(unit, work, rows, trains, batch)
+        except BaseException as error:
+            if self._failure is None:
+                self._failure = (
+                    error
+                    if isinstance(error, HeadwayError)
+                    else RunError(f"'{unit.cut.name}' failed: {type(error).__name__}: {error}")
+                )
+            self._wake.set()
+            raise
+
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Let the first Ctrl-C end the inputs; a second one raises."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        previous = signal.getsignal(signal.SIGINT)
+
+        def interrupt(number: int, frame: object) -> None:
+            self._interrupted = True
+            self._wake.set()
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+        signal.signal(signal.SIGINT, interrupt)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, previous)

@@ -1,0 +1,194 @@
+"""Readings of a run on Spark: snapshots for policies, the status for people, and the summary at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from headway.catalog import Floats, Topology
+from headway.clock import SECOND, Clock, stopwatch
+from headway.engines.base import RunSettings, Status
+from headway.engines.ingest import Feed, Ingest
+from headway.engines.letters import DeadLetters
+from headway.engines.spark.arrivals import Arrivals
+from headway.engines.spark.results import Result
+from headway.engines.spark.takings import Takings
+from headway.engines.spark.units import RunningUnit
+from headway.engines.summaries import summarise_boxes
+from headway.scheduling.base import OutputReadings, Snapshot, Unit, UnitCosts
+from headway.storage.log import Log
+
+_NEVER = int(np.iinfo(np.int64).max)
+
+
+@dataclass
+class Spent:
+    """Where the scheduler's time went, in nanoseconds, and how often it planned."""
+
+    begun: int = field(default_factory=stopwatch)
+    scheduling: int = 0
+    reading: int = 0
+    plans: int = 0
+    peak_queued: int = 0
+
+
+@dataclass
+class Overview:
+    """Looks at all parts of a run; changes none."""
+
+    topology: Topology
+    units: Sequence[RunningUnit]
+    log: Log
+    arrivals: Arrivals
+    ingest: Ingest
+    feeds: Sequence[Feed]
+    results: Mapping[str, Result]
+    letters: DeadLetters
+    takings: Takings
+    settings: RunSettings
+    clock: Clock
+    spent: Spent
+    workers: int
+
+    def __post_init__(self) -> None:
+        """Give the units' boxes and outputs their numbers."""
+        boxes = {name: at for at, name in enumerate(self.topology.boxes)}
+        outputs = {name: at for at, name in enumerate(self.topology.outputs)}
+        self._views = tuple(
+            Unit(one.cut.name, tuple(boxes[name] for name in one.cut.boxes), tuple(outputs[o] for o in one.cut.outputs))
+            for one in self.units
+        )
+
+    @property
+    def queued(self) -> int:
+        """Bytes that have arrived and that somebody still has to read."""
+        return self.log.bytes + self.arrivals.bytes
+
+    def waiting(self, unit: RunningUnit) -> tuple[int, int, float]:
+        """Return a unit's waiting tuples, the oldest stamp of them, and their mean stamp."""
+        sources = unit.cut.sources
+        count, oldest, total = self.arrivals.waiting(sources)
+        issued = self.log.issued
+        logged = self.log.stamps(sources, unit.position, issued) if unit.position < issued else None
+        if logged is not None:
+            number = sum(self.log.count(one, unit.position, issued) for one in sources)
+            oldest = logged[0]
+            total += logged[1] * number
+            count += number
+        return count, oldest if count else _NEVER, total / count if count else 0.0
+
+    @property
+    def longest(self) -> int:
+        """The tuples that wait for the unit that is furthest behind."""
+        return max((self.waiting(unit)[0] for unit in self.units), default=0)
+
+    def snapshot(self, more: bool) -> Snapshot:
+        """Return what a policy may look at; `more` says whether tuples may still arrive."""
+        readings = [self.waiting(unit) for unit in self.units]
+        sealed = self.log.issued
+        marked = [self.arrivals.marked or self.log.marks(unit.position, sealed) != ((), None) for unit in self.units]
+        now = self.clock.now()
+        counts = np.array([count for count, _, _ in readings], np.int64)
+        means = np.array([mean for _, _, mean in readings])
+        asking = np.array([unit.asking for unit in self.units], np.bool_)
+        boxes = len(self.topology.boxes)
+        return Snapshot(
+            now=now,
+            topology=self.topology,
+            units=self._views,
+            ready=asking & ((counts > 0) | np.array(marked, np.bool_)),
+            waiting=counts,
+            oldest=np.array([oldest for _, oldest, _ in readings], np.int64),
+            box_waiting=np.zeros(boxes, np.int64),
+            box_oldest=np.full(boxes, _NEVER),
+            memory=self.queued,
+            train=self.settings.schedule.most,
+            busy=~asking,
+            workers=self.workers,
+            free=max(0, self.workers - int((~asking).sum())),
+            more=more,
+            read_rates=self._rates,
+            read_boxes=self.takings.statistics.readings,
+            read_outputs=self._outputs,
+            read_latencies=lambda: np.where(counts > 0, (now - means) / SECOND, 0.0),
+            read_costs=self._costs,
+        )
+
+    def _costs(self) -> UnitCosts:
+        overhead = np.array([unit.cost.overhead for unit in self.units])
+        return UnitCosts(overhead, np.array([unit.cost.cost for unit in self.units]))
+
+    def _rates(self) -> Floats:
+        return np.array([feed.tuples / max(1e-9, self.seconds) for feed in self.feeds])
+
+    def _outputs(self) -> OutputReadings:
+        every = [one.delivery for one in self.results.values()]
+        return OutputReadings(
+            np.array([one.tuples for one in every], np.int64),
+            np.array([one.latencies.mean or 0.0 for one in every]),
+            np.array([1.0 if one.utility is None else one.utility for one in every]),
+        )
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has taken so far."""
+        return (stopwatch() - self.spent.begun) / 1e9
+
+    @property
+    def tuples_out(self) -> int:
+        """Tuples delivered to all outputs."""
+        return sum(one.delivery.tuples for one in self.results.values())
+
+    def status(self) -> Status:
+        """Return how far the run is."""
+        queued = self.queued
+        paused = queued > self.settings.memory
+        return Status(
+            self.seconds, self.ingest.tuples, self.tuples_out, self.longest, queued, self.letters.total, paused
+        )
+
+    def summary(self, master: str, interrupted: bool) -> dict[str, Any]:
+        """Return everything that was measured."""
+        readings = self.takings.statistics.readings()
+        counts = self.letters.counts
+        in_boxes, in_steps = float(readings.busy.sum()) / 1e9, sum(unit.seconds for unit in self.units)
+        seconds = self.seconds
+        return {
+            "network": "",
+            "engine": "spark",
+            "policy": str(self.settings.schedule),
+            "workers": self.workers,
+            "master": master,
+            "seconds": seconds,
+            "interrupted": interrupted,
+            "tuples_in": self.ingest.tuples,
+            "tuples_out": self.tuples_out,
+            "tuples_per_second": self.ingest.tuples / seconds if seconds else 0.0,
+            "sources": {feed.name: {"tuples": feed.tuples, "malformed": counts[feed.name]} for feed in self.feeds},
+            "outputs": {name: one.delivery.summary() for name, one in self.results.items()},
+            "boxes": summarise_boxes(self.topology.boxes, readings, self.takings.ignored, counts),
+            "units": {
+                unit.cut.name: {
+                    "batches": unit.batches,
+                    "tuples": unit.tuples,
+                    "seconds": unit.seconds,
+                    "cost_per_batch": unit.cost.overhead,
+                    "cost_per_tuple": unit.cost.cost,
+                }
+                for unit in self.units
+            },
+            "dead_letters": self.letters.summary(),
+            "time": {
+                "scheduler": self.spent.scheduling / 1e9,
+                "boxes": in_boxes,
+                "storage": max(0.0, in_steps - in_boxes),
+                "sources": self.spent.reading / 1e9,
+                "sinks": self.takings.spent / 1e9,
+            },
+            "plans": self.spent.plans,
+            "box_calls": int(readings.calls.sum()),
+            "peak_queued_bytes": self.spent.peak_queued,
+        }

@@ -1,0 +1,152 @@
+"""Trains as bytes: what travels between the reader, the shards and the driver.
+
+One Arrow IPC stream per train. Numbers that ascend by a constant step and stamps that are all the same, which is
+the rule at the front, travel as two numbers instead of a column.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headway.columns import UNREAD, Column, Int64s, from_arrow, to_arrow
+from headway.schema import Schema
+from headway.trains import Train, constant, is_constant, join_trains
+
+Ranks = tuple[npt.NDArray[np.float64] | Int64s, Int64s]
+"""Where boxes are spread: the order value of each tuple, and the arrival number of its partition's first tuple.
+
+Tuples that a clock tick or the end of the input caused all have the same arrival number, whichever shard they
+come from; by these two they come in the order in which one shard would have emitted them."""
+
+
+_MILLISECOND = 1_000_000
+_MOST_MOMENTS = 100_000
+
+
+class Packed(NamedTuple):
+    """A train that was unpacked, and its ranks if it came from a box that is spread."""
+
+    train: Train
+    ranks: Ranks | None
+
+
+def pack(train: Train, schema: Schema, columns: Sequence[int] | None = None, ranks: Ranks | None = None) -> bytes:
+    """Write a train to bytes; with `columns` only these, the others are never read."""
+    sent = list(range(len(schema))) if columns is None else list(columns)
+    arrays = [to_arrow(train.columns[at], schema.types[at]) for at in sent]
+    names = [f"c{at}" for at in sent]
+    meta: dict[str, object] = {"rows": len(train)}
+    step = _step(train.numbers)
+    if step is None:
+        arrays.append(pa.array(train.numbers))
+        names.append("n")
+    else:
+        meta["numbers"] = step
+    if len(train) and is_constant(train.stamps):
+        meta["stamp"] = int(train.stamps[0])
+    else:
+        arrays.append(pa.array(train.stamps))
+        names.append("s")
+    if ranks is not None:
+        arrays += [pa.array(ranks[0]), pa.array(ranks[1])]
+        names += ["v", "b"]
+    return _write(arrays, names, meta)
+
+
+def unpack(data: bytes, schema: Schema) -> Packed:
+    """Read a train; columns that were not sent are unread ones."""
+    batch, meta = _read(data)
+    rows = int(meta["rows"])
+    found: dict[str, pa.Array] = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns: list[Column] = [from_arrow(found[f"c{at}"]) if f"c{at}" in found else UNREAD for at in range(len(schema))]
+    if "n" in found:
+        numbers: Int64s = found["n"].to_numpy(zero_copy_only=False)
+    else:
+        base, step = meta["numbers"]
+        numbers = np.arange(rows, dtype=np.int64) * step + base
+    stamps = found["s"].to_numpy(zero_copy_only=False) if "s" in found else constant(int(meta["stamp"]), rows)
+    ranks = None
+    if "v" in found:
+        ranks = found["v"].to_numpy(zero_copy_only=False), found["b"].to_numpy(zero_copy_only=False)
+    return Packed(Train(tuple(columns), stamps, numbers), ranks)
+
+
+def pack_counts(train: Train) -> bytes:
+    """Write only how many tuples entered when, to the millisecond: all that an output which nobody reads needs."""
+    stamps = train.stamps
+    if is_constant(stamps):
+        moments, counts = stamps[:1], np.array([len(stamps)], np.int64)
+    else:
+        first = int(stamps.min())
+        width = max(_MILLISECOND, (int(stamps.max()) - first) // _MOST_MOMENTS + 1)
+        every = np.bincount((stamps - first) // width)
+        places = np.flatnonzero(every)
+        moments, counts = first + places * width + width // 2, every[places]
+    return _write([pa.array(moments), pa.array(counts)], ["s", "c"], {})
+
+
+def unpack_counts(data: bytes) -> tuple[Int64s, Int64s]:
+    """Read what `pack_counts` wrote."""
+    batch, _ = _read(data)
+    return batch.column(0).to_numpy(zero_copy_only=False), batch.column(1).to_numpy(zero_copy_only=False)
+
+
+def merge(parts: Sequence[Packed]) -> Train:
+    """Return trains of one stream from several tasks or shards as one, in the order of their arrival numbers."""
+    filled = [part for part in parts if len(part.train)]
+    if len(filled) == 1:
+        return filled[0].train
+    if not filled:
+        return parts[0].train
+    both = _join([part.train for part in filled])
+    numbers = both.numbers
+    if all(part.ranks is not None for part in filled):
+        values = np.concatenate([part.ranks[0] for part in filled])  # type: ignore[index]
+        born = np.concatenate([part.ranks[1] for part in filled])  # type: ignore[index]
+        return both.take(np.lexsort((born, values, numbers)))
+    if (numbers[1:] >= numbers[:-1]).all():
+        return both
+    return both.take(np.argsort(numbers, kind="stable"))
+
+
+def _join(trains: Sequence[Train]) -> Train:
+    """Return trains one after the other; what one lane left out of one of them, it left out of all."""
+    read = [at for at, column in enumerate(trains[0].columns) if column is not UNREAD]
+    both = join_trains([train.with_columns([train.columns[at] for at in read]) for train in trains])
+    columns: list[Column] = [UNREAD] * len(trains[0].columns)
+    for at, column in zip(read, both.columns, strict=True):
+        columns[at] = column
+    return both.with_columns(columns)
+
+
+def _step(numbers: Int64s) -> list[int] | None:
+    """Return first number and step of numbers that ascend evenly."""
+    count = len(numbers)
+    if count < 2:
+        return [int(numbers[0]) if count else 0, 1]
+    step = int(numbers[1] - numbers[0])
+    if int(numbers[-1]) - int(numbers[0]) != step * (count - 1):
+        return None
+    return [int(numbers[0]), step] if bool((np.diff(numbers) == step).all()) else None
+
+
+def _write(arrays: list[pa.Array], names: list[str], meta: dict[str, object]) -> bytes:
+    schema = pa.schema([(name, array.type) for name, array in zip(names, arrays, strict=True)])
+    schema = schema.with_metadata({"headway": json.dumps(meta)})
+    rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(rows)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _read(data: bytes) -> tuple[pa.RecordBatch, dict[str, Any]]:
+    reader = pa.ipc.open_stream(pa.py_buffer(data))
+    meta = json.loads(reader.schema.metadata[b"headway"])
+    return reader.read_next_batch(), meta

@@ -1,0 +1,48 @@
+"""Micro-batches: how a range of arrival numbers is divided into tasks, and what a failed one means in plain words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from headway.storage.log import Log
+
+_SMALL = 4096
+"""Tuples below which a second task costs more than it helps."""
+_LARGE = 1_000_000
+"""The most tuples of a task, so that what it holds in memory is bounded."""
+
+_RAISED = re.compile(r"^(?:headway\.\S+\.|pyspark\.\S+\.)?(\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
+
+
+def split_tasks(
+    log: Log, sources: Sequence[str], after: int, upto: int, parallelism: int, marks: list[Any]
+) -> list[list[Any]]:
+    """Return the tasks of (after, upto]: slices, the clock, and for the first one the marks.
+
+    All sources are cut at the same numbers, so that a task can merge them. The clock is the moment at which the
+    last of these arrivals was logged, so that a replay sees the same.
+    """
+    total = sum(log.count(source, after, upto) for source in sources)
+    count = 1 if total < _SMALL else max(parallelism, -(-total // _LARGE))
+    now = log.moment_at(upto)
+    tasks: list[list[Any]] = []
+    low = after
+    for at in range(count):
+        high = upto if at + 1 == count else min(upto, log.cut(sources, low, -(-total // count)))
+        slices = [
+            [one.source, one.path, one.first, one.last, one.start, one.stop] for one in log.slices(sources, low, high)
+        ]
+        if slices or not tasks:
+            tasks.append([slices, now, None if tasks else marks])
+        low = high
+    return tasks
+
+
+def describe_failure(unit: str, error: str) -> str:
+    """Return one line for a query's failure: what was raised last in our own words, not Spark's stack."""
+    found = [match for match in _RAISED.finditer(error) if "SparkException" not in match[1]]
+    kind, text = (found[-1][1], found[-1][2].strip()) if found else ("", (error.strip() or "no reason").splitlines()[0])
+    own = kind in ("RunError", "InputError", "OutputError", "NetworkError")
+    return text if own else f"'{unit}' failed on Spark: {f'{kind}: ' if kind else ''}{text}"

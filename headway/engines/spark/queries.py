@@ -1,0 +1,118 @@
+"""The streaming queries of a run: started, watched and stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from headway.engines.spark.gate import Gate
+from headway.engines.spark.rows import Row
+from headway.engines.spark.session import STREAMING, open_session
+from headway.engines.spark.units import RunningUnit
+from headway.engines.spark.work import ROWS, Work
+from headway.trains import Train
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from headway.engines.spark.native import NativePlan
+
+Deliver = Callable[[RunningUnit, Work, list[Row], Mapping[int, Train], int], None]
+"""Takes a micro-batch: the rows that travelled, or the trains of lanes that Spark computed itself, and its number."""
+
+_MOST_SHARDS = 64
+_warm: set[str] = set()
+
+
+class Queries:
+    """Spark, as far as a run needs it."""
+
+    def __init__(self, master: str | None, settings: Mapping[str, str] | None = None) -> None:
+        """Open a session, with the user's own settings of Spark."""
+        self._session = open_session(master, settings)
+        context = self._session.sparkContext
+        self.master: str = context.master or ""
+        self.parallelism: int = max(1, min(_MOST_SHARDS, context.defaultParallelism))
+        self.default_workers = max(1, self.parallelism // 2)
+        """A step uses all cores as long as it computes, and none while it commits: one more than needed helps."""
+        self._application: str = context.applicationId
+        self._running: list[RunningUnit] = []
+
+    @property
+    def warm(self) -> bool:
+        """Whether a query has run in this application: the first one loads classes for all."""
+        return self._application in _warm
+
+    @warm.setter
+    def warm(self, value: bool) -> None:
+        if value:
+            _warm.add(self._application)
+
+    def start(
+        self,
+        unit: RunningUnit,
+        work: Work,
+        native: NativePlan | None,
+        checkpoint: str,
+        gate: Gate,
+        deliver: Deliver,
+    ) -> None:
+        """Start a unit's query; with a native plan, Spark itself runs the boxes."""
+        from headway.engines.spark.operator import ShardProcessor
+        from headway.engines.spark.source import make_source
+
+        session = self._session
+        for name, value in STREAMING.items():
+            session.conf.set(name, value)
+        session.conf.set("spark.sql.shuffle.partitions", str(work.shards))
+        format_ = f"headway-{work.run}"
+        session.dataSource.register(make_source(format_, work, native, gate.port, gate.secret, unit.number, unit.begin))
+        frame = session.readStream.format(format_).load()
+        if native is not None:
+            frame = native.frame(frame)
+        elif unit.cut.stateful:
+            frame = frame.groupBy("shard").transformWithStateInPandas(ShardProcessor(work), ROWS, "append", "none")
+
+        def take(batch: DataFrame, number: int) -> None:
+            table = batch.toArrow()
+            if native is not None:
+                deliver(unit, work, [], native.split(table), number)
+                return
+            columns = [table.column(name).to_pylist() for name in ("shard", "lane", "first", "train")]
+            deliver(unit, work, [Row(*fields) for fields in zip(*columns, strict=True)], {}, number)
+
+        context: Any = session.sparkContext
+        context.setLocalProperty("spark.scheduler.pool", f"unit-{unit.number}")
+        try:
+            unit.query = (
+                frame.writeStream.queryName(f"{unit.cut.name} ({work.run[:8]})")
+                .option("checkpointLocation", checkpoint)
+                .foreachBatch(take)
+                .start()
+            )
+        finally:
+            context.setLocalProperty("spark.scheduler.pool", None)
+        self._running.append(unit)
+
+    def failure(self, unit: RunningUnit) -> str | None:
+        """Return why a query has failed, or None."""
+        if unit.query is None or unit.query.isActive:
+            return None
+        error = unit.query.exception()
+        return "the query has stopped" if error is None else str(error)
+
+    def stop(self) -> None:
+        """Stop all queries; the gate must be closed before, so that none of them waits there."""
+
+        def stop(unit: RunningUnit) -> None:
+            with contextlib.suppress(Exception):
+                unit.query.stop()
+
+        threads = [threading.Thread(target=stop, args=(unit,), daemon=True) for unit in self._running]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self._running = []

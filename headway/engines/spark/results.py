@@ -1,0 +1,139 @@
+"""Results: delivered once, also when the driver dies between writing and committing.
+
+With a state directory every micro-batch's results are written under its number before anything else happens
+with them; a replay writes the same again in the same place. Files for the user are put together from these.
+Functions and terminals get results as they come: after a crash, those of the last micro-batch may come again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from headway.clock import Clock
+from headway.connectors import DiscardSink, TableSink, open_sink
+from headway.connectors.base import Writer
+from headway.connectors.sinks import CallbackSink
+from headway.engines.delivery import Delivery
+from headway.errors import RunError
+from headway.network import Output
+from headway.schema import Schema
+from headway.storage.files import read_table, write_table
+from headway.storage.filesystems import Place
+from headway.storage.segments import quote_name
+from headway.trains import Train
+
+
+class Result:
+    """One output."""
+
+    def __init__(
+        self, output: Output, schema: Schema, what: object, base: Path | None, clock: Clock, place: Place | None
+    ) -> None:
+        """Deliver to what the user gave (None: a table in memory), and keep results at `place` if there is one."""
+        self.name = output.name
+        self._schema = schema
+        self._place = place
+        self._folder = f"results/{quote_name(output.name)}"
+        self._what, self._base = what, base
+        self.table: TableSink | None = None
+        self.writer: Writer
+        self._later = place is not None and is_file(what)
+        self._named: set[str] = set()
+        if place is not None:
+            place.make([self._folder], False)
+            self._named = {name.rpartition("/")[2] for name in place.files(self._folder)}
+        if what is None:
+            self.writer = self.table = TableSink(schema)
+        elif self._later:
+            open_sink(output.name, schema, what, base=base).abort()  # complain now if it cannot be written
+            self.writer = DiscardSink()
+        else:
+            self.writer = open_sink(output.name, schema, what, base=base)
+        self.delivery = Delivery(output, schema, self.writer, clock)
+        # What an earlier process delivered: memory starts empty, so it is filled again; others have it already.
+        for batch in self._stored():
+            self.delivery.tuples += batch.num_rows
+            if not isinstance(self.writer, DiscardSink | CallbackSink) and not self._streams:
+                self.writer.write(batch)
+        self._closed = False
+
+    @property
+    def _streams(self) -> bool:
+        return str(self._what) == "-" or hasattr(self.writer, "begin")
+
+    @property
+    def counted(self) -> bool:
+        """Whether nobody reads the tuples, so that only their number is needed."""
+        return self._place is None and isinstance(self.writer, DiscardSink)
+
+    def deliver(self, train: Train, unit: str, batch: int) -> None:
+        """Take the results of one micro-batch, which may have been delivered before."""
+        name = f"{unit}-{batch:010d}.arrow"
+        known = name in self._named
+        if self._place is not None and not known and len(train):
+            table = pa.Table.from_batches([train.to_batch(self._schema.to_arrow())])
+            write_table(self._place, f"{self._folder}/{name}", table, sync=True)
+            self._named.add(name)
+        begin = getattr(self.writer, "begin", None)
+        if begin is not None:
+            begin(unit, batch)
+        if known and not self._streams and not isinstance(self.writer, CallbackSink):
+            return
+        before = self.delivery.tuples
+        self.delivery.deliver(train)
+        if known:
+            self.delivery.tuples = before
+
+    def _stored(self) -> Iterator[pa.RecordBatch]:
+        for name in sorted(self._named, key=_order):
+            assert self._place is not None
+            table, schema = read_table(self._place.name(f"{self._folder}/{name}")), self._schema.to_arrow()
+            if table.schema.names != schema.names or table.schema.types != schema.types:
+                raise RunError(
+                    f"the state cannot go on: output '{self.name}' has the columns {self._schema} now, and the results "
+                    f"so far have {Schema.from_arrow(table.schema)}; give the output another name, or another --state"
+                )
+            for batch in table.to_batches():
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+    def close(self) -> None:
+        """Complete the output."""
+        if self._later:
+            writer = open_sink(self.name, self._schema, self._what, base=self._base)
+            try:
+                for batch in self._stored():
+                    writer.write(batch)
+                writer.close()
+            except BaseException:
+                writer.abort()
+                raise
+        self.delivery.close()
+        self._closed = True
+
+    def abort(self) -> None:
+        """Give up, unless it is complete."""
+        if not self._closed:
+            self.delivery.abort()
+
+
+def _order(name: str) -> tuple[int, int]:
+    """Return where a file of results stands: units are numbered in the order in which they had the output."""
+    unit, _, batch = name.removesuffix(".arrow").rpartition("-")
+    return int(unit.rstrip("sf")), int(batch)
+
+
+def is_file(what: object) -> bool:
+    """Return whether an output goes to a single file, which only appears when it is complete."""
+    if isinstance(what, Mapping):
+        ((kind, settings),) = what.items() if len(what) == 1 else ((None, None),)
+        return kind in ("csv", "jsonl", "parquet", "arrow") and str(settings) != "-" and not str(settings).endswith("/")
+    return isinstance(what, str | Path) and str(what) != "-" and not str(what).endswith("/")
+
+
+def chosen_sinks(outputs: Mapping[str, Any], given: Mapping[str, object], name: str, sink: object) -> object:
+    """Return what an output goes to: what the run says, else the network file."""
+    return given.get(name, sink)

@@ -1,0 +1,152 @@
+"""The Spark session: the user's if there is one, otherwise one of our own, quiet and on loopback."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headway.errors import RunError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_MASTER = "local[*]"
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+_JAVA = 17
+
+STREAMING = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.stopTimeout": "20s",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.sql.execution.pythonUDF.arrow.enabled": "true",
+}
+"""Settings of every unit's query; they belong to the session that starts it."""
+
+
+def open_session(master: str | None, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Return a session: the active one, or a new one on `master`, which stays until the process ends."""
+    check_java()
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is not None and _is_alive(session):
+        if master is not None and session.sparkContext.master != master:
+            raise RunError(
+                f"--master {master}: this process has a Spark session on {session.sparkContext.master} already; "
+                "stop it first"
+            )
+        return session
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName("headway").master(master or DEFAULT_MASTER)
+    for name, value in {**_defaults(master or DEFAULT_MASTER), **(settings or {})}.items():
+        builder = builder.config(name, value)
+    with _quiet() as said:
+        try:
+            session = builder.getOrCreate()
+        except Exception as error:
+            text = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise RunError(f"Spark cannot start on {master or DEFAULT_MASTER}: {text}{said()}") from error
+    if not (master or DEFAULT_MASTER).startswith("local"):
+        session.sparkContext.addPyFile(_package())
+    return session
+
+
+def _defaults(master: str) -> dict[str, str]:
+    logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} -XX:+UseParallelGC"
+    return {
+        "spark.ui.showConsoleProgress": "false",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.driver.maxResultSize": "0",
+        "spark.driver.extraJavaOptions": logging,
+        "spark.executor.extraJavaOptions": logging if master.startswith("local") else "-XX:+UseParallelGC",
+        "spark.scheduler.mode": "FAIR",
+        "spark.python.worker.reuse": "true",
+        "spark.locality.wait": "0",
+        "spark.shuffle.compress": "false",
+        "spark.sql.adaptive.enabled": "false",
+        **STREAMING,
+    }
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[Callable[[], str]]:
+    """Start the JVM so that what it and its Python workers print goes to a file, not between the user's lines.
+
+    Yields what returns the last words in that file. With HEADWAY_SPARK_LOG set, everything is shown.
+    """
+    if os.environ.get("HEADWAY_SPARK_LOG"):
+        yield lambda: ""
+        return
+    folder = tempfile.mkdtemp(prefix="headway-spark-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = Path(folder, "spark.log")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [(number, os.dup(number)) for number in (1, 2)]
+    with path.open("ab") as file:
+        for number, _ in kept:
+            os.dup2(file.fileno(), number)
+
+    def last_words() -> str:
+        lines = path.read_text(errors="replace").strip().splitlines()
+        return f"; {lines[-1]}" if lines else ""
+
+    try:
+        yield last_words
+    finally:
+        for number, copy in kept:
+            os.dup2(copy, number)
+            os.close(copy)
+
+
+def _is_alive(session: SparkSession) -> bool:
+    context: Any = session.sparkContext
+    return getattr(context, "_jsc", None) is not None and not context._jsc.sc().isStopped()
+
+
+def check_java() -> None:
+    """Raise a RunError that says what to install when there is no Java for Spark."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    advice = f"install Java {_JAVA} (Debian: apt-get install openjdk-{_JAVA}-jre-headless), or use --engine local"
+    if java is None or (home and not Path(java).exists()):
+        raise RunError(f"the engine 'spark' needs Java {_JAVA}, and there is none; {advice}")
+    try:
+        version = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise RunError(
+            f"the engine 'spark' needs Java {_JAVA}, and '{java}' does not run: {error}; {advice}"
+        ) from error
+    number = version.split('"')[1].split(".")[0] if '"' in version else ""
+    if number.isdecimal() and int(number) < _JAVA:
+        raise RunError(f"the engine 'spark' needs Java {_JAVA}, and '{java}' is version {number}; {advice}")
+
+
+def _package() -> str:
+    """Return this package as an archive that executors can import from."""
+    root = Path(__file__).parents[2]
+    path = Path(tempfile.mkdtemp(prefix="headway-")) / "headway.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted([*root.rglob("*.py"), *root.rglob("*.json")]):
+            archive.write(file, Path("headway") / file.relative_to(root))
+    return str(path)

@@ -1,0 +1,262 @@
+"""The state directory: everything that a run needs to go on after a crash.
+
+- ``plan.json``: how the network was cut, and what every saved box state depends on;
+- ``log/``: the arrivals; ``checkpoints/``: Spark's offsets, commits and box states, by unit;
+- ``results/`` and ``letters/``: what was delivered; ``tables/``: static tables as they were;
+- ``lock``: who uses it now.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from headway.check import CheckedNetwork
+from headway.engines.base import RunSettings
+from headway.engines.letters import LetterRow
+from headway.engines.spark.cut import Cut, CutUnit, cut
+from headway.engines.spark.work import fingerprint
+from headway.errors import RunError, choices, unknown
+from headway.network import thaw
+from headway.storage.filesystems import FAILURES, locate, reason
+from headway.trains import NOTHING
+
+_FORMAT = 1
+CUT_KEYS = ("units", "spread", "shards", "front")
+"""What a network file or a run may say about the cut."""
+_PLAN = "plan.json"
+_WHOLE = {"shards", "spread", "sources", "next", "units"}
+"""What a plan holds beside its format."""
+
+
+class State:
+    """A run's directory, new or found."""
+
+    def __init__(self, folder: str, checked: CheckedNetwork, settings: RunSettings, shards: int) -> None:
+        """Open the directory, cut the network as it was cut before, and refuse what cannot go on."""
+        self.place = locate(folder)
+        self._folder = folder
+        self._lock: Any = None
+        try:
+            self._open(checked, settings, shards)
+        except BaseException:
+            self.release()
+            raise
+
+    def _open(self, checked: CheckedNetwork, settings: RunSettings, shards: int) -> None:
+        folder = self._folder
+        try:
+            self.place.make(["checkpoints", "letters"], settings.state is not None)
+            self._acquire()
+            saved = self._read_plan()
+            self._letters = {Path(name).stem for name in self.place.files("letters") if name.endswith(".json")}
+        except FAILURES as error:
+            raise RunError(f"cannot use the state '{folder}': {reason(error)}; give a directory to write to") from error
+        network: Mapping[str, Any] = checked.network.schedule or {}
+        asked = {**{key: thaw(network[key]) for key in CUT_KEYS if key in network}, **settings.cut}
+        self._saved = saved
+        self.token: str = saved.get("token", "") if saved else uuid4().hex[:8]
+        self.front = str(asked.get("front", "auto"))
+        number = int(saved["shards"] if saved else asked.get("shards") or shards)
+        units = asked.get("units", "qos")
+        spread = asked.get("spread", "auto")
+        if saved and "units" not in settings.cut:
+            units = _old_groups(saved, checked)
+        if saved and "spread" not in settings.cut:
+            known = {box.name for box in checked.order}
+            spread = [name for name in saved["spread"] if name in known]
+        self.cut: Cut = cut(checked, number, units, spread)
+        self._prints = {unit.name: fingerprint(checked, unit, number) for unit in self.cut.units}
+        self._begins: dict[str, int] = {}
+        self._ids: dict[str, str] = {}
+        self._check_sources(checked)
+        self._match(checked, settings.restart)
+        self._write_plan(checked, number)
+
+    def release(self) -> None:
+        """Let others use the directory."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _acquire(self) -> None:
+        if not self.place.local:
+            return
+        self._lock = Path(self.place.base, "lock").open("a")  # noqa: SIM115 - held as long as the run
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise RunError(
+                f"the state '{self._folder}' is in use by another run; wait for it, or give another"
+            ) from None
+
+    def _read_plan(self) -> dict[str, Any] | None:
+        if _PLAN not in self.place.files(""):
+            return None
+        try:
+            plan: dict[str, Any] = json.loads(self.place.read(_PLAN))
+            if plan["format"] == _FORMAT and not plan.keys() >= _WHOLE:
+                raise ValueError("it is not whole")
+            if plan["format"] != _FORMAT:
+                raise RunError(
+                    f"the state '{self._folder}' was written in format {plan['format']}, and this version reads "
+                    f"format {_FORMAT}; give another --state"
+                )
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"'{self.place.name(_PLAN)}' is damaged; restore it, or give another --state") from error
+        return plan
+
+    def _check_sources(self, checked: CheckedNetwork) -> None:
+        """Refuse sources that are not what the log holds; new ones may come."""
+        now = _sources(checked)
+        for name, schema in (self._saved or {"sources": {}})["sources"].items():
+            if now.get(name) != schema:
+                what = f"has the schema {now[name]} now" if name in now else "is not in the network any more"
+                raise RunError(
+                    f"the state '{self._folder}' cannot go on: source '{name}', whose arrivals it holds with the "
+                    f"schema {schema}, {what}; run the network as it was, or give another --state"
+                )
+
+    def _match(self, checked: CheckedNetwork, restart: frozenset[str]) -> None:
+        """Find for every unit what an earlier run left of it; raise for states that cannot go on."""
+        saved = self._saved
+        boxes = [box.name for box in checked.order]
+        for name in restart.difference(boxes):
+            raise RunError(f"--restart {name}: {unknown('box', name, boxes)}")
+        self._next = int(saved["next"]) if saved else 0
+        found = [_find(saved, unit) for unit in self.cut.units]
+        continued = [one["id"] for every in found for one in every]
+        if any(len(every) > 1 for every in found) or len(set(continued)) < len(continued):
+            groups = choices("+".join(one["outputs"]) for one in (saved or {"units": []})["units"])
+            raise RunError(
+                f"the state '{self._folder}' cannot go on: its outputs are in other units now; cut the network as it "
+                f"was, into {groups}, or give another --state"
+            )
+        for unit, every in zip(self.cut.units, found, strict=True):
+            old = every[0] if every else None
+            if old is not None:
+                self._check(unit, old, restart)
+            if old is not None and old["stateful"] == unit.stateful:
+                self._ids[unit.name], self._begins[unit.name] = old["id"], old["begin"]
+                continue
+            # Numbers go up and none is used twice: results of an output are in the order of its units.
+            self._ids[unit.name] = f"{self._next}{'s' if unit.stateful else 'f'}"
+            self._next += 1
+            self._begins[unit.name] = NOTHING if saved is None else self._newest()
+            if old is not None:
+                self._begins[unit.name] = self._committed(old)
+                self._discard(old)
+
+    def _check(self, unit: CutUnit, old: Mapping[str, Any], restart: frozenset[str]) -> None:
+        now = self._prints[unit.name]
+        changed = [name for name, mark in old["boxes"].items() if name in now and now[name] != mark]
+        refused = [name for name in changed if name not in restart]
+        if refused:
+            names = choices(refused)
+            raise RunError(
+                f"the state '{self._folder}' cannot go on: box {names} keeps state, and it, or a box before it, has "
+                f"changed since; run the network as it was, or begin these boxes anew with --restart "
+                f"{' --restart '.join(refused)}, or give another --state"
+            )
+
+    def _newest(self) -> int:
+        """Return where a new query starts in an old run: where the old ones are."""
+        return max((self._committed(one) for one in (self._saved or {"units": []})["units"]), default=NOTHING)
+
+    def _committed(self, old: Mapping[str, Any]) -> int:
+        """Return up to which arrival number Spark has committed a unit's query."""
+        folder = f"checkpoints/{old['id']}"
+        commits = [name.rpartition("/")[2] for name in self.place.files(f"{folder}/commits")]
+        numbers = [int(name) for name in commits if name.isdecimal()]
+        if not numbers:
+            return int(old["begin"])
+        text = self.place.read(f"{folder}/offsets/{max(numbers)}").decode()
+        return int(json.loads(text.splitlines()[-1])["upto"])
+
+    def _discard(self, old: Mapping[str, Any]) -> None:
+        """Forget what a unit delivered but did not commit, when another goes on from its last commit."""
+        commits = [name.rpartition("/")[2] for name in self.place.files(f"checkpoints/{old['id']}/commits")]
+        last = max((int(name) for name in commits if name.isdecimal()), default=-1)
+        for file in [*self.place.files("results"), *self.place.files("letters")]:
+            unit, _, batch = Path(file).stem.rpartition("-")
+            if unit == old["id"] and int(batch) > last:
+                self.place.delete([file])
+                self._letters.discard(Path(file).stem)
+
+    def _write_plan(self, checked: CheckedNetwork, shards: int) -> None:
+        units = [
+            {
+                "id": self._ids[unit.name],
+                "outputs": list(unit.outputs),
+                "begin": self._begins[unit.name],
+                "stateful": unit.stateful,
+                "boxes": self._prints[unit.name],
+            }
+            for unit in self.cut.units
+        ]
+        spread = [name for unit in self.cut.units for name, place in unit.placements.items() if place.spread]
+        boxes = {box.name: box.spec for box in checked.order}
+        plan = {
+            "format": _FORMAT,
+            "token": self.token,
+            "network": checked.network.name,
+            "shards": shards,
+            "spread": [name for name in dict.fromkeys(spread) if boxes[name].op == "aggregate"],
+            "sources": _sources(checked),
+            "next": self._next,
+            "units": units,
+        }
+        self.place.write(_PLAN, json.dumps(plan, indent=2).encode(), sync=True)
+
+    def begin(self, unit: CutUnit) -> int:
+        """Return the arrival number after which a unit's query starts if it has no checkpoint."""
+        return self._begins[unit.name]
+
+    def unit_id(self, unit: CutUnit) -> str:
+        """Return the name under which a unit's files lie; it stays the same when outputs come and go."""
+        return self._ids[unit.name]
+
+    def checkpoint(self, unit: CutUnit) -> str:
+        """Return the directory of a unit's checkpoint."""
+        return self.place.name(f"checkpoints/{self._ids[unit.name]}")
+
+    def keep_letters(self, name: str, letters: list[LetterRow]) -> bool:
+        """Keep dead letters under a name; returns False if they are known already, from before a crash."""
+        if name in self._letters or not letters:
+            return False
+        self._letters.add(name)
+        self.place.write(f"letters/{name}.json", json.dumps(letters).encode(), sync=False)
+        return True
+
+    def letters(self) -> list[LetterRow]:
+        """Return the dead letters that earlier processes of this run met."""
+        found: list[LetterRow] = []
+        for name in sorted(self._letters):
+            rows = json.loads(self.place.read(f"letters/{name}.json"))
+            found += [(row[0], row[1], row[2], row[3]) for row in rows]
+        return found
+
+
+def _sources(checked: CheckedNetwork) -> dict[str, str]:
+    return {source.name: str(source.schema) for source in checked.network.sources}
+
+
+def _old_groups(saved: Mapping[str, Any], checked: CheckedNetwork) -> list[list[str]] | str:
+    """Return the outputs of the old units as far as they still exist; new ones follow by themselves."""
+    names = {output.name for output in checked.network.outputs}
+    groups = [[name for name in unit["outputs"] if name in names] for unit in saved["units"]]
+    return [group for group in groups if group]
+
+
+def _find(saved: Mapping[str, Any] | None, unit: CutUnit) -> list[Mapping[str, Any]]:
+    """Return the saved units that had outputs of a unit: the one that it continues, or too many."""
+    return [
+        old
+        for old in (saved["units"] if saved else ())
+        if set(old["outputs"]) & set(unit.outputs) or (not old["outputs"] and not unit.outputs)
+    ]

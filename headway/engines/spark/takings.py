@@ -1,0 +1,101 @@
+"""What micro-batches bring back: results for the outputs, dead letters, and what boxes report of themselves."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.catalog import Statistics
+from headway.check import CheckedNetwork
+from headway.clock import stopwatch
+from headway.engines.letters import DeadLetters
+from headway.engines.spark.packing import unpack_counts
+from headway.engines.spark.results import Result
+from headway.engines.spark.rows import Row
+from headway.engines.spark.state import State
+from headway.engines.spark.unitcode import merge_rows
+from headway.engines.spark.units import RunningUnit
+from headway.engines.spark.work import LETTERS, READINGS, Lane, Work
+from headway.trains import Train
+
+
+class Takings:
+    """Takes rows from Spark's callback threads; everybody else only reads."""
+
+    def __init__(
+        self, checked: CheckedNetwork, results: Mapping[str, Result], letters: DeadLetters, state: State
+    ) -> None:
+        """Deliver to these results."""
+        self._checked = checked
+        self._results = results
+        self._letters = letters
+        self._state = state
+        self._numbers = {box.name: at for at, box in enumerate(checked.order)}
+        self._lock = threading.Lock()
+        self._deadlines: dict[tuple[int, int], int | None] = {}
+        self.statistics = Statistics(len(self._numbers))
+        self.ignored: Counter[str] = Counter()
+        self.spent = 0
+        """Nanoseconds spent delivering."""
+
+    def take(self, unit: RunningUnit, work: Work, rows: Sequence[Row], trains: Mapping[int, Train], batch: int) -> None:
+        """Take one micro-batch, as rows or as trains by lane; it may be a replay of one that was delivered before."""
+        begun = stopwatch()
+        by_lane: dict[int, list[Row]] = {}
+        letters: list[Any] = []
+        for row in rows:
+            if row.lane == READINGS:
+                self._note(unit, row)
+            elif row.lane == LETTERS:
+                letters += [tuple(one) for one in json.loads(row.train)]
+            else:
+                by_lane.setdefault(row.lane, []).append(row)
+        named = f"{self._state.token}-{self._state.unit_id(unit.cut)}"
+        if letters and self._state.keep_letters(f"{named}-{batch:010d}", letters):
+            self._letters.add(letters)
+        for number, parts in by_lane.items():
+            lane = work.lanes[number]
+            outputs = self._outputs(unit, lane)
+            if lane.counted:
+                for part in parts:
+                    for name in outputs:
+                        self._results[name].delivery.count(*unpack_counts(part.train))
+                continue
+            self._deliver(outputs, merge_rows(parts, self._checked.arcs[lane.arc]), named, batch)
+        for number, train in trains.items():
+            lane = work.lanes[number]
+            outputs = self._outputs(unit, lane)
+            self._deliver(outputs, train, named, batch)
+        unit.batches += 1
+        unit.tuples += unit.granted
+        self.spent += stopwatch() - begun
+
+    def _outputs(self, unit: RunningUnit, lane: Lane) -> list[str]:
+        return [name for name in unit.cut.outputs if self._checked.outputs[name] == lane.arc]
+
+    def _deliver(self, outputs: Sequence[str], train: Train, unit: str, batch: int) -> None:
+        for name in outputs:
+            self._results[name].deliver(train, unit, batch)
+
+    def _note(self, unit: RunningUnit, row: Row) -> None:
+        found = json.loads(row.train)
+        for name, (calls, tuples_in, tuples_out, spent, size, ignored) in found["boxes"].items():
+            self.statistics.report(self._numbers[name], tuples_in, tuples_out, spent, size if calls else -1)
+            self.ignored[name] += ignored
+        if "deadline" in found:
+            with self._lock:
+                self._deadlines[unit.number, row.shard] = found["deadline"]
+
+    @property
+    def deadline(self) -> int | None:
+        """The moment at which the next window times out, or None."""
+        with self._lock:
+            return min((moment for moment in self._deadlines.values() if moment is not None), default=None)
+
+    def forget_deadlines(self) -> None:
+        """Wait for news: a tick is on its way to all boxes, and they will say what is next."""
+        with self._lock:
+            self._deadlines.clear()

@@ -1,0 +1,68 @@
+"""Units at run time: how far each query is, and what its steps cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from headway.engines.spark.cut import CutUnit
+from headway.trains import NOTHING
+
+_FADE = 0.8
+"""How much of a step's weight is left after the next: costs change as the JVM warms up and as state grows."""
+_UNREPRESENTATIVE = 1
+"""First steps that teach nothing: they load classes and start processes."""
+
+
+@dataclass
+class StepCost:
+    """The running cost model of a unit's steps, ``overhead + cost * tuples``: fading least squares."""
+
+    steps: int = 0
+    _sums: list[float] = field(default_factory=lambda: [0.0] * 5)
+    overhead: float = 0.0
+    cost: float = 0.0
+
+    def learn(self, tuples: int, seconds: float) -> None:
+        """Take a step into account."""
+        self.steps += 1
+        if self.steps <= _UNREPRESENTATIVE:
+            return
+        added = (1.0, tuples, seconds, tuples * tuples, tuples * seconds)
+        self._sums = [_FADE * old + new for old, new in zip(self._sums, added, strict=True)]
+        weight, n, t, nn, nt = self._sums
+        spread = weight * nn - n * n
+        slope = (weight * nt - n * t) / spread if spread > 1e-6 * nn * weight else 0.0
+        if slope <= 0:  # steps of about the same size tell overhead and cost apart only by the fixed part known before
+            slope = max(0.0, (t / weight - self.overhead) * weight / n) if n and self.overhead else 0.0
+        self.cost = slope
+        self.overhead = max(0.01, (t - slope * n) / weight)
+
+
+@dataclass
+class RunningUnit:
+    """One streaming query."""
+
+    number: int
+    cut: CutUnit
+    begin: int = NOTHING
+    """Where a query without a checkpoint starts."""
+    query: Any = None
+    position: int = NOTHING
+    """The arrival number up to which it has been granted."""
+    committed: int = NOTHING
+    asking: bool = False
+    started: int = 0
+    granted: int = 0
+    """Tuples in the step under way."""
+    cost: StepCost = field(default_factory=StepCost)
+    batches: int = 0
+    tuples: int = 0
+    seconds: float = 0.0
+    replayed: bool = True
+    """Whether what happens now began before this process did: the first question after a restart ends it."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step is under way."""
+        return not self.asking

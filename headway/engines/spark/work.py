@@ -1,0 +1,136 @@
+"""What executors are told: the network, the unit, and along which lanes trains travel.
+
+A lane leads a stream from the front to a shard, to all shards by the hash of fields, or out to the driver. All of
+this is plain data that Spark sends along; kernels are compiled where they run, once per process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from headway.boxes.aggregate import Aggregate
+from headway.check import CheckedNetwork
+from headway.engines.spark.cut import CutUnit
+from headway.expressions.registry import Functions, ScalarFunction, UserAggregate
+from headway.network import Network
+from headway.structure import owner
+
+LETTERS = -1
+"""The lane of dead letters, as JSON."""
+READINGS = -2
+"""The lane of what boxes report: calls, tuples, time, deadlines, as JSON."""
+MARKS = -3
+"""The lane by which shards hear of progress, ticks and the end, as JSON."""
+
+ROWS = "shard int, lane int, first long, train binary"
+"""The schema of what travels: the shard it is for, the lane, the first arrival number, and the packed train."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A stream on its way: `by` tells shards apart, `shard` names one, and with neither it goes to the driver."""
+
+    number: int
+    arc: str
+    shard: int | None = None
+    by: tuple[str, ...] = ()
+    counted: bool = False
+    """Only how many tuples there are is wanted: its outputs keep nothing."""
+
+    @property
+    def out(self) -> bool:
+        """Whether it leads to the driver."""
+        return self.shard is None and not self.by
+
+
+@dataclass(frozen=True)
+class Work:
+    """A unit as executors get it."""
+
+    network: Network
+    unit: CutUnit
+    shards: int
+    lanes: tuple[Lane, ...]
+    tables: Mapping[str, str]
+    """By ref: the Arrow file in which a static table lies."""
+    scalars: Mapping[str, ScalarFunction] = field(default_factory=dict)
+    aggregates: Mapping[str, UserAggregate] = field(default_factory=dict)
+    prints: Mapping[str, str] = field(default_factory=dict)
+    """By box that keeps state: a print of all that its state depends on."""
+    run: str = ""
+    """Differs from run to run, so that no process confuses two of them."""
+
+    @property
+    def functions(self) -> Functions:
+        """The user's functions."""
+        return Functions(dict(self.scalars), dict(self.aggregates))
+
+    @property
+    def key(self) -> str:
+        """By this a process finds what it has compiled before."""
+        return f"{self.run}/{self.unit.name}"
+
+
+def make_work(
+    checked: CheckedNetwork,
+    unit: CutUnit,
+    shards: int,
+    discarded: frozenset[str] = frozenset(),
+    tables: Mapping[str, str] = MappingProxyType({}),
+    run: str = "",
+) -> Work:
+    """Lay the lanes of a unit; the arcs in `discarded` are only counted."""
+    lanes: list[Lane] = []
+    known: set[tuple[str, int | None, tuple[str, ...]]] = set()
+
+    def lay(arc: str, shard: int | None = None, by: tuple[str, ...] = (), counted: bool = False) -> None:
+        if (arc, shard, by) not in known:
+            known.add((arc, shard, by))
+            lanes.append(Lane(len(lanes), arc, shard, by, counted))
+
+    names = {source.name for source in checked.network.sources}
+    for name in unit.boxes:
+        place = unit.placements[name]
+        if place.front:
+            continue
+        for item in checked.inputs[name]:
+            if not isinstance(item, str):
+                continue
+            feeder = owner(item)
+            if feeder in names or unit.placements[feeder].front:
+                lay(item, place.shard, place.by if place.spread else ())
+    for output in unit.outputs:
+        arc = checked.outputs[output]
+        lay(arc, counted=arc in discarded)
+    functions = checked.functions
+    return Work(
+        checked.network,
+        unit,
+        shards,
+        tuple(lanes),
+        dict(tables),
+        dict(functions.scalars),
+        dict(functions.aggregates),
+        {name: mark[:16] for name, mark in fingerprint(checked, unit, shards).items()},
+        run,
+    )
+
+
+def fingerprint(checked: CheckedNetwork, unit: CutUnit, shards: int) -> dict[str, str]:
+    """Return by box in shards what its saved state depends on: its specification and all that lies before it."""
+    texts: dict[str, str] = {source.name: f"{source.name} {source.schema}" for source in checked.network.sources}
+    found: dict[str, str] = {}
+    boxes = {box.name: box for box in checked.order}
+    for name in unit.boxes:
+        box = boxes[name]
+        inputs = [texts[owner(item)] + item if isinstance(item, str) else str(item) for item in checked.inputs[name]]
+        place = unit.placements[name]
+        spread = f" by {place.by} over {shards}" if place.spread else ""
+        text = f"{box.spec.op} {box.spec.to_mapping()} {inputs}{spread}"
+        texts[name] = hashlib.sha256(text.encode()).hexdigest()
+        if not place.front and (not place.spread or isinstance(box.spec, Aggregate)):
+            found[name] = texts[name]
+    return found

@@ -1,0 +1,121 @@
+"""Trains that follow from slack and cost: wait while nothing is lost by it, then take as much as others can bear.
+
+Every step has fixed costs. The more tuples share them the better, and while the oldest waiting tuple is sure
+to be delivered within the good zone of its outputs, letting it wait costs nobody anything.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headway.catalog import Topology
+from headway.clock import SECOND
+from headway.columns import Mask
+from headway.scheduling.base import Floats, Plan, Policy, Snapshot, Step, Unit
+
+SHARE = 0.5
+"""How much of a good zone is used for waiting, and for others' steps: the other half is for what was not foreseen."""
+DEFAULT_GOOD = 1.0
+"""Seconds until which an output without a latency graph, or with one that never falls, counts as good.
+
+Somebody who looks at results takes half a second for at once, and half a second of arrivals shares out the
+fixed costs even of steps that take tens of milliseconds to start.
+"""
+MOST = 4_000_000
+"""The most tuples in a step, and the most that are kept waiting."""
+FIRST = 65_536
+"""The most tuples in a step of a unit whose cost is not known yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Zones:
+    """How long the units' outputs are good, in seconds, by unit."""
+
+    units: tuple[Unit, ...]
+    good: Floats
+    """The end of the shortest good zone among the unit's outputs."""
+    others: Floats
+    """The same among all other units, infinite where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """Any policy, with trains that follow from slack and cost.
+
+    A ready unit is kept from the inner policy while more tuples may arrive and its oldest tuple would be
+    delivered before SHARE of the good zone has passed, even if all other ready units came first. It is never
+    kept when its cost is not known yet (first steps teach it), when only marks wait, or when MOST tuples wait.
+
+    A step takes as many tuples as fit into SHARE of the shortest good zone of the other units, which wait
+    meanwhile if no worker is left for them; but always so many that no more than half of its time is overhead.
+    The inner policy may take fewer.
+    """
+
+    policy: Policy
+
+    def start(self) -> tuple[Zones | None, Any]:
+        """Nothing is prepared; the inner policy's memory comes along."""
+        return None, self.policy.start()
+
+    def plan(self, snapshot: Snapshot, memory: tuple[Zones | None, Any]) -> tuple[Plan, tuple[Zones | None, Any]]:
+        """Return the inner policy's plan for the units that should not wait, with steps of the right size."""
+        zones, inner = memory
+        if zones is None or zones.units is not snapshot.units:
+            zones = unit_zones(snapshot.topology, snapshot.units)
+        held, until = _held(snapshot, zones)
+        ready = snapshot.ready & ~held
+        if not ready.any():
+            return Plan((), until), (zones, inner)
+        plan, inner = self.policy.plan(snapshot.narrowed(ready, MOST), inner)
+        costs, crowded = snapshot.costs, len(plan.steps) >= snapshot.free
+        steps = []
+        for unit, tuples in plan.steps:
+            room = SHARE * float(zones.others[unit]) if crowded else math.inf
+            steps.append(Step(unit, min(tuples, _size(float(costs.overhead[unit]), float(costs.cost[unit]), room))))
+        moments = [moment for moment in (until, plan.until) if moment is not None]
+        return Plan(tuple(steps), min(moments, default=None)), (zones, inner)
+
+
+def unit_zones(topology: Topology, units: tuple[Unit, ...]) -> Zones:
+    """Return the good zones of all units."""
+    ends = []
+    for qos in topology.qos:
+        end = float("inf") if qos.latency is None else qos.latency.good_until
+        ends.append(DEFAULT_GOOD if end == float("inf") else max(0.0, end))
+    good = np.array([min([ends[at] for at in unit.outputs], default=DEFAULT_GOOD) for unit in units], np.float64)
+    others: Floats = np.full(len(units), np.inf)
+    if len(units) > 1:
+        shortest, second = np.argsort(good, kind="stable")[:2]
+        others[:] = good[shortest]
+        others[shortest] = good[second]
+    return Zones(units, good, others)
+
+
+def _held(snapshot: Snapshot, zones: Zones) -> tuple[Mask, int | None]:
+    """Return which units should wait, and until when."""
+    none: Mask = np.zeros(len(snapshot.units), np.bool_)
+    if not snapshot.more:
+        return none, None
+    costs, waiting = snapshot.costs, snapshot.waiting
+    able = snapshot.ready & (waiting > 0) & (waiting < MOST) & (costs.overhead + costs.cost > 0)
+    age = (snapshot.now - np.where(able, snapshot.oldest, snapshot.now)) / SECOND
+    own = costs.seconds(waiting)
+    # What else there is to do may come first: without it, units that wait for the same moment would all be late.
+    rest = float(own[snapshot.ready].sum()) - own
+    spare = SHARE * zones.good - (age + own + rest / max(1, snapshot.workers))
+    held = able & (spare > 0)
+    if not held.any():
+        return none, None
+    return held, snapshot.now + max(1, int(np.ceil(spare[held].min() * SECOND)))
+
+
+def _size(overhead: float, cost: float, room: float) -> int:
+    """Return how many tuples a step may take that should end within `room` seconds."""
+    if cost <= 0:
+        return MOST if overhead > 0 else FIRST
+    useful = math.ceil(min(MOST, overhead / cost))
+    return max(1, useful, math.floor(min(MOST, (room - overhead) / cost)))

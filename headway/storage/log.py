@@ -1,0 +1,342 @@
+"""The arrival log: everything that entered a network, durable, in the order of arrival numbers.
+
+One process appends; any process on any machine reads slices. Under the log's path lie
+`segments/<source>/<sequence>.arrow`, written first, and `commits/<sequence>.json`, written last: what no commit
+names does not exist, and recovery deletes it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from headway.clock import SECOND
+from headway.errors import InputError, RunError, unknown
+from headway.schema import Schema
+from headway.storage.filesystems import FAILURES, locate, reason
+from headway.storage.log_commits import Commit, Refusal
+from headway.storage.log_files import CommitFiles
+from headway.storage.log_index import SourceIndex
+from headway.storage.segments import (
+    Segment,
+    Slice,
+    check_schema,
+    encode,
+    open_segment,
+    quote_name,
+    read_slice,
+)
+from headway.trains import NOTHING, Tick, Train
+
+__all__ = ["Commit", "Log", "Segment", "Slice", "read_slice"]
+
+_OWN = re.compile(r"segments/[^/]+/\d{12}\.arrow")
+"""What recovery may delete: files that a log names like this."""
+
+_MEND = "restore the file, or start anew with another --state"
+
+
+class Log:
+    """A durable, append-only log of all sources' arrivals.
+
+    One thread appends and one (perhaps another) drops; questions come from any. One process at a time may have a log
+    open: another's recovery would take an unfinished append for waste.
+    """
+
+    def __init__(self, path: str, schemas: Mapping[str, Schema], *, keep_seconds: float = 0, sync: bool = True) -> None:
+        """Create the log at a path or URI, or recover the one that is there.
+
+        With `sync`, what was appended on a local disk survives a power failure, not only the end of the process.
+        Raises InputError if the path cannot be opened, RunError if what lies there is damaged or of another network.
+        """
+        self._place = locate(path)
+        self._schemas = dict(schemas)
+        self._keep = round(keep_seconds * SECOND)
+        self._sync = sync
+        self._lock = threading.RLock()
+        self._writing = threading.Lock()
+        self._files = CommitFiles(self._place, sync)
+        self._indexes = {source: SourceIndex(source, self._place) for source in schemas}
+        self._directories = {source: f"segments/{quote_name(source)}" for source in schemas}
+        self._commits: list[Commit] = []
+        self._issued: list[int] = []
+        self._ticks: list[Tick] = []
+        self._end: int | None = None
+        self._bytes = 0
+        try:
+            self._place.make(["commits", *self._directories.values()], sync)
+            commits, self._forgotten = self._files.recover()
+            present = self._place.files("segments")
+            self._check(commits, present)
+            held = {segment.file for commit in commits for segment in commit.segments.values()}
+            self._place.delete([file for file in present if file not in held and _OWN.fullmatch(file)])
+        except FAILURES as error:
+            raise InputError(
+                f"cannot open the log '{path}': {reason(error)}; give a directory that can be written"
+            ) from error
+        for commit in commits:
+            self._add(commit, {})
+
+    def _check(self, commits: Sequence[Commit], present: Mapping[str, int]) -> None:
+        """Refuse a log with missing segments, or of another network."""
+        newest: dict[str, Segment] = {}
+        for commit in commits:
+            for source, segment in commit.segments.items():
+                if present.get(segment.file) != segment.bytes:
+                    size = present.get(segment.file)
+                    what = "missing" if size is None else f"damaged: {size} bytes, not {segment.bytes}"
+                    raise RunError(
+                        f"source '{source}': the log's segment '{self._place.name(segment.file)}' is {what}; {_MEND}"
+                    )
+            newest.update(commit.segments)
+        for source, segment in newest.items():
+            name = self._place.name(segment.file)
+            if source not in self._schemas:
+                raise RunError(
+                    f"the log's segment '{name}': {unknown('source', source, self._schemas)}; "
+                    "run the network that wrote it, or start anew with another --state"
+                )
+            # One is enough: all segments of a source were written under a schema that was checked like this.
+            check_schema(open_segment(name, source), name, source, self._schemas[source])
+
+    def _add(self, commit: Commit, trains: Mapping[str, Train]) -> None:
+        self._commits.append(commit)
+        self._issued.append(commit.issued)
+        self._ticks += commit.ticks
+        self._end = self._end if commit.end is None else commit.end
+        for source, segment in commit.segments.items():
+            self._indexes[source].add(segment, trains.get(source))
+            self._bytes += segment.bytes
+
+    @property
+    def issued(self) -> int:
+        """The largest arrival number in the log, marks included; NOTHING if it is empty."""
+        return self._issued[-1] if self._issued else NOTHING
+
+    @property
+    def end(self) -> int | None:
+        """The arrival number of the end mark, if it is in the log."""
+        return self._end
+
+    @property
+    def moment(self) -> int:
+        """The moment of the newest commit; 0 if there is none."""
+        return self._commits[-1].moment if self._commits else 0
+
+    @property
+    def positions(self) -> dict[str, int]:
+        """How many tuples of each source have entered so far, those dropped included."""
+        return dict.fromkeys(self._schemas, 0) | (dict(self._commits[-1].positions) if self._commits else {})
+
+    @property
+    def refused(self) -> dict[str, int]:
+        """How many malformed rows of each source have been logged so far, those dropped included."""
+        return dict.fromkeys(self._schemas, 0) | (dict(self._commits[-1].refused) if self._commits else {})
+
+    @property
+    def commits(self) -> tuple[Commit, ...]:
+        """The commits still held, in order."""
+        with self._lock:
+            return tuple(self._commits)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all segments still held."""
+        return self._bytes
+
+    def append(
+        self,
+        trains: Mapping[str, Train],
+        issued: int,
+        moment: int,
+        *,
+        ticks: Iterable[Tick] = (),
+        end: int | None = None,
+        positions: Mapping[str, int],
+        malformed: Iterable[Refusal] = (),
+    ) -> Commit:
+        """Log what entered since the last append; it is durable and visible when this returns.
+
+        Numbers must be above the log's `issued` and at most `issued`, and ascend. The trains' own ticks and ends
+        are not looked at. When it raises RunError, nothing has entered, and the same may be appended again.
+        """
+        with self._writing:
+            self._fold()
+            ticks, refusals = tuple(ticks), tuple(malformed)
+            filled = {source: train for source, train in trains.items() if len(train)}
+            self._check_numbers(filled, issued, ticks, end)
+            sequence = self._commits[-1].sequence + 1 if self._commits else 0
+            try:
+                written = self._place.each(lambda source: self._write(source, filled[source], sequence), list(filled))
+                refused = self.refused
+                for refusal in refusals:
+                    refused[refusal[0]] = refused.get(refusal[0], 0) + 1
+                segments = dict(zip(filled, written, strict=True))
+                commit = Commit(sequence, issued, moment, ticks, end, segments, dict(positions), refusals, refused)
+                self._files.write(commit)
+            except FAILURES as error:
+                raise self._unwritten(error) from error
+            with self._lock:
+                self._add(commit, filled)
+            return commit
+
+    def _check_numbers(self, trains: Mapping[str, Train], issued: int, ticks: Sequence[Tick], end: int | None) -> None:
+        marks = [tick.number for tick in ticks] + ([] if end is None else [end])
+        ranges = [(int(train.numbers[0]), int(train.numbers[-1])) for train in trains.values()]
+        ranges += [(mark, mark) for mark in marks]
+        for source, train in trains.items():
+            if source not in self._schemas:
+                raise ValueError(unknown("source", source, self._schemas))
+            numbers = train.numbers
+            rising = bool((numbers[1:] > numbers[:-1]).all())
+            if not rising:
+                raise ValueError(f"source '{source}': arrival numbers must ascend")
+        for first, last in ranges:
+            if first <= self.issued or last > issued:
+                raise ValueError(f"arrival numbers {first} to {last} are not in ({self.issued}, {issued}]")
+        if issued < self.issued:
+            raise ValueError(f"arrival numbers do not go back from {self.issued} to {issued}")
+        if any(later <= earlier for earlier, later in pairwise(marks)):
+            raise ValueError("the numbers of ticks and the end must ascend")
+
+    def _write(self, source: str, train: Train, sequence: int) -> Segment:
+        file = f"{self._directories[source]}/{sequence:012d}.arrow"
+        segment, data = encode(source, train, self._schemas[source], file)
+        # No rename: nobody looks at a segment before its commit is there.
+        self._place.write(file, data, sync=self._sync, rename=False)
+        return segment
+
+    def _fold(self) -> None:
+        if not self._files.many:
+            return
+        try:
+            self._files.fold(self._commits)
+        except FAILURES as error:
+            raise self._unwritten(error) from error
+
+    def _unwritten(self, error: BaseException) -> RunError:
+        return RunError(f"cannot write the log '{self._place.root}': {reason(error)}")
+
+    def slices(self, sources: Iterable[str], after: int, upto: int) -> list[Slice]:
+        """Return what these sources have in (after, upto], ascending by first number."""
+        with self._lock:
+            found = [piece for index in self._chosen(sources, after) for piece in index.slices(after, upto)]
+        found.sort(key=lambda piece: piece.first)
+        return found
+
+    def count(self, source: str, after: int, upto: int) -> int:
+        """Return how many tuples a source has in (after, upto]."""
+        with self._lock:
+            (index,) = self._chosen([source], after)
+            return max(0, index.before(upto) - index.before(after))
+
+    def cut(self, sources: Iterable[str], after: int, tuples: int) -> int:
+        """Return the largest arrival number up to which these sources have at most `tuples` tuples after `after`.
+
+        At least one tuple, if there is one; `issued`, if all fits.
+        """
+        with self._lock:
+            indexes = self._chosen(sources, after)
+            limit = max(1, tuples) + sum(index.before(after) for index in indexes)
+
+            def too_many(upto: int) -> bool:
+                return sum([index.before(upto) for index in indexes]) > limit
+
+            if not too_many(self.issued):
+                return max(after, self.issued)
+            # At the end of a commit, counting needs no look into a segment: find the commit first.
+            at = bisect_left(range(len(self._issued)), True, key=lambda at: too_many(self._issued[at]))
+            low, high = max(after, self._issued[at - 1]) if at else after, self._issued[at]
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if too_many(middle) else (middle, high)
+            return low
+
+    def oldest(self, sources: Iterable[str], after: int) -> int | None:
+        """Return the least stamp of each source's first tuple after `after`; stamps ascend within a source."""
+        with self._lock:
+            stamps = [index.stamp_after(after) for index in self._chosen(sources, after)]
+        return min([stamp for stamp in stamps if stamp is not None], default=None)
+
+    def stamps(self, sources: Iterable[str], after: int, upto: int) -> tuple[int, int] | None:
+        """Return the oldest and the mean stamp of the tuples in (after, upto], the mean rounded down, or None."""
+        with self._lock:
+            count = total = 0
+            oldest: list[int] = []
+            for index in self._chosen(sources, after):
+                here = index.before(upto) - index.before(after)
+                stamp = index.stamp_after(after)
+                if here > 0 and stamp is not None:
+                    oldest.append(stamp)
+                    count += here
+                    total += index.stamps_before(upto) - index.stamps_before(after)
+        return (min(oldest), total // count) if count else None
+
+    def marks(self, after: int, upto: int) -> tuple[tuple[Tick, ...], int | None]:
+        """Return the ticks in (after, upto], and the end mark's number if it is there."""
+        with self._lock:
+            self._chosen((), after)
+            start = bisect_right(self._ticks, after, key=_number)
+            stop = bisect_right(self._ticks, upto, key=_number)
+            end = self._end if self._end is not None and after < self._end <= upto else None
+            return tuple(self._ticks[start:stop]), end
+
+    def moment_at(self, upto: int) -> int:
+        """Return the moment of the first commit that covers an arrival number, or of the newest if none does."""
+        with self._lock:
+            at = bisect_left(self._issued, upto)
+            return self._commits[at].moment if at < len(self._commits) else self.moment
+
+    def drop(self, upto: int, now: int) -> int:
+        """Forget the commits wholly at or below `upto` that are as old as the log keeps them; return bytes freed.
+
+        The newest commit stays. Whoever still asks for what is forgotten gets a RunError.
+        """
+        with self._writing, self._lock:
+            count, most = 0, bisect_right(self._issued, upto, hi=max(0, len(self._issued) - 1))
+            while count < most and now - self._commits[count].moment >= self._keep:
+                count += 1
+            if count == 0:
+                return 0
+            dropped, floor = self._commits[:count], self._commits[count].sequence
+        try:
+            with self._writing:
+                self._files.forget(floor, dropped[-1].issued)
+                with self._lock:
+                    freed = self._forget(dropped)
+            # Without a lock: many files take long, and nothing refers to them any more.
+            self._place.delete([segment.file for commit in dropped for segment in commit.segments.values()])
+        except FAILURES as error:
+            raise self._unwritten(error) from error
+        return freed
+
+    def _forget(self, dropped: Sequence[Commit]) -> int:
+        self._forgotten = dropped[-1].issued
+        del self._commits[: len(dropped)], self._issued[: len(dropped)]
+        del self._ticks[: sum(len(commit.ticks) for commit in dropped)]
+        freed = 0
+        for source, index in self._indexes.items():
+            segments = [commit.segments[source] for commit in dropped if source in commit.segments]
+            index.forget(len(segments))
+            freed += sum(segment.bytes for segment in segments)
+        self._bytes -= freed
+        return freed
+
+    def _chosen(self, sources: Iterable[str], after: int) -> list[SourceIndex]:
+        if after < self._forgotten:
+            raise RunError(
+                f"the log '{self._place.root}' no longer holds the arrivals after {after}, only those after "
+                f"{self._forgotten}; keep more of it, or start anew with another --state"
+            )
+        try:
+            return [self._indexes[source] for source in dict.fromkeys(sources)]
+        except KeyError as error:
+            raise ValueError(unknown("source", str(error.args[0]), self._indexes)) from None
+
+
+def _number(tick: Any) -> int:
+    return int(tick.number)

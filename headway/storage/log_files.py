@@ -1,0 +1,131 @@
+"""The files of a log's commits, and what recovery makes of them.
+
+`commits/<sequence>.json` holds one commit. Every FOLD of them are folded into `commits/<last sequence>.jsonl`, so
+that a long log is recovered from few files. `commits/<sequence>.floor` says that what came before this sequence
+is forgotten: it is written before anything is deleted. Every name is written once, and whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from headway.errors import RunError
+from headway.storage.filesystems import FAILURES, TEMPORARY, Place, reason
+from headway.storage.log_commits import Commit
+from headway.trains import NOTHING
+
+FOLD = 256
+"""Single commits that are folded into one file."""
+
+_COMMITS = "commits"
+_MEND = "restore the file, or start anew with another --state"
+
+
+class CommitFiles:
+    """The directory `commits` of a log. Used by one thread at a time; raises what the file system raises."""
+
+    def __init__(self, place: Place, sync: bool) -> None:
+        """Know the directory; `recover` reads it."""
+        self._place = place
+        self._sync = sync
+        self._singles: list[int] = []
+        self._folds: list[int] = []
+        self._floors: list[int] = []
+
+    def recover(self) -> tuple[list[Commit], int]:
+        """Return the commits still held, in order, and the largest arrival number that is forgotten.
+
+        Deletes what is temporary, forgotten or folded. A RunError names a commit that is damaged or missing.
+        """
+        found: dict[str, list[int]] = {"json": [], "jsonl": [], "floor": []}
+        sizes = self._place.files(_COMMITS)
+        waste = [file for file in sizes if file.endswith(TEMPORARY)]
+        for file in sizes:
+            stem, _, suffix = file.rpartition("/")[2].partition(".")
+            if stem.isdecimal() and suffix in found:
+                found[suffix].append(int(stem))
+        for sequences in found.values():
+            sequences.sort()
+        self._floors, self._folds = found["floor"], found["jsonl"]
+        floor, forgotten = self._read_floor()
+        folded = self._folds[-1] if self._folds else -1
+        singles = found["json"]
+        if singles and singles[-1] > folded and sizes[_file(singles[-1], "json")] == 0:
+            # Where a file shows before it is whole, the newest may be empty: its append never returned.
+            waste.append(_file(singles.pop(), "json"))
+        waste += [_file(sequence, "json") for sequence in singles if sequence <= folded or sequence < floor]
+        waste += [_file(sequence, "jsonl") for sequence in self._folds if sequence < floor]
+        waste += [_file(sequence, "floor") for sequence in self._floors[:-1]]
+        self._singles = [sequence for sequence in singles if sequence > folded and sequence >= floor]
+        self._folds = [sequence for sequence in self._folds if sequence >= floor]
+        self._floors = self._floors[-1:]
+        files = [_file(sequence, "jsonl") for sequence in self._folds]
+        files += [_file(sequence, "json") for sequence in self._singles]
+        commits = [commit for part in self._place.each(self._read, files) for commit in part]
+        commits = [commit for commit in commits if commit.sequence >= floor]
+        self._check_order(commits, floor)
+        self._place.delete(waste)
+        return commits, forgotten
+
+    def _read_floor(self) -> tuple[int, int]:
+        if not self._floors:
+            return 0, NOTHING
+        file = _file(self._floors[-1], "floor")
+        try:
+            return self._floors[-1], int(json.loads(self._place.read(file))["issued"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"the log's file '{self._place.name(file)}' is damaged; {_MEND}") from error
+
+    def _read(self, file: str) -> list[Commit]:
+        name = self._place.name(file)
+        try:
+            return [Commit.from_line(line) for line in self._place.read(file).splitlines()]
+        except FAILURES as error:
+            raise RunError(f"the log's commit '{name}' cannot be read: {reason(error)}; {_MEND}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RunError(f"the log's commit '{name}' is damaged ({reason(error)}); {_MEND}") from error
+
+    def _check_order(self, commits: Sequence[Commit], floor: int) -> None:
+        if not commits and floor:
+            raise RunError(f"the log's commit '{self._place.name(_file(floor, 'json'))}' is missing; {_MEND}")
+        for expected, commit in enumerate(commits, floor):
+            if commit.sequence != expected:
+                raise RunError(f"the log's commit '{self._place.name(_file(expected, 'json'))}' is missing; {_MEND}")
+
+    def write(self, commit: Commit) -> None:
+        """Make a commit durable and visible."""
+        self._place.write(_file(commit.sequence, "json"), commit.to_line(), sync=self._sync)
+        if not self._singles or self._singles[-1] != commit.sequence:
+            self._singles.append(commit.sequence)
+
+    @property
+    def many(self) -> bool:
+        """Whether it is time to fold."""
+        return len(self._singles) >= FOLD
+
+    def fold(self, commits: Sequence[Commit]) -> None:
+        """Put the single commits, which are the newest of these, into one file."""
+        singles = self._singles
+        if not singles:
+            return
+        lines = b"".join([commit.to_line() for commit in commits[-len(singles) :]])
+        self._place.write(_file(singles[-1], "jsonl"), lines, sync=self._sync)
+        self._folds.append(singles[-1])
+        self._singles = []
+        self._place.delete([_file(sequence, "json") for sequence in singles])
+
+    def forget(self, floor: int, issued: int) -> None:
+        """Forget the commits before a sequence, whose largest arrival number was `issued`: from now on for good."""
+        self._place.write(_file(floor, "floor"), json.dumps({"issued": issued}).encode(), sync=self._sync)
+        waste = [_file(sequence, "floor") for sequence in self._floors]
+        waste += [_file(sequence, "json") for sequence in self._singles if sequence < floor]
+        waste += [_file(sequence, "jsonl") for sequence in self._folds if sequence < floor]
+        self._floors = [floor]
+        self._singles = [sequence for sequence in self._singles if sequence >= floor]
+        self._folds = [sequence for sequence in self._folds if sequence >= floor]
+        self._place.delete(waste)
+
+
+def _file(sequence: int, suffix: str) -> str:
+    return f"{_COMMITS}/{sequence:012d}.{suffix}"

@@ -1,0 +1,1 @@
+"""Programs that the tests run as processes of their own, to stop or kill them."""

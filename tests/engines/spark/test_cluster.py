@@ -1,0 +1,36 @@
+"""A standalone cluster runs an example; a worker that dies in the middle with its executor changes nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyarrow.feather as feather
+
+from tests.engines.spark.clusters import cluster, run_border_watch, write_settings
+from tests.engines.spark.crashing import PROGRAMS, Process, members
+from tests.engines.spark.test_crash import assert_rows
+
+SECONDS, RATE, TRAIN = 6.0, 400.0, 300
+
+
+def test_a_worker_dies(tmp_path: Path) -> None:
+    state, out = tmp_path / "state", tmp_path / "out"
+    out.mkdir()
+    environment = write_settings(tmp_path / "conf")
+    with cluster(tmp_path) as running:
+        program = [sys.executable, str(PROGRAMS / "border_watch.py"), running.url, state, out, SECONDS, RATE, TRAIN]
+        with Process(program, log=tmp_path / "said", environment=environment) as process:
+            assert process.wait_for(lambda: len(list(state.glob("checkpoints/*/commits/[0-9]*"))) >= 4), process.said
+            victim = running.workers[0]
+            assert len(members(victim.group)) >= 3, "no executor with Python workers runs there"
+            victim.kill()
+            assert not process.ended
+            assert process.wait() == 0, process.said
+            process.assert_alone()
+        assert process.said.splitlines()[-1] == "complete"
+        assert not running.workers[1].ended
+    expected = run_border_watch(SECONDS, RATE, engine="local")
+    for name, table in expected.items():
+        assert table.num_rows, f"'{name}' shows nothing"
+        assert_rows(name, feather.read_table(out / f"{name}.arrow"), table)

@@ -1,0 +1,87 @@
+"""What a step costs until its tuples are delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.catalog import BoxReadings, Topology
+from headway.scheduling import costs
+from headway.scheduling.base import UnitCosts
+from headway.scheduling.costs import CostModel
+from headway.scheduling.superboxes import box_units, superbox_units
+from tests.scheduling.snapshots import topology
+from tests.scheduling.test_superboxes import topologies
+
+CHAIN = topology({"a": (), "b": ("a",), "c": ("b",)}, {"o": "c"})
+DIAMOND = topology({"a": (), "b": ("a",), "c": ("a",), "d": ("b", "c")}, {"o": "d", "early": "b"})
+
+
+def readings(overhead: Sequence[float], cost: Sequence[float], passed: Sequence[int]) -> BoxReadings:
+    """Return readings of boxes that let so many of 100 tuples pass."""
+    count = len(cost)
+    some = np.full(count, 100, np.int64)
+    out = np.array(passed, np.int64)
+    return BoxReadings(some, some, out, some, np.zeros(count), np.array(overhead, float), np.array(cost, float))
+
+
+def shown(made: UnitCosts) -> list[tuple[float, float]]:
+    return [(round(float(o), 9), round(float(c), 9)) for o, c in zip(made.overhead, made.cost, strict=True)]
+
+
+def waits(*counts: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.array(counts, np.int64)
+
+
+def test_box_by_box_everything_downstream_counts_as_far_as_tuples_pass() -> None:
+    # c: 8.  b: 4 + 0.5 * 8 = 8.  a: 2 + 0.25 * 8 = 4.
+    seen = readings([1, 2, 3], [2, 4, 8], [25, 50, 100])
+    assert shown(CostModel(CHAIN, box_units(CHAIN)).read(seen, waits(1, 1, 1))) == [(6, 4), (5, 8), (3, 8)]
+
+
+def test_a_superbox_costs_what_its_waiting_tuples_cost() -> None:
+    seen, model = readings([1, 2, 3], [2, 4, 8], [25, 50, 100]), CostModel(CHAIN, superbox_units(CHAIN))
+    assert shown(model.read(seen, waits(9, 0, 0))) == [(6, 4)]
+    assert shown(model.read(seen, waits(3, 1, 0))) == [(6, 5)]
+    assert shown(model.read(seen, waits(0, 0, 0))) == [(6, round((4 + 8 + 8) / 3, 9))]
+
+
+def test_a_box_behind_two_branches_is_called_once_but_sees_both_branches_tuples() -> None:
+    seen = readings([1, 1, 1, 1], [1, 1, 1, 1], [100, 100, 100, 100])
+    boxes = shown(CostModel(DIAMOND, box_units(DIAMOND)).read(seen, waits(1, 1, 1, 1)))
+    assert (boxes[0], boxes[3]) == ((4, 5), (1, 1))
+    # The superbox of `early` is a and b; what c and d would do is not its business.
+    whole, early = shown(CostModel(DIAMOND, superbox_units(DIAMOND)).read(seen, waits(1, 0, 0, 0)))
+    assert (whole, early) == ((4, 5), (2, 2))
+
+
+def test_nothing_is_known_before_the_first_call() -> None:
+    none = readings([0, 0, 0], [0, 0, 0], [0, 0, 0])
+    for units in (box_units(CHAIN), superbox_units(CHAIN)):
+        assert set(shown(CostModel(CHAIN, units).read(none, waits(5, 5, 5)))) == {(0, 0)}
+
+
+def test_seconds_of_a_step() -> None:
+    made = UnitCosts(np.array([1.0, 0.5]), np.array([0.1, 0.0]))
+    assert made.seconds(np.array([10, 99])).tolist() == [2.0, 0.5]
+
+
+@given(made=topologies(), data=st.data())
+def test_level_by_level_and_one_by_one_agree(made: Topology, data: st.DataObject) -> None:
+    count = len(made.boxes)
+    numbers = st.lists(st.integers(0, 9), min_size=count, max_size=count)
+    seen = readings(data.draw(numbers), data.draw(numbers), [11 * one for one in data.draw(numbers)])
+    waiting = np.array(data.draw(numbers), np.int64)
+    for units in (box_units(made), superbox_units(made)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(costs, "_NARROW", 0)
+            wide = CostModel(made, units).read(seen, waiting)
+            patch.setattr(costs, "_NARROW", 1000)
+            deep = CostModel(made, units).read(seen, waiting)
+        assert wide.cost == pytest.approx(deep.cost)
+        assert wide.overhead == pytest.approx(deep.overhead)
+        assert (wide.overhead <= seen.overhead.sum() + 1e-9).all()
