@@ -110,7 +110,7 @@ def border_watch(seconds: float) -> Any:
 
 @pytest.mark.parametrize(
     ("engine", "policy", "train"),
-    [("local", *WAYS[0]), ("local", "round-robin/box", 500), ("sharded", *WAYS[0]), ("spark", "slope-slack", 500)],
+    [("local", *WAYS[0]), ("local", "round-robin/box", 500), ("sharded", *WAYS[0]), ("spark", "slope-slack", 5000)],
 )
 def test_the_first_half_second_of_the_demo(
     engine: str, policy: str, train: int, tmp_path: Path, request: pytest.FixtureRequest

@@ -58,6 +58,11 @@ def make_apps(count: int) -> tuple[App, ...]:
     return tuple(App(at, "loose" if at % 2 else "tight", at >= count // 2, at % LEVELS) for at in range(count))
 
 
+def make_single(windowed: bool) -> tuple[App, ...]:
+    """Return the one application that drains a backlog; half of the tuples pass its filter."""
+    return (App(0, "tight", windowed, LEVELS // 2),)
+
+
 def make_batch(first: int, stop: int) -> pa.RecordBatch:
     """Return the tuples first, ..., stop - 1 of the stream."""
     i = np.arange(first, stop, dtype=np.int64)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import headway as hw
-from benchmarks.streaming.apps import make_apps, make_batch, make_network, window_of
+from benchmarks.streaming.apps import make_apps, make_batch, make_network, make_single, window_of
 from benchmarks.streaming.progress import KEEP, Report, read_reports
 from benchmarks.streaming.settings import Setting
 from headway.clock import SECOND, WallClock
@@ -79,9 +79,7 @@ class Ours:
         """Open a session that keeps the queries' reports."""
         self._setting = setting
         open_session(None, KEEP)
-        self.apps = make_apps(setting.apps)
-        if setting.total:
-            self.apps = tuple(one for one in self.apps if one.windowed == setting.windowed and one.level == 10)[:1]
+        self.apps = make_single(setting.windowed) if setting.total else make_apps(setting.apps)
         total = setting.total or int(setting.span.watched * setting.rate)
         self._input = StreamInput(total, None if setting.total else setting.rate)
         self.summary: Mapping[str, Any] = {}

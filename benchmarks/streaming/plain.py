@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.streaming.apps import App, make_apps, window_of
+from benchmarks.streaming.apps import App, make_apps, make_single, window_of
 from benchmarks.streaming.progress import KEEP, Report, read_reports
 from benchmarks.streaming.settings import CAP, MERGED, Setting
 from benchmarks.streaming.source import PARTS, StreamSource
@@ -44,18 +44,14 @@ class Baseline:
         self._session.conf.set("spark.sql.shuffle.partitions", str(PARTS))
         self._session.dataSource.register(StreamSource)
         self.queries: dict[str, StreamingQuery] = {}
-        self.apps = make_apps(setting.apps)
+        self.apps = make_single(setting.windowed) if setting.total else make_apps(setting.apps)
         self.start = 0
         """When the stream began."""
 
     def launch(self) -> None:
         """Start all queries, then let the stream begin."""
         setting = self._setting
-        if setting.total:
-            app = next(one for one in self.apps if one.windowed == setting.windowed and one.level == 10)
-            self.apps = (app,)
-            self._start(app.name, one_app(self._stream(), app, window_of(setting.rate)), _mode(app))
-        elif setting.system in MERGED:
+        if setting.system in MERGED:
             if setting.system == "merged, SQL":
                 self._start("merged", merge_sql(self._stream(), self.apps, window_of(setting.rate)), "update")
             else:

@@ -24,7 +24,8 @@ def evaluate(setting: Setting, apps: Sequence[App], reports: Mapping[str, list[R
         "setting": asdict(setting),
         "queries": len({id(one) for one in reports.values()}),
         "ready": (start - setting.spawned) / SECOND,
-        "first": (start - setting.spawned) / SECOND + max(firsts, default=float("inf")),
+        "first": (start - setting.spawned) / SECOND + min(firsts, default=float("inf")),
+        "all": (start - setting.spawned) / SECOND + max(firsts, default=float("inf")),
     }
     if setting.total:
         ((name, batches),) = done.items()
@@ -80,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         measure(setting)
     except Exception as error:
-        _print({"setting": asdict(setting), "error": f"{type(error).__name__}: {error}"})
+        _print({"setting": asdict(setting), "error": f"{type(error).__name__}: {error}".splitlines()[0]})
         raise
     return 0
 

@@ -95,6 +95,12 @@ def unit_zones(topology: Topology, units: tuple[Unit, ...]) -> Zones:
     return Zones(units, good, others)
 
 
+def _ages(snapshot: Snapshot) -> Floats:
+    """Return by unit the latency in seconds of its oldest waiting tuple, 0 where none waits."""
+    ages: Floats = (snapshot.now - np.where(snapshot.waiting > 0, snapshot.oldest, snapshot.now)) / SECOND
+    return ages
+
+
 def _held(snapshot: Snapshot, zones: Zones) -> tuple[Mask, int | None]:
     """Return which units should wait, and until when."""
     none: Mask = np.zeros(len(snapshot.units), np.bool_)
@@ -102,7 +108,7 @@ def _held(snapshot: Snapshot, zones: Zones) -> tuple[Mask, int | None]:
         return none, None
     costs, waiting = snapshot.costs, snapshot.waiting
     able = snapshot.ready & (waiting > 0) & (waiting < MOST) & (costs.overhead + costs.cost > 0)
-    age = (snapshot.now - np.where(able, snapshot.oldest, snapshot.now)) / SECOND
+    age = _ages(snapshot)
     own = costs.seconds(waiting)
     # What else there is to do may come first: without it, units that wait for the same moment would all be late.
     rest = float(own[snapshot.ready].sum()) - own

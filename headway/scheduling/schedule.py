@@ -90,7 +90,7 @@ class Schedule:
 
 DEFAULT_SCHEDULES = {
     "local": Schedule(),
-    "spark": Schedule(policy="slope-slack", train=AUTO),
+    "spark": Schedule(policy="slope-slack:8", train=AUTO),
 }
 """By engine: the schedule where nothing is said."""
 

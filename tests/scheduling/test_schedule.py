@@ -58,10 +58,10 @@ def test_automatic_trains_make_a_patient_policy() -> None:
 
 def test_what_is_left_out_comes_from_the_default() -> None:
     spark = DEFAULT_SCHEDULES["spark"]
-    assert str(Schedule.parse(None, None, spark)) == "slope-slack/superbox/mc/auto"
+    assert str(Schedule.parse(None, None, spark)) == "slope-slack:8/superbox/mc/auto"
     assert str(Schedule.parse("round-robin", None, spark)) == "round-robin/superbox/mc/auto"
     assert str(Schedule.parse("round-robin/box/5", None, spark)) == "round-robin/box/5"
-    assert str(Schedule.parse(None, 9, spark)) == "slope-slack/superbox/mc/9"
+    assert str(Schedule.parse(None, 9, spark)) == "slope-slack:8/superbox/mc/9"
     assert DEFAULT_SCHEDULES["local"] == Schedule.parse(None)
 
 

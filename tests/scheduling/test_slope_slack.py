@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.clock import SECOND
 from headway.errors import PolicyError
 from headway.scheduling.base import Snapshot, make_policy
 from headway.scheduling.graphs import unit_graphs
@@ -21,6 +22,7 @@ STAIRS = ((0.0, 1.0), (1.0, 1.0), (3.0, 0.6), (4.0, 0.1), (5.0, 0.0))
 """Slopes 0, -0.2, -0.5, -0.1 and then 0; critical points at 1, 3 and 4."""
 TIGHT = ((0.0, 1.0), (0.001, 1.0), (1.0, 0.0))
 LOOSE = ((0.0, 1.0), (4.0, 1.0), (5.0, 0.0))
+NOW = 100 * SECOND
 
 
 def order(seen: Snapshot) -> list[int]:
@@ -118,9 +120,31 @@ def test_the_memory_follows_the_units() -> None:
     assert [step.unit for step in plan.steps] == [0, 1]
 
 
-def test_it_takes_no_argument() -> None:
-    with pytest.raises(PolicyError, match="takes no argument"):
-        make_policy("slope-slack:3")
+@pytest.mark.parametrize("argument", ["0", "x", "", "65", "-1"])
+def test_its_argument_is_a_number_of_tuples(argument: str) -> None:
+    assert make_policy("slope-slack:8") == SlopeSlack(8)
+    with pytest.raises(PolicyError, match="1 to 64"):
+        make_policy(f"slope-slack:{argument}")
+
+
+def sampled(seen: Snapshot, samples: int) -> list[int]:
+    plan, _ = SlopeSlack(samples).plan(seen, None)
+    return [step.unit for step in plan.steps]
+
+
+def test_a_queue_that_is_partly_late_is_urgent_before_its_mean_is() -> None:
+    # Both means are in the good zone, TIGHT's nearer to its end; but LOOSE's oldest tuples are late already.
+    seen = measured(
+        [[((0.0, 1.0), (1.0, 1.0), (2.0, 0.0))], [LOOSE]], [0.5, 2.5], oldest=[NOW - SECOND, NOW - 5 * SECOND]
+    )
+    assert sampled(seen, 1) == [0, 1]
+    assert sampled(seen, 8) == [1, 0]
+
+
+def test_a_queue_whose_mean_is_past_everything_may_still_have_something_to_lose() -> None:
+    seen = measured([[LOOSE], [LOOSE]], [6.0, 1.0], oldest=[NOW - 12 * SECOND, NOW - SECOND])
+    assert sampled(seen, 1) == [1, 0]
+    assert sampled(seen, 8) == [0, 1]
 
 
 Case = tuple[list[list[Points | None]], list[float]]
@@ -173,3 +197,8 @@ def test_the_foremost_are_the_first_of_all(keys: list[tuple[int, int, int]], cou
 
 def test_nothing_is_ready() -> None:
     assert order(snapshot([False, False])) == []
+
+
+@given(cases())
+def test_with_tuples_of_one_age_samples_change_nothing(case: Case) -> None:
+    assert sampled(measured(*case), 1) == sampled(measured(*case), 8)

@@ -8,8 +8,8 @@ much again. So a network becomes few queries with at most one stateful operator 
   in *front*: where the log is read, in parallel over ranges of arrival numbers.
 - Everything else runs in *shards*, the keys of the one stateful operator. Boxes that depend on each other's
   order, directly or through common readers, share a shard; unrelated ones go to different shards. An
-  aggregate with `by` fields whose results only meet filters and maps is *spread*: every shard runs it for
-  its share of the partitions.
+  aggregate with `by` fields whose results only meet filters, maps and static tables is *spread*: every shard
+  runs it for its share of the partitions.
 
 A box that several units need runs in each of them; the first one owns it and reports for it.
 """
@@ -35,7 +35,7 @@ CUTS = {
     "one": "all outputs that share inputs",
     "output": "every output by itself",
 }
-SPREADS = {"auto": "aggregates with `by` whose results meet only filters and maps", "none": "no box"}
+SPREADS = {"auto": "aggregates with `by` whose results meet only filters, maps and static tables", "none": "no box"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +197,11 @@ def order_agnostic(box: Box) -> bool:
     )
 
 
+def _one_by_one(box: Box) -> bool:
+    """Return whether a box looks at each tuple of one stream by itself."""
+    return order_agnostic(box) and not isinstance(box.spec, Union)
+
+
 def can_spread(box: Box) -> bool:
     """Return whether a box's partitions can be told apart by the hash of fields, with results in the same order.
 
@@ -220,21 +225,21 @@ def _chosen_spread(checked: CheckedNetwork, spread: str | Sequence[str], flat: f
         if name not in possible:
             raise NetworkError(
                 f"schedule: spread: box '{name}' cannot be spread, only an aggregate with 'by' fields and a size, "
-                f"whose results meet only filters and maps; in this network: {choices(possible)}"
+                f"whose results meet only filters, maps and static tables; in this network: {choices(possible)}"
             )
     return frozenset(spread)
 
 
 def _flat(checked: CheckedNetwork) -> frozenset[str]:
-    """Return the boxes whose results meet only filters and maps on their way to outputs."""
+    """Return the boxes whose results meet only filters, maps and static tables on their way to outputs."""
     readers: dict[str, list[str]] = {}
     for arc, consumers in checked.consumers.items():
         readers.setdefault(owner(arc), []).extend(one.name for one in consumers if one.kind == "box")
-    specs = {box.name: box.spec for box in checked.order}
+    boxes = {box.name: box for box in checked.order}
     flat: set[str] = set()
     for box in reversed(checked.order):
         following = readers.get(box.name, [])
-        if all(name in flat and isinstance(specs[name], Filter | Map) for name in following):
+        if all(name in flat and _one_by_one(boxes[name]) for name in following):
             flat.add(box.name)
     return frozenset(flat)
 

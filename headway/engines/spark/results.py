@@ -45,7 +45,8 @@ class Result:
         self._named: set[str] = set()
         if place is not None:
             place.make([self._folder], False)
-            self._named = {name.rpartition("/")[2] for name in place.files(self._folder)}
+            # What a killed process left unfinished has another ending.
+            self._named = {Path(name).name for name in place.files(self._folder) if name.endswith(".arrow")}
         if what is None:
             self.writer = self.table = TableSink(schema)
         elif self._later:
@@ -122,7 +123,7 @@ class Result:
 
 def _order(name: str) -> tuple[int, int]:
     """Return where a file of results stands: units are numbered in the order in which they had the output."""
-    unit, _, batch = name.removesuffix(".arrow").rpartition("-")
+    *_, unit, batch = name.removesuffix(".arrow").split("-")
     return int(unit.rstrip("sf")), int(batch)
 
 

@@ -183,8 +183,8 @@ class State:
         commits = [name.rpartition("/")[2] for name in self.place.files(f"checkpoints/{old['id']}/commits")]
         last = max((int(name) for name in commits if name.isdecimal()), default=-1)
         for file in [*self.place.files("results"), *self.place.files("letters")]:
-            unit, _, batch = Path(file).stem.rpartition("-")
-            if unit == old["id"] and int(batch) > last:
+            *_, unit, batch = ["", *Path(file).stem.split("-")]
+            if unit == old["id"] and int(batch.partition(".")[0]) > last:
                 self.place.delete([file])
                 self._letters.discard(Path(file).stem)
 

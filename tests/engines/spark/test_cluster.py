@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pyarrow.feather as feather
 
+from headway.clock import ManualClock
 from tests.engines.spark.clusters import cluster, run_border_watch, write_settings
 from tests.engines.spark.crashing import PROGRAMS, Process, members
 from tests.engines.spark.test_crash import assert_rows
 
-SECONDS, RATE, TRAIN = 6.0, 400.0, 300
+SECONDS, RATE, TRAIN = 8.0, 1000.0, 1500
 
 
 def test_a_worker_dies(tmp_path: Path) -> None:
@@ -30,7 +31,7 @@ def test_a_worker_dies(tmp_path: Path) -> None:
             process.assert_alone()
         assert process.said.splitlines()[-1] == "complete"
         assert not running.workers[1].ended
-    expected = run_border_watch(SECONDS, RATE, engine="local")
+    expected = run_border_watch(SECONDS, RATE, engine="local", clock=ManualClock())
     for name, table in expected.items():
         assert table.num_rows, f"'{name}' shows nothing"
         assert_rows(name, feather.read_table(out / f"{name}.arrow"), table)
