@@ -40,7 +40,7 @@ lint: setup  ## ruff and mypy
 	$(BIN)/mypy
 
 test: lint  ## all checks: ruff, mypy strict, pytest
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 bench: setup  ## the benchmarks, as ratios to plain pyarrow
 	$(BIN)/python -m benchmarks

@@ -11,6 +11,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_ON_SPARK = ("spark", "test_streaming", "test_sessions")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep all tests that need Spark in one process (`pytest -n 2 --dist loadgroup`): one session, one at a time."""
+    for item in items:
+        if any(word in item.nodeid for word in _ON_SPARK) or "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session on two cores that the engine 'spark' finds, too."""

@@ -17,7 +17,7 @@ from tests.streams import RANDOM_POLICY, TABLE
 if RANDOM_POLICY:
     importlib.import_module("tests.policies")
 
-settings.register_profile("ci", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
 settings.register_profile("unshrunk", settings.get_profile("ci"), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

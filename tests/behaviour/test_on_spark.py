@@ -124,7 +124,7 @@ def _tests(number: int, fixtures: Mapping[str, Any]) -> Iterator[tuple[str, Call
 Raised = Mapping[str, BaseException | None]
 
 
-@pytest.fixture(scope="module", params=WAYS)
+@pytest.fixture(scope="module", params=["spread", pytest.param("together", marks=pytest.mark.slow)])
 def raised(request: pytest.FixtureRequest, spark: SparkSession, table: Any) -> Raised:
     """What every test raised when all of them ran on Spark."""
     number, cut, groups = WAYS[request.param]

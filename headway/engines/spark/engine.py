@@ -21,7 +21,8 @@ from headway.engines.base import DEAD_LETTERS, RunResult, RunSettings
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.letters import DeadLetters
 from headway.engines.spark.arrivals import Arrivals, commit_letters
-from headway.engines.spark.cut import Cut
+from headway.engines.spark.cut import Cut, CutUnit
+from headway.engines.spark.exchange import clear
 from headway.engines.spark.front import choose_front
 from headway.engines.spark.gate import Gate
 from headway.engines.spark.overview import Overview, Spent
@@ -115,7 +116,8 @@ class _Run:
         )
         tables = self._write_tables()
         self._works = [
-            make_work(checked, unit, self._cut.shards, discarded, tables, uuid4().hex) for unit in self._cut.units
+            make_work(checked, unit, self._cut.shards, discarded, tables, uuid4().hex, self._exchange(unit))
+            for unit in self._cut.units
         ]
         self._worker_count = max(1, min(settings.workers or self._queries.default_workers, len(self._units)))
 
@@ -180,6 +182,16 @@ class _Run:
             write_table(place, relative, load_table(ref, self._settings.tables, network.folder))
             names[ref] = place.name(relative)
         return names
+
+    def _exchange(self, unit: CutUnit) -> str | None:
+        """Return an empty folder for a unit's large trains, if all processes share this disk."""
+        if not self._state.place.local or not self._queries.master.startswith("local"):
+            return None
+        relative = f"exchange/{self._state.unit_id(unit)}"
+        self._state.place.make([relative], False)
+        folder = self._state.place.name(relative)
+        clear(folder)
+        return folder
 
     # The loop
 
@@ -337,6 +349,7 @@ class _Run:
             if unit.asking:
                 continue
             unit.asking = True
+            clear(self._works[number].exchange)
             if not unit.replayed and unit.started:
                 seconds = (stopwatch() - unit.started) / 1e9
                 unit.cost.learn(unit.granted, seconds)

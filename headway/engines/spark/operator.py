@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from headway.engines.spark.exchange import receive, send
 from headway.engines.spark.rows import Row
 from headway.engines.spark.unitcode import unit_code
 from headway.engines.spark.work import Work
@@ -28,7 +29,7 @@ class ShardProcessor(StatefulProcessor):
         """Process one micro-batch of one shard."""
         code = unit_code(self._work)
         arrived = [
-            Row(int(shard), int(lane), int(first), bytes(train))
+            self._receive(Row(int(shard), int(lane), int(first), bytes(train)))
             for frame in rows
             for shard, lane, first, train in zip(frame.shard, frame.lane, frame["first"], frame.train, strict=True)
         ]
@@ -36,14 +37,20 @@ class ShardProcessor(StatefulProcessor):
         out, state = code.shard(int(key[0]), arrived, None if saved is None else bytes(saved[0]))
         if state is not None:
             self._saved.update((state,))
+        out = [send(row, self._work.exchange) for row in out]
         yield pd.DataFrame(
             {
                 "shard": pd.Series([row.shard for row in out], dtype="int32"),
                 "lane": pd.Series([row.lane for row in out], dtype="int32"),
                 "first": pd.Series([row.first for row in out], dtype="int64"),
-                "train": pd.Series([row.train for row in out], dtype="object"),
+                "train": pd.Series([bytes(row.train) for row in out], dtype="object"),
             }
         )
+
+    def _receive(self, row: Row) -> Row:
+        """Return a row with its train, unless it only passes through on its way to the driver."""
+        passing = row.lane < 0 or self._work.lanes[row.lane].out
+        return row if passing else receive(row, self._work.exchange)
 
     def close(self) -> None:
         """Do nothing."""

@@ -36,7 +36,7 @@ class Packed(NamedTuple):
     ranks: Ranks | None
 
 
-def pack(train: Train, schema: Schema, columns: Sequence[int] | None = None, ranks: Ranks | None = None) -> bytes:
+def pack(train: Train, schema: Schema, columns: Sequence[int] | None = None, ranks: Ranks | None = None) -> pa.Buffer:
     """Write a train to bytes; with `columns` only these, the others are never read."""
     sent = list(range(len(schema))) if columns is None else list(columns)
     arrays = [to_arrow(train.columns[at], schema.types[at]) for at in sent]
@@ -59,7 +59,7 @@ def pack(train: Train, schema: Schema, columns: Sequence[int] | None = None, ran
     return _write(arrays, names, meta)
 
 
-def unpack(data: bytes, schema: Schema) -> Packed:
+def unpack(data: bytes | pa.Buffer, schema: Schema) -> Packed:
     """Read a train; columns that were not sent are unread ones."""
     batch, meta = _read(data)
     rows = int(meta["rows"])
@@ -77,7 +77,7 @@ def unpack(data: bytes, schema: Schema) -> Packed:
     return Packed(Train(tuple(columns), stamps, numbers), ranks)
 
 
-def pack_counts(train: Train) -> bytes:
+def pack_counts(train: Train) -> pa.Buffer:
     """Write only how many tuples entered when, to the millisecond: all that an output which nobody reads needs."""
     stamps = train.stamps
     if is_constant(stamps):
@@ -91,7 +91,7 @@ def pack_counts(train: Train) -> bytes:
     return _write([pa.array(moments), pa.array(counts)], ["s", "c"], {})
 
 
-def unpack_counts(data: bytes) -> tuple[Int64s, Int64s]:
+def unpack_counts(data: bytes | pa.Buffer) -> tuple[Int64s, Int64s]:
     """Read what `pack_counts` wrote."""
     batch, _ = _read(data)
     return batch.column(0).to_numpy(zero_copy_only=False), batch.column(1).to_numpy(zero_copy_only=False)
@@ -136,17 +136,17 @@ def _step(numbers: Int64s) -> list[int] | None:
     return [int(numbers[0]), step] if bool((np.diff(numbers) == step).all()) else None
 
 
-def _write(arrays: list[pa.Array], names: list[str], meta: dict[str, object]) -> bytes:
+def _write(arrays: list[pa.Array], names: list[str], meta: dict[str, object]) -> pa.Buffer:
     schema = pa.schema([(name, array.type) for name, array in zip(names, arrays, strict=True)])
     schema = schema.with_metadata({"headway": json.dumps(meta)})
     rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_batch(rows)
-    return bytes(sink.getvalue().to_pybytes())
+    return sink.getvalue()
 
 
-def _read(data: bytes) -> tuple[pa.RecordBatch, dict[str, Any]]:
+def _read(data: bytes | pa.Buffer) -> tuple[pa.RecordBatch, dict[str, Any]]:
     reader = pa.ipc.open_stream(pa.py_buffer(data))
     meta = json.loads(reader.schema.metadata[b"headway"])
     return reader.read_next_batch(), meta

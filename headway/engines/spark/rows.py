@@ -20,7 +20,7 @@ class Row(NamedTuple):
     shard: int
     lane: int
     first: int
-    train: bytes
+    train: bytes | pa.Buffer
 
 
 class Marks(NamedTuple):
@@ -80,7 +80,7 @@ def to_arrow_rows(rows: Sequence[Row]) -> pa.RecordBatch:
             pa.array([row.shard for row in rows], pa.int32()),
             pa.array([row.lane for row in rows], pa.int32()),
             pa.array([row.first for row in rows], pa.int64()),
-            pa.array([row.train for row in rows], pa.binary()),
+            pa.array([bytes(row.train) for row in rows], pa.binary()),
         ],
         names=["shard", "lane", "first", "train"],
     )

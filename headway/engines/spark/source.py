@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from headway.engines.spark.exchange import send
 from headway.engines.spark.gate import Asker
 from headway.engines.spark.rows import Marks, Row, to_arrow_rows
 from headway.engines.spark.unitcode import unit_code
@@ -97,8 +98,8 @@ class LogReader(DataSourceStreamReader):
             progress, ticks, end = partition.marks
             rows += code.marks(Marks(progress, tuple(Tick(*tick) for tick in ticks), end, partition.now))
         for row in code.front(trains_of, partition.now, partition.number):
-            rows.append(row)
-            if sum(len(one.train) for one in rows) > 16 << 20:
+            rows.append(send(row, self._work.exchange))
+            if len(rows[-1].train) > 1 << 20:
                 yield to_arrow_rows(rows)
                 rows = []
         if rows:

@@ -12,6 +12,7 @@ from headway.catalog import Statistics
 from headway.check import CheckedNetwork
 from headway.clock import stopwatch
 from headway.engines.letters import DeadLetters
+from headway.engines.spark.exchange import receive
 from headway.engines.spark.packing import unpack_counts
 from headway.engines.spark.results import Result
 from headway.engines.spark.rows import Row
@@ -46,11 +47,12 @@ class Takings:
         begun = stopwatch()
         by_lane: dict[int, list[Row]] = {}
         letters: list[Any] = []
-        for row in rows:
+        for sent in rows:
+            row = receive(sent, work.exchange)
             if row.lane == READINGS:
                 self._note(unit, row)
             elif row.lane == LETTERS:
-                letters += [tuple(one) for one in json.loads(row.train)]
+                letters += [tuple(one) for one in json.loads(bytes(row.train))]
             else:
                 by_lane.setdefault(row.lane, []).append(row)
         named = f"{self._state.token}-{self._state.unit_id(unit.cut)}"
@@ -81,7 +83,7 @@ class Takings:
             self._results[name].deliver(train, unit, batch)
 
     def _note(self, unit: RunningUnit, row: Row) -> None:
-        found = json.loads(row.train)
+        found = json.loads(bytes(row.train))
         for name, (calls, tuples_in, tuples_out, spent, size, ignored) in found["boxes"].items():
             self.statistics.report(self._numbers[name], tuples_in, tuples_out, spent, size if calls else -1)
             self.ignored[name] += ignored

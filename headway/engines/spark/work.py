@@ -60,6 +60,8 @@ class Work:
     aggregates: Mapping[str, UserAggregate] = field(default_factory=dict)
     prints: Mapping[str, str] = field(default_factory=dict)
     """By box that keeps state: a print of all that its state depends on."""
+    exchange: str | None = None
+    """The folder by which large trains travel, where driver and executors share a disk."""
     run: str = ""
     """Differs from run to run, so that no process confuses two of them."""
 
@@ -81,6 +83,7 @@ def make_work(
     discarded: frozenset[str] = frozenset(),
     tables: Mapping[str, str] = MappingProxyType({}),
     run: str = "",
+    exchange: str | None = None,
 ) -> Work:
     """Lay the lanes of a unit; the arcs in `discarded` are only counted."""
     lanes: list[Lane] = []
@@ -115,6 +118,7 @@ def make_work(
         dict(functions.scalars),
         dict(functions.aggregates),
         {name: mark[:16] for name, mark in fingerprint(checked, unit, shards).items()},
+        exchange,
         run,
     )
 

@@ -22,6 +22,9 @@ PROGRAMS = Path(__file__).with_name("programs")
 PATIENCE = 300.0
 """Seconds after which a process that neither ends nor does what a test waits for is taken for stuck."""
 
+_BRIEF = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+"""Short-lived JVMs compile quickly rather than well."""
+
 _TIME = {"on": "time"}
 _BY = {**_TIME, "by": ["k"]}
 _QUICK = {"latency": [[0, 1], [1, 1], [5, 0]]}
@@ -143,7 +146,7 @@ class Process:
     def __init__(self, command: Sequence[object], *, log: Path, environment: Mapping[str, str] | None = None) -> None:
         """Start it; what it prints goes to `log`."""
         self.log = log
-        variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **(environment or {})}
+        variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **_BRIEF, **(environment or {})}
         with log.open("ab") as file:
             self._child = subprocess.Popen(
                 [str(word) for word in command],
@@ -207,10 +210,10 @@ class Process:
 
 
 def start_everything(
-    events: Path, state: Path, folder: Path, *, rate: float = 0, train: int = 100, log: Path
+    events: Path, state: Path, folder: Path, *, rate: float = 0, train: int = 100, units: str = "one", log: Path
 ) -> Process:
     """Run everything on Spark in a process of its own; files and tables are left in a folder."""
-    return Process([sys.executable, PROGRAMS / "everything.py", events, state, folder, rate, train], log=log)
+    return Process([sys.executable, PROGRAMS / "everything.py", events, state, folder, rate, train, units], log=log)
 
 
 def members(session: int) -> set[int]:

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.feather as feather
@@ -24,17 +25,17 @@ KINDS = (LOGGED, PLANNED, DELIVERED, COMMITTED)
 class Crashes:
     """Starts a run again and again on one state, and kills it."""
 
-    def __init__(self, folder: Path, seed: int, events: int, rate: float, train: int) -> None:
+    def __init__(self, folder: Path, seed: int, events: int, rate: float, train: int, units: str) -> None:
         self.chance = random.Random(seed)
         self.events, self.state, self.out = folder / "events.csv", folder / "state", folder / "out"
         self.out.mkdir()
-        self._folder, self.rate, self.train = folder, rate, train
+        self._folder, self.rate, self.train, self._units = folder, rate, train, units
         self.kills = self.between = 0
         write_events(self.events, seed, events)
 
     def start(self) -> Process:
-        said = self._folder / "said"
-        return start_everything(self.events, self.state, self.out, rate=self.rate, train=self.train, log=said)
+        how: dict[str, Any] = {"rate": self.rate, "train": self.train, "units": self._units}
+        return start_everything(self.events, self.state, self.out, log=self._folder / "said", **how)
 
     def crash(self, until: Callable[[Process], bool]) -> None:
         """Start, and kill when `until` returns; it says whether there is still something to kill."""
@@ -107,7 +108,7 @@ def uncommitted(state: Path) -> bool:
 
 
 def test_three_kills(tmp_path: Path) -> None:
-    crashes = Crashes(tmp_path, seed=1, events=400, rate=0, train=100)
+    crashes = Crashes(tmp_path, seed=1, events=400, rate=0, train=100, units="one")
     crashes.crash(crashes.after(DELIVERED))
     crashes.crash(crashes.after(COMMITTED, delay=crashes.chance.uniform(0.0, 0.4)))
     crashes.crash(crashes.after(DELIVERED, 2))
@@ -117,7 +118,7 @@ def test_three_kills(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_twenty_kills(tmp_path: Path) -> None:
-    crashes = Crashes(tmp_path, seed=11, events=6000, rate=80, train=40)
+    crashes = Crashes(tmp_path, seed=11, events=6000, rate=80, train=40, units="qos")
     while crashes.kills < 20:
         crashes.crash(crashes.at_random())
     assert crashes.between >= 1

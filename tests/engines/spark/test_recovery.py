@@ -17,7 +17,7 @@ import pytest
 
 import headway as hw
 from headway.errors import HeadwayError, InputError, OutputError, RunError
-from tests.engines.spark.crashing import FILES, run_local, start_everything, write_events
+from tests.engines.spark.crashing import EVERYTHING, FILES, outputs_in, run_local, start_everything, write_events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -217,13 +217,13 @@ def test_two_sources_go_on_in_turn_and_malformed_rows_are_reported_once(spark: S
     assert texts[0] == texts[1]
 
 
-def test_ctrl_c_in_a_terminal(tmp_path: Path) -> None:
+def test_ctrl_c_in_a_terminal(spark: SparkSession, tmp_path: Path) -> None:
     events, state, out = tmp_path / "events.csv", tmp_path / "state", tmp_path / "out"
     out.mkdir()
-    write_events(events, 3, 300)
+    write_events(events, 3, 240)
 
     log = tmp_path / "said"
-    with start_everything(events, state, out, rate=30, log=log) as process:
+    with start_everything(events, state, out, rate=40, log=log) as process:
         assert process.wait_for(lambda: len(list(state.glob("results/sorted/*.arrow"))) >= 2), process.said
         process.send(signal.SIGINT)
         assert process.wait() == 0, process.said
@@ -235,8 +235,8 @@ def test_ctrl_c_in_a_terminal(tmp_path: Path) -> None:
     lines, expected = [(folder / FILES["counts"]).read_text().splitlines() for folder in (out, local)]
     assert len(lines) < len(expected)
     assert lines == expected[: len(lines)]
-    with start_everything(events, state, out, log=log) as process:
-        assert process.wait() == 0, process.said
+    outputs = outputs_in(out)
+    hw.run(EVERYTHING, {"events": str(events)}, engine="spark", state=state, train=200, outputs=outputs)
     for file in FILES.values():
         assert (out / file).read_bytes() == (local / file).read_bytes(), f"'{file}' differs"
 
@@ -305,13 +305,12 @@ def test_from_stateless_to_stateful_and_back(spark: SparkSession, tmp_path: Path
             network["outputs"]["sums"] = {"from": "sums"}
         return network
 
-    state, seen = tmp_path / "state", 0
-    for stateful, stop in ((False, 60), (True, 60), (False, 20)):
+    state = tmp_path / "state"
+    for stateful in (False, True):
         with pytest.raises(OutputError, match="the tap is closed"):
-            go(make(stateful), make_rows(400), state, outputs={"tap": failing(stop)}, cut={"units": "one"})
-        seen += stop
-    result = go(make(False), make_rows(400), state, cut={"units": "one"})
-    assert listed(result, "tap") == listed(go(make(False), make_rows(400), None), "tap")
+            go(make(stateful), make_rows(), state, outputs={"tap": failing(50)}, cut={"units": "one"})
+    result = go(make(False), make_rows(), state, cut={"units": "one"})
+    assert listed(result, "tap") == listed(go(make(False), make_rows(), None), "tap")
 
 
 # Refused
@@ -409,17 +408,13 @@ def test_a_state_that_is_a_file_is_refused(spark: SparkSession, tmp_path: Path) 
 
 @pytest.mark.parametrize("keep", [0.0, 3600.0])
 def test_keep(spark: SparkSession, tmp_path: Path, keep: float) -> None:
-    state = tmp_path / "state"
-    rates = {"s": 120.0}  # several appends
-    with pytest.raises(OutputError):
-        go(NETWORK, make_rows(), state, keep=keep, rates=rates, outputs={"tap": failing(STOP)})
-    result = go(NETWORK, make_rows(), state, keep=keep, rates=rates)
-    assert listed(result, "sums") == listed(go(NETWORK, make_rows(), None), "sums")
+    state, rows = tmp_path / "state", make_rows(180)
+    result = go(NETWORK, rows, state, keep=keep, rates={"s": 90.0})  # slowly, so that it is appended in parts
+    assert listed(result, "sums") == listed(go(NETWORK, rows, None), "sums")
     numbers = sorted(int(path.stem) for path in (state / "log" / "segments").rglob("*.arrow"))
     if keep:
-        assert numbers == list(range(len(numbers)))
-        assert len(numbers) > 3
+        assert len(numbers) > 2
+        assert numbers[0] <= 1  # the first append may have been one of nothing
     else:
         assert len(numbers) <= 2
-    again = go(NETWORK, make_rows(), state, keep=keep)
-    assert listed(again, "sums") == listed(result, "sums")
+    assert listed(go(NETWORK, rows, state, keep=keep), "sums") == listed(result, "sums")

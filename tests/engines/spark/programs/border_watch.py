@@ -13,7 +13,8 @@ from tests.engines.spark.clusters import run_border_watch
 def main() -> None:
     """Run it to the end; tables are left in the folder."""
     master, state, folder, seconds, rate, train = sys.argv[1:]
-    tables = run_border_watch(float(seconds), float(rate), engine="spark", master=master, state=state, train=int(train))
+    how = {"engine": "spark", "master": master, "state": state, "train": int(train), "cut": {"units": "one"}}
+    tables = run_border_watch(float(seconds), float(rate), **how)
     for name, table in tables.items():
         feather.write_feather(table, str(Path(folder, f"{name}.arrow")), compression="uncompressed")
     print("complete")

@@ -1,4 +1,4 @@
-"""Run the network with every stateful operator on Spark: EVENTS STATE FOLDER RATE TRAIN; a rate of 0 is none."""
+"""Run the network with every stateful operator on Spark: EVENTS STATE FOLDER RATE TRAIN UNITS; a rate of 0 is none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.engines.spark.crashing import EVERYTHING, outputs_in
 
 def main() -> None:
     """Run it to the end; tables are left in the folder."""
-    events, state, folder, rate, train = sys.argv[1:]
+    events, state, folder, rate, train, units = sys.argv[1:]
     result = hw.run(
         EVERYTHING,
         {"events": events},
@@ -24,6 +24,7 @@ def main() -> None:
         dead_letters=str(Path(folder, "letters.csv")),
         rates={"events": float(rate)} if float(rate) else {},
         train=int(train),
+        cut={"units": units},
     )
     for name, table in result.outputs.items():
         feather.write_feather(table, str(Path(folder, f"{name}.arrow")), compression="uncompressed")
