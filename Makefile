@@ -40,7 +40,11 @@ lint: setup  ## ruff and mypy
 	$(BIN)/mypy
 
 test: lint  ## all checks: ruff, mypy strict, pytest
-	$(BIN)/pytest -n 2 --dist loadgroup
+	@log=$$(mktemp); \
+	$(BIN)/pytest -m "spark and not slow" > $$log 2>&1 & spark=$$!; \
+	$(BIN)/pytest -m "not spark and not slow"; rest=$$?; \
+	echo "waiting for the tests on Spark"; wait $$spark; done=$$?; cat $$log; rm -f $$log; \
+	[ $$rest -eq 0 ] && [ $$done -eq 0 ]
 
 bench: setup  ## the benchmarks, as ratios to plain pyarrow
 	$(BIN)/python -m benchmarks

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 _ON_SPARK = ("spark", "test_streaming", "test_sessions")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep all tests that need Spark in one process (`pytest -n 2 --dist loadgroup`): one session, one at a time."""
+    """Mark all tests that need Spark: `make test` runs them in a process of their own, beside all others."""
     for item in items:
         if any(word in item.nodeid for word in _ON_SPARK) or "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.spark)
 
 
 @pytest.fixture(scope="session")

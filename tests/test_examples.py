@@ -110,7 +110,12 @@ def border_watch(seconds: float) -> Any:
 
 @pytest.mark.parametrize(
     ("engine", "policy", "train"),
-    [("local", *WAYS[0]), ("local", "round-robin/box", 500), ("sharded", *WAYS[0]), ("spark", "slope-slack", 5000)],
+    [
+        ("local", *WAYS[0]),
+        ("local", "round-robin/box", 500),
+        ("sharded", *WAYS[0]),
+        pytest.param("spark", "slope-slack", 5000, marks=pytest.mark.slow),
+    ],
 )
 def test_the_first_half_second_of_the_demo(
     engine: str, policy: str, train: int, tmp_path: Path, request: pytest.FixtureRequest

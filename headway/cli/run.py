@@ -103,7 +103,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="N",
         type=positive,
         help="how many boxes, on Spark how many streaming queries, may run at once "
-        "(default: 1; on Spark half the cores)",
+        "(default: 1; on Spark as many as cores)",
     )
     schedule.add_argument(
         "--memory",

@@ -326,6 +326,7 @@ def test_rates_rise_until_two_have_failed(monkeypatch: pytest.MonkeyPatch) -> No
     assert [one["utility"] for one in runner.rising(Setting("plain"), [5, 4, 3, 2, 1])] == [1.0, 0.8, 0.95, 0.5]
 
 
+@pytest.mark.slow
 def test_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
     page.write_text("<!-- results: written by `python -m benchmarks --write` -->\n<!-- end of results -->\n")

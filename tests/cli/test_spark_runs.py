@@ -63,6 +63,7 @@ def _interrupt_when(folder: Path, argv: tuple[str, ...]) -> tuple[int, str, str]
     return process.returncode, out, err
 
 
+@pytest.mark.slow
 def test_ctrl_c_with_a_state_and_on_again(tmp_path: Path) -> None:
     (tmp_path / "n.yaml").write_text(TIMED)
     argv = ("run", "n.yaml", "--state", "state", "--output", "all=all.csv", "--output", "counts=c.csv")

@@ -194,6 +194,7 @@ def test_ctrl_c_stops_and_can_be_continued(spark: SparkSession, tmp_path: Path) 
     assert listed(result, "large") == listed(local, "large")
 
 
+@pytest.mark.slow
 def test_two_sources_go_on_in_turn_and_malformed_rows_are_reported_once(spark: SparkSession, tmp_path: Path) -> None:
     network = copy.deepcopy(NETWORK)
     network["sources"]["other"] = {"schema": FIELDS}
@@ -217,6 +218,7 @@ def test_two_sources_go_on_in_turn_and_malformed_rows_are_reported_once(spark: S
     assert texts[0] == texts[1]
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_terminal(spark: SparkSession, tmp_path: Path) -> None:
     events, state, out = tmp_path / "events.csv", tmp_path / "state", tmp_path / "out"
     out.mkdir()
@@ -244,6 +246,7 @@ def test_ctrl_c_in_a_terminal(spark: SparkSession, tmp_path: Path) -> None:
 # Changed networks that go on
 
 
+@pytest.mark.slow
 def test_another_qos_goes_on(state: Path) -> None:
     network = copy.deepcopy(NETWORK)
     for output, latency in (("sums", 2), ("large", 30)):
@@ -253,6 +256,7 @@ def test_another_qos_goes_on(state: Path) -> None:
         assert listed(result, name) == listed(local, name)
 
 
+@pytest.mark.slow
 def test_another_filter_behind_the_state_goes_on(state: Path) -> None:
     result = go(changed(large={"where": ["total <= 30"]}), make_rows(), state)
     sums = listed(go(NETWORK, make_rows(), None), "sums")
@@ -274,6 +278,7 @@ def test_a_new_output_starts_now(state: Path) -> None:
     assert listed(result, "odd") == [row for row in listed(local, "odd") if row["id"] >= before]
 
 
+@pytest.mark.slow
 def test_an_output_that_is_gone_does_not_matter(state: Path) -> None:
     network = copy.deepcopy(NETWORK)
     del network["outputs"]["large"]
@@ -295,6 +300,7 @@ def test_restart_begins_a_box_anew(state: Path) -> None:
     assert listed(result, "tap") == listed(go(NETWORK, make_rows(), None), "tap")
 
 
+@pytest.mark.slow
 def test_from_stateless_to_stateful_and_back(spark: SparkSession, tmp_path: Path) -> None:
     def make(stateful: bool) -> dict[str, Any]:
         network = copy.deepcopy(NETWORK)
@@ -406,6 +412,7 @@ def test_a_state_that_is_a_file_is_refused(spark: SparkSession, tmp_path: Path) 
 # Retention
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", [0.0, 3600.0])
 def test_keep(spark: SparkSession, tmp_path: Path, keep: float) -> None:
     state, rows = tmp_path / "state", make_rows(180)
