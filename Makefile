@@ -41,7 +41,7 @@ lint: setup  ## ruff and mypy
 
 test: lint  ## all checks: ruff, mypy strict, pytest
 	@log=$$(mktemp); \
-	$(BIN)/pytest -m "spark and not slow" > $$log 2>&1 & spark=$$!; \
+	$(BIN)/pytest -m "spark and not slow" --durations=15 > $$log 2>&1 & spark=$$!; \
 	$(BIN)/pytest -m "not spark and not slow"; rest=$$?; \
 	echo "waiting for the tests on Spark"; wait $$spark; done=$$?; cat $$log; rm -f $$log; \
 	[ $$rest -eq 0 ] && [ $$done -eq 0 ]
