@@ -154,7 +154,17 @@ def test_every_key_of_the_summary_is_explained() -> None:
     for mapping in (summary, *inner, summary["time"], summary["dead_letters"], inner[0]["latency"]):
         for key in mapping:
             assert f"`{key}`" in text, key
-    for key in ("master", "units", "batches", "cost_per_batch", "cost_per_tuple", "state", "path", "can_continue"):
+    for key in (
+        "master",
+        "units",
+        "batches",
+        "cost_per_batch",
+        "cost_per_tuple",
+        "restarts",
+        "state",
+        "path",
+        "can_continue",
+    ):
         assert f"`{key}`" in text, key
 
 

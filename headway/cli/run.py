@@ -12,7 +12,7 @@ from headway.cli.paths import check_files, is_standard, load_tables
 from headway.cli.preview import Preview
 from headway.cli.printing import emit
 from headway.cli.spark import SPARK, add_run_options, check_options, cut_of, engine_of
-from headway.cli.status import StatusLine
+from headway.cli.status import StatusLine, notices
 from headway.cli.summary import check_summary_path, summary_text, write_summary
 from headway.cli.texts import printable
 from headway.engines.base import RunResult, engine_names
@@ -144,27 +144,28 @@ def run_file(args: argparse.Namespace) -> int:
     if status is not None and engine == SPARK:
         status.say("starting Spark…")
     try:
-        result = run_network(
-            network,
-            args.input,
-            engine=args.engine,
-            policy=args.policy,
-            train=args.train,
-            workers=args.workers,
-            outputs={**args.output, **previews},
-            rates=rates,
-            tables=tables,
-            strict=args.strict,
-            memory=args.memory,
-            dead_letters=args.dead_letters,
-            on_status=None if status is None else status.show,
-            master=args.master,
-            state=args.state,
-            keep=args.keep or 0.0,
-            restart=args.restart,
-            cut=cut_of(args),
-            spark=args.conf,
-        )
+        with notices(sys.stderr, status):
+            result = run_network(
+                network,
+                args.input,
+                engine=args.engine,
+                policy=args.policy,
+                train=args.train,
+                workers=args.workers,
+                outputs={**args.output, **previews},
+                rates=rates,
+                tables=tables,
+                strict=args.strict,
+                memory=args.memory,
+                dead_letters=args.dead_letters,
+                on_status=None if status is None else status.show,
+                master=args.master,
+                state=args.state,
+                keep=args.keep or 0.0,
+                restart=args.restart,
+                cut=cut_of(args),
+                spark=args.conf,
+            )
     finally:
         if status is not None:
             status.clear()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
+from collections.abc import Iterator
 from typing import TextIO
 
 from headway.cli.texts import count_text, width
@@ -79,3 +82,30 @@ class StatusLine:
         except (OSError, ValueError):
             self._live = False  # nobody looks any more; the run goes on
             self._next = float("inf")
+
+
+class _Notices(logging.Handler):
+    """Warnings of a run, each as a line of its own."""
+
+    def __init__(self, stream: TextIO, status: StatusLine | None) -> None:
+        super().__init__(logging.WARNING)
+        self._stream = stream
+        self._status = status
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._status is not None:
+            self._status.clear()
+        with contextlib.suppress(OSError, ValueError):  # nobody looks any more; the run goes on
+            self._stream.write(f"headway: {record.getMessage()}\n")
+            self._stream.flush()
+
+
+@contextlib.contextmanager
+def notices(stream: TextIO, status: StatusLine | None) -> Iterator[None]:
+    """Write what a run warns of to a stream, clear of the status line."""
+    handler, logger = _Notices(stream, status), logging.getLogger("headway")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)

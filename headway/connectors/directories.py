@@ -11,14 +11,11 @@ import pyarrow as pa
 
 from headway.connectors.base import SinkRequest, Writer, find_path, register_sink
 from headway.connectors.csv import CsvSink
+from headway.connectors.heaps import Heap
 from headway.connectors.jsonl import JsonLinesSink
 from headway.connectors.parquet import ParquetSink
 from headway.errors import OutputError, unknown
 from headway.storage.filesystems import is_uri
-
-GROUP_ROWS = 1 << 17
-GROUP_BYTES = 1 << 26
-"""Where an engine has no micro-batches, a file is written when it has this many tuples or bytes."""
 
 _FORMATS: dict[str, Callable[[SinkRequest], Writer]] = {
     "csv": CsvSink,
@@ -54,8 +51,8 @@ class DirectorySink:
         except OSError as error:
             raise OutputError(f"{who}: '{self._folder}' cannot be made: {error.strerror or error}") from error
         self._run = f"run-{secrets.token_hex(4)}"
-        self._batches: list[pa.RecordBatch] = []
-        self._rows = self._bytes = self._part = 0
+        self._heap = Heap()
+        self._part = 0
         self._written: list[Path] = []
         self._begun: str | None = None
         self._closed = False
@@ -71,10 +68,7 @@ class DirectorySink:
             self._part += 1
             self._save([batch], self._begun + more)
             return
-        self._batches.append(batch)
-        self._rows += batch.num_rows
-        self._bytes += batch.nbytes
-        if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
+        if self._heap.add(batch):
             self._flush()
 
     def close(self) -> None:
@@ -92,10 +86,10 @@ class DirectorySink:
                     path.unlink()
 
     def _flush(self) -> None:
-        if self._rows:
+        batches = self._heap.take()
+        if batches:
             name = f"{self._run}-{len(self._written):010d}"
-            self._written.append(self._save(self._batches, name))
-        self._batches, self._rows, self._bytes = [], 0, 0
+            self._written.append(self._save(batches, name))
 
     def _save(self, batches: list[pa.RecordBatch], name: str) -> Path:
         path = (self._folder / f"{name}.{self._format}").absolute()

@@ -6,7 +6,8 @@ import numpy as np
 
 from headway.clock import SECOND
 from headway.columns import Int64s
-from headway.connectors.base import Chunk, Malformed, Reader
+from headway.connectors.base import Chunk, Reader
+from headway.connectors.wrapping import Wrapped
 
 
 def constant_due(start: int, count: int, rate: float) -> Int64s:
@@ -16,26 +17,16 @@ def constant_due(start: int, count: int, rate: float) -> Int64s:
     return due
 
 
-class PacedReader:
+class PacedReader(Wrapped):
     """A source whose tuple i is due i/rate seconds after the start of the run."""
 
     timed = True
 
     def __init__(self, reader: Reader, rate: float) -> None:
         """Pace a reader at `rate` tuples per second; this object closes it."""
-        self._reader = reader
+        super().__init__(reader)
         self._rate = rate
         self._count = 0
-
-    @property
-    def finite(self) -> bool:
-        """Whether the source under it is known to end."""
-        return self._reader.finite
-
-    @property
-    def live(self) -> bool:
-        """Whether reads of the source under it can block."""
-        return self._reader.live
 
     def read(self, limit: int) -> Chunk | None:
         """Return the next tuples with their moments."""
@@ -44,11 +35,3 @@ class PacedReader:
             return None
         start, self._count = self._count, self._count + len(chunk)
         return Chunk(chunk.batch, constant_due(start, len(chunk), self._rate))
-
-    def malformed(self) -> list[Malformed]:
-        """Return the malformed rows of the source under it."""
-        return self._reader.malformed()
-
-    def close(self) -> None:
-        """Close the source under it."""
-        self._reader.close()

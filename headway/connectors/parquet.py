@@ -11,14 +11,11 @@ from headway.connectors.base import Reader, SinkRequest, SourceRequest, Writer, 
 from headway.connectors.casting import Caster
 from headway.connectors.cutting import BatchReader
 from headway.connectors.files import PartialFile, input_path, open_input
+from headway.connectors.heaps import GROUP_ROWS, Heap
 from headway.errors import InputError, OutputError
 
 BATCH = 1 << 16
 """Tuples that are decoded at a time."""
-
-GROUP_ROWS = 1 << 17
-GROUP_BYTES = 1 << 26
-"""A row group is written when it has this many tuples or bytes."""
 
 
 class ParquetReader(BatchReader):
@@ -75,16 +72,12 @@ class ParquetSink:
         except (pa.ArrowException, OSError) as error:
             self._target.remove()
             raise OutputError(f"{request.who}: '{self._target.path}' cannot be written: {error}") from error
-        self._batches: list[pa.RecordBatch] = []
-        self._rows = self._bytes = 0
+        self._heap = Heap()
         self._open = True
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Gather the batch, and write a row group when there is enough."""
-        self._batches.append(batch)
-        self._rows += batch.num_rows
-        self._bytes += batch.nbytes
-        if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
+        if self._heap.add(batch):
             self._flush()
 
     def close(self) -> None:
@@ -106,11 +99,11 @@ class ParquetSink:
             self._target.remove()
 
     def _flush(self) -> None:
-        if self._rows:
-            table = pa.Table.from_batches(self._batches, schema=self._schema)
+        batches = self._heap.take()
+        if batches:
+            table = pa.Table.from_batches(batches, schema=self._schema)
             with self._target.guard():
                 self._writer.write_table(table, row_group_size=GROUP_ROWS)
-        self._batches, self._rows, self._bytes = [], 0, 0
 
 
 def _open_source(request: SourceRequest) -> Reader:

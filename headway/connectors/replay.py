@@ -11,7 +11,6 @@ from headway.clock import MICROSECOND, SECOND
 from headway.columns import Int64s, from_arrow
 from headway.connectors.base import (
     Chunk,
-    Malformed,
     Reader,
     SourceRequest,
     check_keys,
@@ -20,6 +19,7 @@ from headway.connectors.base import (
     register_source,
 )
 from headway.connectors.pacing import PacedReader
+from headway.connectors.wrapping import Wrapped
 from headway.errors import InputError, SchemaError
 from headway.schema import Schema, type_name
 
@@ -27,7 +27,7 @@ KEYS = ("file", "rate", "by", "speed")
 DAY = 86_400 * SECOND
 
 
-class ReplayReader:
+class ReplayReader(Wrapped):
     """A source whose tuples are due by the values of a field, `speed` times as fast as they say.
 
     The first value is the start of the run. A value that goes back, and NULL, is due at once: not before its
@@ -38,22 +38,12 @@ class ReplayReader:
 
     def __init__(self, reader: Reader, schema: Schema, field: str, speed: float) -> None:
         """Replay a reader; this object closes it."""
-        self._reader = reader
+        super().__init__(reader)
         self._at = schema.index(field)
         self._unit = _unit(schema.fields[self._at].type)
         self._speed = speed
         self._first: int | float | None = None
         self._last = 0
-
-    @property
-    def finite(self) -> bool:
-        """Whether the source under it is known to end."""
-        return self._reader.finite
-
-    @property
-    def live(self) -> bool:
-        """Whether reads of the source under it can block."""
-        return self._reader.live
 
     def read(self, limit: int) -> Chunk | None:
         """Return the next tuples with their moments."""
@@ -79,14 +69,6 @@ class ReplayReader:
         due = np.maximum.accumulate(np.maximum(due, self._last))
         self._last = int(due[-1]) if len(due) else self._last
         return due
-
-    def malformed(self) -> list[Malformed]:
-        """Return the malformed rows of the source under it."""
-        return self._reader.malformed()
-
-    def close(self) -> None:
-        """Close the source under it."""
-        self._reader.close()
 
 
 def _unit(type_: object) -> float:

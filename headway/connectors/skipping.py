@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from headway.connectors.base import Chunk, Malformed, Reader
+from headway.connectors.wrapping import Wrapped
 from headway.errors import InputError
 
 _READ = 65_536
@@ -27,12 +28,12 @@ def skip(reader: Reader, tuples: int, source: str = "", refused: int | None = No
     return SkippingReader(reader, tuples, source or str(getattr(reader, "name", "?")), refused)
 
 
-class SkippingReader:
+class SkippingReader(Wrapped):
     """A source without its first tuples. `skip` makes it."""
 
     def __init__(self, reader: Reader, tuples: int, source: str, refused: int | None) -> None:
         """Skip at the first read."""
-        self._reader = reader
+        super().__init__(reader)
         self._tuples = tuples
         self._source = source
         self._exact = refused is not None
@@ -46,16 +47,6 @@ class SkippingReader:
     def timed(self) -> bool:
         """Whether the source under it has moments."""
         return self._reader.timed
-
-    @property
-    def finite(self) -> bool:
-        """Whether the source under it is known to end."""
-        return self._reader.finite
-
-    @property
-    def live(self) -> bool:
-        """Whether reads of the source under it can block."""
-        return self._reader.live
 
     def read(self, limit: int) -> Chunk | None:
         """Return the next tuples behind the skipped ones."""
@@ -96,7 +87,3 @@ class SkippingReader:
                 self._malformed += met[forgotten:]
             elif self._skipped >= self._tuples:
                 self._malformed += met
-
-    def close(self) -> None:
-        """Close the source under it."""
-        self._reader.close()

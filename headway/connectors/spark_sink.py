@@ -10,14 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from headway.connectors.base import SinkRequest, Writer, register_sink
+from headway.connectors.heaps import Heap
 from headway.connectors.sessions import first_line, need_session
 from headway.connectors.spark_source import read_options, spark_schema
 from headway.errors import OutputError, choices, unknown
 from headway.storage.filesystems import is_uri
-
-GROUP_ROWS = 1 << 17
-GROUP_BYTES = 1 << 26
-"""Where an engine has no micro-batches, a write is made when there are this many tuples or bytes."""
 
 _KEYS = ("format", "path", "table", "options", "mode")
 _MODES = ("append", "overwrite", "ignore", "error")
@@ -91,8 +88,7 @@ class SparkSink:
         self._run = f"run-{secrets.token_hex(4)}"
         self._count = 0
         self._begun: tuple[str, int] | None = None
-        self._batches: list[pa.RecordBatch] = []
-        self._rows = self._bytes = 0
+        self._heap = Heap()
 
     def begin(self, unit: str, batch: int) -> None:
         """Say which micro-batch is written next."""
@@ -103,10 +99,7 @@ class SparkSink:
         if self._begun is not None:
             self._save([batch], *self._begun)
             return
-        self._batches.append(batch)
-        self._rows += batch.num_rows
-        self._bytes += batch.nbytes
-        if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
+        if self._heap.add(batch):
             self._flush()
 
     def close(self) -> None:
@@ -115,13 +108,13 @@ class SparkSink:
 
     def abort(self) -> None:
         """Let go of what is gathered; what Spark has written stays."""
-        self._batches, self._rows, self._bytes = [], 0, 0
+        self._heap.take()
 
     def _flush(self) -> None:
-        if self._rows:
-            self._save(self._batches, self._run, self._count)
+        batches = self._heap.take()
+        if batches:
+            self._save(batches, self._run, self._count)
             self._count += 1
-        self.abort()
 
     def _save(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
         target = self._target

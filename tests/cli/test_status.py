@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import pty
 import select
@@ -10,7 +11,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from headway.cli.status import StatusLine, status_text
+from headway.cli.status import StatusLine, notices, status_text
 from headway.engines.base import Status
 from tests.cli.helpers import ENDLESS, LOCAL, command, environment
 
@@ -121,3 +122,13 @@ def test_on_a_terminal(tmp_path: Path) -> None:
 def test_quiet_on_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "n.yaml").write_text(ENDLESS.replace("seed: 3", "seed: 3, count: 10000"))
     assert _on_a_terminal(tmp_path, "run", "n.yaml", *LOCAL, "--quiet") == (0, "")
+
+
+def test_what_a_run_warns_of_is_a_line_of_its_own() -> None:
+    stream = Terminal()
+    status = StatusLine(stream)
+    status.say("in 10")
+    with notices(stream, status):
+        logging.getLogger("headway").warning("look at %s", "this")
+    logging.getLogger("headway").info("nothing")
+    assert stream.getvalue() == "\rin 10\r     \rheadway: look at this\n"

@@ -15,17 +15,17 @@ from headway.catalog import Floats
 from headway.check import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.columns import Int64s, Mask
-from headway.connectors import TableSink, open_sink, open_source
+from headway.connectors import TableSink, open_sink
 from headway.connectors.base import Writer
-from headway.engines.base import DEAD_LETTERS, RunResult, RunSettings, Status, register_engine
+from headway.engines.base import RunResult, RunSettings, Status, register_engine
 from headway.engines.delivery import Delivery
 from headway.engines.ingest import Feed, Ingest
-from headway.engines.letters import DeadLetters
 from headway.engines.local.runtime import Runtime
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.workers import Pool, quiet
+from headway.engines.opening import open_letters, open_readers
 from headway.engines.summaries import summarise_boxes
-from headway.errors import HeadwayError, InputError, RunError
+from headway.errors import HeadwayError, RunError
 from headway.network import thaw
 from headway.scheduling.base import OutputReadings, Snapshot, Step, UnitCosts
 from headway.scheduling.costs import CostModel
@@ -61,23 +61,7 @@ class _Run:
         self._clock: Clock = settings.clock or WallClock()
         self._stack = stack
         network = checked.network
-        readers = []
-        for source in network.sources:
-            given = settings.inputs.get(source.name, thaw(source.connector))
-            if given is None:
-                raise InputError(
-                    f"source '{source.name}' has no input: give one for it, or a 'source:' in the network file"
-                )
-            reader = open_source(
-                source.name,
-                source.schema,
-                given,
-                rate=settings.rates.get(source.name),
-                strict=settings.strict,
-                base=None if source.name in settings.inputs else network.folder,
-            )
-            stack.callback(reader.close)
-            readers.append(reader)
+        readers = open_readers(checked, settings, stack)
         self._tables: dict[str, TableSink] = {}
         self._deliveries: dict[str, Delivery] = {}
         self._completed = False
@@ -87,10 +71,7 @@ class _Run:
             schema = checked.output_schema(output.name)
             writer = self._open_output(output.name, schema, settings.outputs, thaw(output.sink))
             self._deliveries[output.name] = Delivery(output, schema, writer, self._clock)
-        if settings.dead_letters is not None:
-            self._letter_sink = open_sink("dead letters", Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)
-        write = None if self._letter_sink is None else self._letter_sink.write
-        self._letters = DeadLetters(settings.strict, write)
+        self._letters, self._letter_sink = open_letters(settings)
         self._runtime = Runtime(checked, self._deliveries, settings.tables, self._letters, self._clock)
         self._units = self._schedule.units(self._runtime.topology)
         self._steps = StepRunner(self._runtime, self._units)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import shutil
 import signal
 import tempfile
@@ -13,20 +14,19 @@ from uuid import uuid4
 
 from headway.check import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
-from headway.connectors import open_sink, open_source
-from headway.connectors.base import Reader, Writer
+from headway.connectors.base import Writer
 from headway.connectors.resuming import Resumable
 from headway.connectors.skipping import skip
-from headway.engines.base import DEAD_LETTERS, RunResult, RunSettings
+from headway.engines.base import RunResult, RunSettings
 from headway.engines.ingest import Feed, Ingest
-from headway.engines.letters import DeadLetters
+from headway.engines.opening import open_letters, open_readers
 from headway.engines.spark.arrivals import Arrivals, commit_letters
 from headway.engines.spark.cut import Cut, CutUnit
 from headway.engines.spark.exchange import clear
 from headway.engines.spark.front import choose_front
 from headway.engines.spark.gate import Gate
 from headway.engines.spark.overview import Overview, Spent
-from headway.engines.spark.plans import describe_failure, split_tasks
+from headway.engines.spark.plans import describe_failure, describe_losses, is_loss, no_executors, split_tasks
 from headway.engines.spark.queries import Queries
 from headway.engines.spark.results import Result
 from headway.engines.spark.rows import Row
@@ -36,20 +36,24 @@ from headway.engines.spark.takings import Takings
 from headway.engines.spark.units import RunningUnit
 from headway.engines.spark.work import Work, make_work
 from headway.engines.topology import topology_of
-from headway.errors import HeadwayError, InputError, RunError
+from headway.errors import HeadwayError, RunError
 from headway.network import Table, thaw
 from headway.scheduling.base import Step
-from headway.schema import Schema
 from headway.storage.files import write_table
 from headway.storage.log import Log
 from headway.storage.segments import quote_name
 from headway.tables import load_table
 from headway.trains import NOTHING, Train
 
+_log = logging.getLogger("headway")
 _STATUS_EVERY = SECOND // 4
 _PULL_EVERY = SECOND // 50
 """How often sources that speak all the time are listened to: often enough for any micro-batch."""
 _CHUNK = 65_536
+_PATIENCE = 20 * SECOND
+"""How long a cluster may take to start executors before the user hears of it."""
+_LOSSES = 3
+"""How often a query may lose a process without committing anything in between."""
 _BACKLOG = 2_000_000
 """Tuples that may wait before sources without rates are held back."""
 
@@ -78,10 +82,10 @@ class _Run:
         self._spent = Spent()
         self._wake = threading.Event()
         self._failure: BaseException | None = None
-        self._interrupted = False
+        self._interrupted = self._looked = False
         self._policy = settings.schedule.make_policy()
         network = checked.network
-        self._readers = self._open_readers()
+        self._readers = open_readers(checked, settings, stack)
         if settings.state is None:
             folder = tempfile.mkdtemp(prefix="headway-")
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -123,27 +127,6 @@ class _Run:
 
     # Opening
 
-    def _open_readers(self) -> list[Reader]:
-        network, settings = self._checked.network, self._settings
-        readers: list[Reader] = []
-        for source in network.sources:
-            given = settings.inputs.get(source.name, thaw(source.connector))
-            if given is None:
-                raise InputError(
-                    f"source '{source.name}' has no input: give one for it, or a 'source:' in the network file"
-                )
-            reader = open_source(
-                source.name,
-                source.schema,
-                given,
-                rate=settings.rates.get(source.name),
-                strict=settings.strict,
-                base=None if source.name in settings.inputs else network.folder,
-            )
-            self._stack.callback(reader.close)
-            readers.append(reader)
-        return readers
-
     def _open_results(self) -> None:
         network, settings = self._checked.network, self._settings
         place = None if settings.state is None else self._state.place
@@ -159,10 +142,7 @@ class _Run:
             schema = self._checked.output_schema(output.name)
             base = None if given else network.folder
             self._results[output.name] = Result(output, schema, what, base, self._clock, place)
-        if settings.dead_letters is not None:
-            self._letter_sink = open_sink("dead letters", Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)
-        write = None if self._letter_sink is None else self._letter_sink.write
-        self._letters = DeadLetters(settings.strict, write)
+        self._letters, self._letter_sink = open_letters(settings)
 
     def _abort(self) -> None:
         if not self._completed:
@@ -212,8 +192,7 @@ class _Run:
             self._letter_sink.close()
         self._completed = True
         tables = {name: one.table.table for name, one in self._results.items() if one.table is not None}
-        summary = self._overview.summary(self._queries.master, self._interrupted)
-        summary["network"] = self._checked.network.name
+        summary = self._overview.summary(self._checked.network.name, self._queries.master, self._interrupted)
         if kept:
             summary["state"] = {"path": self._settings.state, "can_continue": True}
         return RunResult(tables, summary, self._letters.table())
@@ -222,7 +201,10 @@ class _Run:
         for unit, work in zip(self._units, self._works, strict=True):
             native = choose_front(self._checked, work, self._state.front)
             self._queries.start(unit, work, native, self._state.checkpoint(unit.cut), self._gate, self._deliver)
-        # A query that was killed first repeats its last micro-batch, and asks then.
+            # Each query starts a Python process, and Spark gives it ten seconds: not too many at once. A query that
+            # was killed first repeats its last micro-batch, and asks then.
+            begun = self._units[: unit.number + 1]
+            self._await(lambda begun=begun: sum(one.busy for one in begun) < self._queries.parallelism)
         self._await(lambda: all(unit.asking for unit in self._units))
 
     def _start_ingest(self) -> None:
@@ -337,8 +319,9 @@ class _Run:
         self._grant(unit, upto, tuples)
 
     def _grant(self, unit: RunningUnit, upto: int, tuples: int) -> None:
-        unit.asking, unit.position, unit.granted, unit.started = False, upto, tuples, stopwatch()
-        self._gate.grant(unit.number, upto)
+        unit.asking = False
+        if self._gate.grant(unit.number, upto):
+            unit.position, unit.granted, unit.started = upto, tuples, stopwatch()
 
     def _listen(self) -> None:
         """Hear which units have committed and ask for more; raise what failed."""
@@ -355,6 +338,7 @@ class _Run:
                 unit.cost.learn(unit.granted, seconds)
                 unit.seconds += seconds
             unit.replayed = False
+            unit.losses = 0 if committed > unit.committed else unit.losses
             unit.committed = committed
             unit.position = max(unit.position, committed)
         if self._units:
@@ -362,7 +346,19 @@ class _Run:
         for unit in self._units:
             error = self._queries.failure(unit)
             if error is not None:
-                raise RunError(describe_failure(unit.cut.name, error))
+                self._revive(unit, error)
+
+    def _revive(self, unit: RunningUnit, error: str) -> None:
+        """Start a query again that has lost a process: it repeats its last micro-batch. Raise any other failure."""
+        unit.losses += 1
+        if not is_loss(error):
+            raise RunError(describe_failure(unit.cut.name, error))
+        if unit.losses > _LOSSES:
+            raise RunError(describe_losses(unit.cut.name, unit.losses))
+        unit.asking, unit.replayed, unit.position = False, True, unit.committed
+        unit.restarts += 1
+        _log.warning("'%s' has lost a process; it goes on where it last committed", unit.cut.name)
+        self._queries.restart(unit)
 
     def _finished(self) -> bool:
         end = self._log.end
@@ -375,6 +371,7 @@ class _Run:
                 return
             if self._interrupted:
                 raise KeyboardInterrupt
+            self._look_for_executors()
             self._wake.wait(0.25)
             self._wake.clear()
 
@@ -391,6 +388,7 @@ class _Run:
             deadline = self._takings.deadline
             if deadline is not None:
                 moments.append(deadline)
+        self._look_for_executors()
         pause = min(moments, default=now + SECOND // 2) - now
         if pause <= 0:
             return
@@ -399,6 +397,16 @@ class _Run:
         else:
             self._clock.sleep(pause)
         self._wake.clear()
+
+    def _look_for_executors(self) -> None:
+        """Say once if the first step waits and waits because there is nobody to run it."""
+        first = min((unit.started for unit in self._units if unit.busy and unit.started), default=None)
+        if self._looked or first is None or any(unit.batches for unit in self._units):
+            return
+        if stopwatch() - first > _PATIENCE:
+            self._looked = True
+            if self._queries.executors == 0:
+                _log.warning("%s", no_executors(self._queries.master))
 
     def _seal(self) -> None:
         positions = {feed.name: feed.tuples for feed in self._feeds}

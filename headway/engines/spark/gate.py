@@ -42,11 +42,13 @@ class Gate:
         with self._lock:
             return {unit: committed for unit, (_, committed) in self._asking.items()}
 
-    def grant(self, unit: int, upto: int) -> None:
-        """Let a unit that waits run up to an arrival number."""
+    def grant(self, unit: int, upto: int) -> bool:
+        """Let a unit that waits run up to an arrival number; False if it does not wait any more: it has gone."""
         with self._lock:
-            connection, _ = self._asking.pop(unit)
-        _answer(connection, {"upto": upto})
+            connection, _ = self._asking.pop(unit, (None, 0))
+        if connection is not None:
+            _answer(connection, {"upto": upto})
+        return connection is not None
 
     def close(self) -> None:
         """Tell everybody who waits, now or later, to stop."""

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from headway.columns import Column, Int64s
 
@@ -71,8 +70,3 @@ def spark_hash(value: int) -> int:
     h = (h ^ h >> 13) * 0xC2B2AE35 & _MASK
     h ^= h >> 16
     return h - (1 << 32) if h & 0x80000000 else h
-
-
-def is_hashable(type_: pa.DataType) -> bool:
-    """Return whether tuples can be told apart by a field of this type."""
-    return not pa.types.is_nested(type_)

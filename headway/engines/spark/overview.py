@@ -150,14 +150,14 @@ class Overview:
             self.seconds, self.ingest.tuples, self.tuples_out, self.longest, queued, self.letters.total, paused
         )
 
-    def summary(self, master: str, interrupted: bool) -> dict[str, Any]:
+    def summary(self, network: str, master: str, interrupted: bool) -> dict[str, Any]:
         """Return everything that was measured."""
         readings = self.takings.statistics.readings()
         counts = self.letters.counts
         in_boxes, in_steps = float(readings.busy.sum()) / 1e9, sum(unit.seconds for unit in self.units)
         seconds = self.seconds
         return {
-            "network": "",
+            "network": network,
             "engine": "spark",
             "policy": str(self.settings.schedule),
             "workers": self.workers,
@@ -177,6 +177,7 @@ class Overview:
                     "seconds": unit.seconds,
                     "cost_per_batch": unit.cost.overhead,
                     "cost_per_tuple": unit.cost.cost,
+                    "restarts": unit.restarts,
                 }
                 for unit in self.units
             },

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headway.engines.spark.gate import Gate
+from headway.engines.spark.plans import is_loss
 from headway.engines.spark.rows import Row
 from headway.engines.spark.session import STREAMING, open_session
 from headway.engines.spark.units import RunningUnit
@@ -16,6 +18,7 @@ from headway.trains import Train
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from headway.engines.spark.native import NativePlan
 
@@ -23,6 +26,8 @@ Deliver = Callable[[RunningUnit, Work, list[Row], Mapping[int, Train], int], Non
 """Takes a micro-batch: the rows that travelled, or the trains of lanes that Spark computed itself, and its number."""
 
 _MOST_SHARDS = 64
+_ATTEMPTS = 3
+"""How often a query is started before a process that does not come up counts as a failure."""
 _warm: set[str] = set()
 
 
@@ -39,7 +44,15 @@ class Queries:
         """Half of a step's time is not computing: what another unit does meanwhile costs little. With one worker
         instead of two on two cores, urgent results waited for long steps of others (5 s instead of 3 s at worst)."""
         self._application: str = context.applicationId
-        self._running: list[RunningUnit] = []
+        self._running: dict[int, RunningUnit] = {}
+        self._starts: dict[int, Callable[[], StreamingQuery]] = {}
+
+    @property
+    def executors(self) -> int:
+        """How many processes can run tasks now."""
+        context: Any = self._session.sparkContext
+        known = len(context._jsc.sc().statusTracker().getExecutorInfos())
+        return known if self.master.startswith("local") else known - 1  # one of them is the driver
 
     @property
     def warm(self) -> bool:
@@ -61,6 +74,29 @@ class Queries:
         deliver: Deliver,
     ) -> None:
         """Start a unit's query; with a native plan, Spark itself runs the boxes."""
+        self._running[unit.number] = unit
+        self._starts[unit.number] = partial(self._start, unit, work, native, checkpoint, gate, deliver)
+        self.restart(unit)
+
+    def restart(self, unit: RunningUnit) -> None:
+        """Start a unit's query, or start it again where its checkpoint says."""
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                unit.query = self._starts[unit.number]()
+                return
+            except Exception as error:
+                if not left or not is_loss(str(error)):
+                    raise
+
+    def _start(
+        self,
+        unit: RunningUnit,
+        work: Work,
+        native: NativePlan | None,
+        checkpoint: str,
+        gate: Gate,
+        deliver: Deliver,
+    ) -> StreamingQuery:
         from headway.engines.spark.operator import ShardProcessor
         from headway.engines.spark.source import make_source
 
@@ -68,6 +104,8 @@ class Queries:
         for name, value in STREAMING.items():
             session.conf.set(name, value)
         session.conf.set("spark.sql.shuffle.partitions", str(work.shards))
+        # A row is a train, which may be large, or, where Spark runs the boxes, a tuple.
+        session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1000" if native is None else "100000")
         format_ = f"headway-{work.run}"
         session.dataSource.register(make_source(format_, work, native, gate.port, gate.secret, unit.number, unit.begin))
         frame = session.readStream.format(format_).load()
@@ -87,7 +125,7 @@ class Queries:
         context: Any = session.sparkContext
         context.setLocalProperty("spark.scheduler.pool", f"unit-{unit.number}")
         try:
-            unit.query = (
+            return (
                 frame.writeStream.queryName(f"{unit.cut.name} ({work.run[:8]})")
                 .option("checkpointLocation", checkpoint)
                 .foreachBatch(take)
@@ -95,14 +133,19 @@ class Queries:
             )
         finally:
             context.setLocalProperty("spark.scheduler.pool", None)
-        self._running.append(unit)
 
     def failure(self, unit: RunningUnit) -> str | None:
         """Return why a query has failed, or None."""
         if unit.query is None or unit.query.isActive:
             return None
         error = unit.query.exception()
-        return "the query has stopped" if error is None else str(error)
+        if error is None:
+            return "the query has stopped"
+        texts, cause = [str(error)], unit.query._jsq.exception().get().getCause()
+        while cause is not None:  # the message names a lost process only by the class of a cause
+            texts.append(f"caused by {cause.toString()}")
+            cause = cause.getCause()
+        return "\n".join(texts)
 
     def stop(self) -> None:
         """Stop all queries; the gate must be closed before, so that none of them waits there."""
@@ -111,9 +154,9 @@ class Queries:
             with contextlib.suppress(Exception):
                 unit.query.stop()
 
-        threads = [threading.Thread(target=stop, args=(unit,), daemon=True) for unit in self._running]
+        threads = [threading.Thread(target=stop, args=(unit,), daemon=True) for unit in self._running.values()]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self._running = []
+        self._running = {}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -133,8 +132,3 @@ def is_file(what: object) -> bool:
         ((kind, settings),) = what.items() if len(what) == 1 else ((None, None),)
         return kind in ("csv", "jsonl", "parquet", "arrow") and str(settings) != "-" and not str(settings).endswith("/")
     return isinstance(what, str | Path) and str(what) != "-" and not str(what).endswith("/")
-
-
-def chosen_sinks(outputs: Mapping[str, Any], given: Mapping[str, object], name: str, sink: object) -> object:
-    """Return what an output goes to: what the run says, else the network file."""
-    return given.get(name, sink)

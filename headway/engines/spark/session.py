@@ -6,9 +6,11 @@ import atexit
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -34,7 +36,6 @@ STREAMING = {
     "spark.sql.streaming.stopTimeout": "20s",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
     "spark.sql.execution.pythonUDF.arrow.enabled": "true",
 }
 """Settings of every unit's query; they belong to the session that starts it."""
@@ -58,7 +59,7 @@ def open_session(master: str | None, settings: Mapping[str, str] | None = None) 
     builder = SparkSession.builder.appName("headway").master(master or DEFAULT_MASTER)
     for name, value in {**_defaults(master or DEFAULT_MASTER), **(settings or {})}.items():
         builder = builder.config(name, value)
-    with _quiet() as said:
+    with _quiet() as said, _own_interrupts():
         try:
             session = builder.getOrCreate()
         except Exception as error:
@@ -96,6 +97,19 @@ def _compiler(master: str) -> str:
     """
     few = master.startswith("local") and (os.cpu_count() or 1) <= _FEW_CORES
     return "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if few else "-XX:+UseParallelGC"
+
+
+@contextlib.contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Leave Ctrl-C as it is: Spark would cancel all jobs with it, where a run wants to drain, on any engine."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 @contextlib.contextmanager

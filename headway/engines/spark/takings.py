@@ -44,6 +44,8 @@ class Takings:
 
     def take(self, unit: RunningUnit, work: Work, rows: Sequence[Row], trains: Mapping[int, Train], batch: int) -> None:
         """Take one micro-batch, as rows or as trains by lane; it may be a replay of one that was delivered before."""
+        if batch <= unit.taken:
+            return  # the query was lost between this and its commit
         begun = stopwatch()
         by_lane: dict[int, list[Row]] = {}
         letters: list[Any] = []
@@ -71,6 +73,7 @@ class Takings:
             lane = work.lanes[number]
             outputs = self._outputs(unit, lane)
             self._deliver(outputs, train, named, batch)
+        unit.taken = batch
         unit.batches += 1
         unit.tuples += unit.granted
         self.spent += stopwatch() - begun

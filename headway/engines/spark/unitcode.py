@@ -24,6 +24,7 @@ from headway.engines.spark.rows import Marks, Readings, Row
 from headway.engines.spark.shardstates import ShardStates
 from headway.engines.spark.work import MARKS, Lane, Work
 from headway.errors import RunError
+from headway.expressions.safety import never_fails
 from headway.kernels.aggregate import AggregateKernel
 from headway.kernels.base import Kernel
 from headway.kernels.chain import ChainKernel
@@ -76,6 +77,8 @@ class UnitCode:
         self.inner_calls = self._compile(inner)
         self._kernels = {call.boxes[0]: call.kernel for call in self.inner_calls}
         self._front_states = {call.boxes[0]: call.kernel.initial() for call in self.front_calls}
+        self._made = {name for call in self.inner_calls for name in call.outputs}
+        self._hashed = {(lane.arc, lane.by) for lane in work.lanes if lane.by}
         self._columns = {lane.number: self._sent(lane) for lane in work.lanes}
 
     # Compiling
@@ -177,9 +180,11 @@ class UnitCode:
         if isinstance(box.spec, Filter):
             if not self._fusible(name) or self._lanes_of.get(name):
                 return None
-            needed = frozenset(
-                box.spec.predicates(self.checked.input_schemas(name)[0], self.checked.functions)[0].slots
-            )
+            schema = self.checked.input_schemas(name)[0]
+            predicate = box.spec.predicates(schema, self.checked.functions)[0]
+            if not never_fails(predicate, schema):
+                return None  # a dead letter shows the whole tuple
+            needed = frozenset(predicate.slots)
             for reader in self._readers.get(name, []):
                 mine = self._needs(reader)
                 if mine is None:
@@ -258,9 +263,8 @@ class UnitCode:
                     ranks[call.outputs[0]] = _ranks(call.kernel, state, outputs[0])
             arcs.update(zip(call.outputs, outputs, strict=False))
             readings.wish(call.kernel.deadline(state))
-        made = {name for call in self.inner_calls for name in call.outputs}
         for lane in lanes:
-            train = arcs.get(lane.arc) if lane.out and lane.arc in made else None
+            train = arcs.get(lane.arc) if lane.out and lane.arc in self._made else None
             if train is not None and len(train):
                 out += self._pack(lane, train, key, ranks.get(lane.arc))
         out += readings.rows(key, True)
@@ -270,13 +274,6 @@ class UnitCode:
         """Return under which name a call finds an arc: lanes by hash are told apart by their fields."""
         place = self._work.unit.placements[call.boxes[0]]
         return f"{arc}\0{place.by}" if (arc, place.by) in self._hashed else arc
-
-    @property
-    def _hashed(self) -> set[tuple[str, tuple[str, ...]]]:
-        found = self.__dict__.get("_hashed_lanes")
-        if found is None:
-            found = self.__dict__["_hashed_lanes"] = {(lane.arc, lane.by) for lane in self._work.lanes if lane.by}
-        return found
 
     def _receive(self, shard: int, by_lane: Mapping[int, list[Row]], marks: Marks) -> dict[str, Train]:
         arcs: dict[str, Train] = {}

@@ -59,8 +59,14 @@ class RunningUnit:
     batches: int = 0
     tuples: int = 0
     seconds: float = 0.0
+    taken: int = -1
+    """The last micro-batch whose results were taken."""
+    losses: int = 0
+    """How often its query has lost a process since it last committed."""
+    restarts: int = 0
+    """How often its query was started again in this run."""
     replayed: bool = True
-    """Whether what happens now began before this process did: the first question after a restart ends it."""
+    """Whether what happens now began before the query did: the first question after a restart ends it."""
 
     @property
     def busy(self) -> bool:

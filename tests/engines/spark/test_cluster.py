@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import pyarrow.feather as feather
+import pytest
 
 from headway.clock import ManualClock
 from tests.engines.spark.clusters import cluster, run_border_watch, write_settings
@@ -35,3 +37,18 @@ def test_a_worker_dies(tmp_path: Path) -> None:
     for name, table in expected.items():
         assert table.num_rows, f"'{name}' shows nothing"
         assert_rows(name, feather.read_table(out / f"{name}.arrow"), table)
+
+
+@pytest.mark.slow
+def test_a_cluster_without_workers_says_what_it_waits_for(tmp_path: Path) -> None:
+    (tmp_path / "n.yaml").write_text(
+        "network: idle\nsources: {s: {schema: {a: int}, source: {csv: s.csv}}}\noutputs: {o: {from: s}}\n"
+    )
+    (tmp_path / "s.csv").write_text("a\n1\n")
+    with cluster(tmp_path, workers=0) as running:
+        command = [sys.executable, "-m", "headway", "run", "n.yaml", "--master", running.url]
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            said = next((line for line in process.stderr if "executor" in line), "")
+            process.kill()
+    assert f"headway: '{running.url}' has not started any executor for this run yet" in said

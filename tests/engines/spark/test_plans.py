@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from headway.columns import Int64s
 from headway.engines.spark import plans
-from headway.engines.spark.plans import describe_failure, split_tasks
+from headway.engines.spark.plans import describe_failure, is_loss, split_tasks
 from headway.schema import Schema
 from headway.storage.log import Log
 from headway.storage.segments import Slice, read_slice
@@ -125,3 +125,18 @@ def test_the_clock_is_that_of_the_log(tmp_path: Path) -> None:
 )
 def test_failures_in_plain_words(error: str, said: str) -> None:
     assert describe_failure("u", error) == said
+
+
+@pytest.mark.parametrize(
+    ("error", "lost"),
+    [
+        ("Query terminated with exception: (no cause message)\ncaused by java.io.EOFException", True),
+        ("caused by org.apache.spark.SparkException: Python worker failed to connect back.", True),
+        ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", True),
+        ("Job aborted.\nheadway.errors.RunError: box 'a': division by zero\ncaused by java.io.EOFException", False),
+        ("ValueError: Broken pipe", False),
+        ("", False),
+    ],
+)
+def test_lost_processes(error: str, lost: bool) -> None:
+    assert is_loss(error) is lost

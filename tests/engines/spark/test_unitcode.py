@@ -212,3 +212,19 @@ class TestDeadlines:
         found = unit.step([], 1, upto(1, Tick(1, 60 * SECOND)))
         assert unit.rows_of(found, "timed") == [{"a": 0, "n": 1}]
         assert all(one.get("deadline") is None for one in reports(found))
+
+
+def test_the_dead_letter_of_a_filter_in_shards_shows_the_whole_tuple() -> None:
+    # Two filters of one stream are pulled into the shards, and the counts behind them read neither v nor text.
+    boxes = {
+        "f": {"op": "filter", "in": "s", "where": "10 / v > 1"},
+        "g": {"op": "filter", "in": "s", "where": "v > 3"},
+        "c": {**COUNTS, "in": "f"},
+        "d": {**COUNTS, "in": "g"},
+    }
+    unit = Unit(boxes, ["c", "d"])
+    assert not unit.work.unit.placements["f"].front
+    found = unit.step([(1, 1, 5, "x"), (2, 1, 0, "y")], 0, Marks(1, (), False, 0))
+    (letter,) = [one for row in found if row.lane == LETTERS for one in json.loads(bytes(row.train))]
+    assert letter[0] == "f"
+    assert json.loads(letter[2]) == {"a": 2, "k": 1, "v": 0, "text": "y"}

@@ -1,0 +1,45 @@
+"""What every engine opens first: the readers of the sources, and where dead letters go."""
+
+from __future__ import annotations
+
+import contextlib
+
+from headway.check import CheckedNetwork
+from headway.connectors import open_sink, open_source
+from headway.connectors.base import Reader, Writer
+from headway.engines.base import DEAD_LETTERS, RunSettings
+from headway.engines.letters import DeadLetters
+from headway.errors import InputError
+from headway.network import thaw
+from headway.schema import Schema
+
+
+def open_readers(checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack) -> list[Reader]:
+    """Return a reader for each source: what the run gives, else what the network file says; `stack` closes them."""
+    network = checked.network
+    readers: list[Reader] = []
+    for source in network.sources:
+        given = settings.inputs.get(source.name, thaw(source.connector))
+        if given is None:
+            raise InputError(
+                f"source '{source.name}' has no input: give one for it, or a 'source:' in the network file"
+            )
+        reader = open_source(
+            source.name,
+            source.schema,
+            given,
+            rate=settings.rates.get(source.name),
+            strict=settings.strict,
+            base=None if source.name in settings.inputs else network.folder,
+        )
+        stack.callback(reader.close)
+        readers.append(reader)
+    return readers
+
+
+def open_letters(settings: RunSettings) -> tuple[DeadLetters, Writer | None]:
+    """Return the run's dead letters, and the file that the user wants all of them in, if any."""
+    sink = None
+    if settings.dead_letters is not None:
+        sink = open_sink("dead letters", Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)
+    return DeadLetters(settings.strict, None if sink is None else sink.write), sink
