@@ -1,13 +1,21 @@
-"""Headway: a QoS-aware data stream manager for monitoring applications."""
+"""Headway: a QoS-aware data stream manager for monitoring applications.
 
-from headway.builder import NetworkBuilder as Network
-from headway.check import check
-from headway.engines.base import RunResult
-from headway.errors import HeadwayError
-from headway.files import dump, load
-from headway.functions import aggregate, function, load_functions
-from headway.runner import run
-from headway.scheduling.schedule import policy_names as policies
+The public names are loaded when they are first used: Spark's helper processes import modules of this package, start
+many times a run, and need none of them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headway.builder import NetworkBuilder as Network
+    from headway.checking import check
+    from headway.engines.base import RunResult
+    from headway.errors import HeadwayError
+    from headway.files import dump, load
+    from headway.functions import aggregate, function, load_functions
+    from headway.runner import run
+    from headway.scheduling.schedule import policy_names as policies
 
 __all__ = [
     "HeadwayError",
@@ -23,3 +31,30 @@ __all__ = [
     "run",
 ]
 __version__ = "0.1.0"
+
+_HOMES = {
+    "HeadwayError": "errors.HeadwayError",
+    "Network": "builder.NetworkBuilder",
+    "RunResult": "engines.base.RunResult",
+    "aggregate": "functions.aggregate",
+    "check": "checking.check",
+    "dump": "files.dump",
+    "function": "functions.function",
+    "load": "files.load",
+    "load_functions": "functions.load_functions",
+    "policies": "scheduling.schedule.policy_names",
+    "run": "runner.run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'headway' has no attribute '{name}'")
+    module, _, inner = _HOMES[name].rpartition(".")
+    found = globals()[name] = getattr(import_module(f"headway.{module}"), inner)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

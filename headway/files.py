@@ -63,7 +63,7 @@ _LARGEST = 1_000_000
 def load(source: str | Path | Mapping[str, Any]) -> Network:
     """Read a network from a path, YAML or JSON text, or a mapping.
 
-    Its form, names, inputs and loops are checked here; its fields and types by `headway.check.check`, which
+    Its form, names, inputs and loops are checked here; its fields and types by `headway.checking.check`, which
     may need tables and functions that only the run knows. Raises NetworkError.
     """
     if isinstance(source, Mapping):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.check import CheckedNetwork
+from headway.checking import CheckedNetwork
 from headway.network import Box, Network, Table
 from headway.schema import Schema
 from headway.structure import Structure, check_structure, owner

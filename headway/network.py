@@ -136,7 +136,7 @@ class Output:
 class Network:
     """A whole network. The order of the sources is the order in which their tuples arrive in turn.
 
-    A Network may still be wrong as a whole (loops, unknown inputs, types): `headway.check.check` tells.
+    A Network may still be wrong as a whole (loops, unknown inputs, types): `headway.checking.check` tells.
     `folder` is where its file lies, for relative paths; it takes no part in equality.
     """
 

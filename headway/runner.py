@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import headway.engines.local
-import headway.engines.spark  # noqa: F401  (engines register themselves)
+import headway.engines.spark.entry  # noqa: F401  (engines register themselves)
 from headway.builder import NetworkBuilder
-from headway.check import check
+from headway.checking import check
 from headway.clock import Clock
 from headway.engines.base import RunResult, RunSettings, Status, make_engine
 from headway.errors import InputError, OutputError, RunError, unknown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.check import CheckedNetwork, check
+from headway.checking import CheckedNetwork, check
 from headway.errors import NetworkError
 from headway.files import load
 from tests.bad_networks.cases import CASES, Bad

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.boxes import Aggregate, Duration, Filter, Map, Order
-from headway.check import check
+from headway.checking import check
 from headway.errors import HeadwayError, NetworkError
 from headway.files import dump, load
 from headway.network import Table, thaw

@@ -22,7 +22,7 @@ LAYERS = (
     ("scheduling", "storage"),
     ("kernels",),
     ("jsonschema", "mermaid", "builder"),
-    ("files", "check"),
+    ("files", "checking"),
     ("boxes",),
     ("functions", "structure", "tables"),
     ("expressions", "catalog"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headway.check import check
+from headway.checking import check
 from headway.files import load
 from headway.mermaid import mermaid
 from headway.schema import Schema

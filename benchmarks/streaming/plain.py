@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _clock = WallClock()
 _LIMIT = 600 * SECOND
+MOST = 4_000_000
+"""The most tuples in a micro-batch of blobs: Headway's own bound. Without one, the JVM runs out of memory."""
 
 
 class FailedError(Exception):
@@ -104,7 +106,7 @@ class Baseline:
         reader = self._session.readStream.format("stream").option("begin", str(self._begin))
         reader = reader.option("rate", str(self._setting.rate))
         if blob:
-            reader = reader.option("blob", "1")
+            reader = reader.option("blob", "1").option("cap", str(MOST))
         if self._setting.total:
             reader = reader.option("total", str(self._setting.total)).option("cap", str(CAP))
         return reader.load()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from headway.check import CheckedNetwork, check
+from headway.checking import CheckedNetwork, check
 from headway.cli.arguments import Parser, UsageError, add_functions, add_tables, import_functions
 from headway.cli.cuts import CutReport, cut_mapping, cut_text, report_cut
 from headway.cli.paths import file_of, is_standard, load_tables

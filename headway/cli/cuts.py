@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headway.check import CheckedNetwork
+from headway.checking import CheckedNetwork
 from headway.cli.tables import text_table
 from headway.cli.texts import plural, printable
 from headway.engines.spark.cut import Cut, CutUnit, Placement, cut

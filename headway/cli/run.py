@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from headway.check import check
+from headway.checking import check
 from headway.cli.arguments import Pair, Parser, add_functions, add_tables, import_functions, positive, rate, size
 from headway.cli.paths import check_files, is_standard, load_tables
 from headway.cli.preview import Preview

@@ -8,15 +8,10 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from headway.check import CheckedNetwork
+from headway.checking import CheckedNetwork
 from headway.clock import Clock
 from headway.errors import HeadwayError, unknown
 from headway.scheduling.schedule import Schedule
-
-DEAD_LETTERS = pa.schema(
-    [("box", pa.string()), ("reason", pa.string()), ("tuple", pa.string()), ("where", pa.string())]
-)
-"""The columns of a run's dead letters; `tuple` is JSON text, `where` says for an input's row where it stood."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,20 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headway.connectors.base import Malformed
-from headway.engines.base import DEAD_LETTERS
 from headway.errors import RunError
 from headway.kernels.base import DeadLetter
+
+if TYPE_CHECKING:
+    from headway.connectors.base import Malformed
+
+DEAD_LETTERS = pa.schema(
+    [("box", pa.string()), ("reason", pa.string()), ("tuple", pa.string()), ("where", pa.string())]
+)
+"""The columns of a run's dead letters; `tuple` is JSON text, `where` says for an input's row where it stood."""
 
 KEPT = 10_000
 LetterRow = tuple[str, str, str, str]

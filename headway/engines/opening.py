@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 
-from headway.check import CheckedNetwork
+from headway.checking import CheckedNetwork
 from headway.connectors import open_sink, open_source
 from headway.connectors.base import Reader, Writer
-from headway.engines.base import DEAD_LETTERS, RunSettings
-from headway.engines.letters import DeadLetters
+from headway.engines.base import RunSettings
+from headway.engines.letters import DEAD_LETTERS, DeadLetters
 from headway.errors import InputError
 from headway.network import thaw
 from headway.schema import Schema

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headway.catalog import Topology
-from headway.check import CheckedNetwork
+from headway.checking import CheckedNetwork
 from headway.structure import owner
 
 

@@ -25,7 +25,7 @@ DEFAULT_GOOD = 1.0
 Somebody who looks at results takes half a second for at once, and half a second of arrivals shares out the
 fixed costs even of steps that take tens of milliseconds to start.
 """
-MOST = 4_000_000
+MOST = 8_000_000
 """The most tuples in a step, and the most that are kept waiting."""
 FIRST = 65_536
 """The most tuples in a step of a unit whose cost is not known yet."""
@@ -71,7 +71,9 @@ class Patient:
         if not ready.any():
             return Plan((), until), (zones, inner)
         plan, inner = self.policy.plan(snapshot.narrowed(ready, MOST), inner)
-        costs, crowded = snapshot.costs, len(plan.steps) >= snapshot.free
+        costs = snapshot.costs
+        # With a worker for each unit nobody waits for one.
+        crowded = len(plan.steps) >= snapshot.free and len(snapshot.units) > snapshot.workers
         steps = []
         for unit, tuples in plan.steps:
             room = SHARE * float(zones.others[unit]) if crowded else math.inf

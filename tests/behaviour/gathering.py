@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from headway.check import CheckedNetwork, check
+from headway.checking import CheckedNetwork, check
 from headway.engines.base import Engine, RunResult, RunSettings
 from headway.network import Box, Network, Table
 from headway.scheduling.base import Plan, Policy, Snapshot, Step, register_policy

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from headway.check import CheckedNetwork
+from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock
 from headway.connectors import open_source
 from headway.connectors.base import Malformed, Reader
@@ -32,9 +32,11 @@ from headway.engines.spark.packing import unpack_counts
 from headway.engines.spark.plans import split_tasks
 from headway.engines.spark.results import Result
 from headway.engines.spark.rows import Row
+from headway.engines.spark.sealed import Sealed
 from headway.engines.spark.source import LogReader, Task
 from headway.engines.spark.unitcode import merge_rows, unit_code
-from headway.engines.spark.work import LETTERS, READINGS, Work, make_work
+from headway.engines.spark.wire import LETTERS, READINGS
+from headway.engines.spark.work import Work, make_work
 from headway.network import Table, thaw
 from headway.storage.files import write_table
 from headway.storage.filesystems import locate
@@ -62,7 +64,7 @@ class _Unit:
     def __init__(self, cut_unit: CutUnit, work: Work) -> None:
         self.cut = cut_unit
         self.work = work
-        self.reader = LogReader(work, None, 0, "", 0, NOTHING)
+        self.reader = LogReader(Sealed(work.key, work), None, (0, "", 0), NOTHING)
         self.position = NOTHING
         self.batches = 0
         self.states: dict[int, bytes] = {}
@@ -233,7 +235,7 @@ class _Run:
     def shard(self, unit: _Unit, key: int, rows: list[Row]) -> list[Row]:
         """Return what a shard makes of its rows, which come in any order; sometimes at the second try."""
         mine = [row for row in rows if row.shard == key]
-        code = unit_code(unit.work)
+        code = unit_code(Sealed(unit.work.key, unit.work))
         for _ in range(self.chance.choice((1, 1, 1, 2))):
             self.chance.shuffle(mine)
             out, state = code.shard(key, mine, unit.states.get(key))

@@ -304,7 +304,7 @@ def test_the_report_says_what_is_reached() -> None:
 def test_backlogs_are_compared_with_plain() -> None:
     def drained(system: str, throughput: float) -> dict[str, Any]:
         setting = json.loads(Setting(system, total=1000).to_json())
-        return {"setting": setting, "throughput": throughput, "seconds": 1000 / throughput}
+        return {"setting": setting, "throughput": throughput, "seconds": 1000 / throughput, "whole": 2000 / throughput}
 
     table, ratios = report.single_table([drained("headway", 85.0), drained("plain", 80.0), drained("plain", 100.0)])
     assert ratios == {"filter and map": pytest.approx(0.85)}

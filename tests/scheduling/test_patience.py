@@ -87,6 +87,7 @@ def test_a_step_leaves_others_their_slack() -> None:
     alone = measured([[until_two()]], [5], overhead=[0.1], cost=[0.01])
     assert plan(alone).steps == (Step(0, MOST),)
     assert plan(replace(seen, workers=3, free=3)).steps == (Step(0, MOST), Step(1, MOST)), "nobody has to wait"
+    assert plan(replace(seen, workers=2, free=1)).steps[0] == Step(0, MOST), "each unit has a worker of its own"
 
 
 def test_a_step_is_at_least_half_useful() -> None:

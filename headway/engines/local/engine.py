@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from headway.catalog import Floats
-from headway.check import CheckedNetwork
+from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.columns import Int64s, Mask
 from headway.connectors import TableSink, open_sink

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from headway.boxes.filter import Filter
 from headway.boxes.map import Map
 from headway.catalog import Statistics
-from headway.check import CheckedNetwork
+from headway.checking import CheckedNetwork
 from headway.clock import Clock, stopwatch
 from headway.columns import Mask
 from headway.engines.delivery import Delivery

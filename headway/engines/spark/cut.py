@@ -24,7 +24,7 @@ from headway.boxes.filter import Filter
 from headway.boxes.join import Join
 from headway.boxes.map import Map
 from headway.boxes.union import Union
-from headway.check import CheckedNetwork
+from headway.checking import CheckedNetwork
 from headway.errors import NetworkError, choices, unknown
 from headway.network import Box, Table
 from headway.qos import Graph

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.check import CheckedNetwork
+from headway.checking import CheckedNetwork
 from headway.engines.spark.native import NativePlan, plan_native
 from headway.engines.spark.work import Work
 from headway.errors import NetworkError, unknown

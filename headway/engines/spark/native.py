@@ -18,7 +18,7 @@ from sqlglot import exp
 from headway.boxes.filter import Filter
 from headway.boxes.map import Map
 from headway.boxes.union import Union
-from headway.check import CheckedNetwork
+from headway.checking import CheckedNetwork
 from headway.columns import UNREAD, Int64s, from_arrow, to_arrow
 from headway.engines.spark.cut import CutUnit
 from headway.engines.spark.work import Lane

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from headway.engines.spark.gate import Gate
 from headway.engines.spark.plans import is_loss
 from headway.engines.spark.rows import Row
+from headway.engines.spark.sealed import Sealed
 from headway.engines.spark.session import STREAMING, open_session
 from headway.engines.spark.units import RunningUnit
-from headway.engines.spark.work import ROWS, Work
+from headway.engines.spark.wire import ROWS
+from headway.engines.spark.work import Work
 from headway.trains import Train
 
 if TYPE_CHECKING:
@@ -107,12 +109,16 @@ class Queries:
         # A row is a train, which may be large, or, where Spark runs the boxes, a tuple.
         session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1000" if native is None else "100000")
         format_ = f"headway-{work.run}"
-        session.dataSource.register(make_source(format_, work, native, gate.port, gate.secret, unit.number, unit.begin))
+        sealed = Sealed(work.key, work)
+        plan = None if native is None else Sealed(f"{work.key} native", native)
+        schema = ROWS if native is None else native.scan_schema
+        address = gate.port, gate.secret, unit.number
+        session.dataSource.register(make_source(format_, schema, sealed, plan, address, unit.begin))
         frame = session.readStream.format(format_).load()
         if native is not None:
             frame = native.frame(frame)
         elif unit.cut.stateful:
-            frame = frame.groupBy("shard").transformWithStateInPandas(ShardProcessor(work), ROWS, "append", "none")
+            frame = frame.groupBy("shard").transformWithStateInPandas(ShardProcessor(sealed), ROWS, "append", "none")
 
         def take(batch: DataFrame, number: int) -> None:
             table = batch.toArrow()

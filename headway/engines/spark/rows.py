@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from headway.engines.letters import LetterRow
-from headway.engines.spark.work import LETTERS, READINGS
+from headway.engines.spark.wire import LETTERS, READINGS
 from headway.trains import Tick
 
 

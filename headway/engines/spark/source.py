@@ -2,6 +2,8 @@
 
 `latestOffset` blocks at the gate until the unit is granted a train: that is how Headway decides what a micro-batch
 contains, and Spark's offset log how a replay after a crash finds the same batch again.
+
+Spark imports this module in several helper processes per query, which only ask and pass on, hence the late imports.
 """
 
 from __future__ import annotations
@@ -10,19 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from headway.engines.spark.exchange import send
 from headway.engines.spark.gate import Asker
-from headway.engines.spark.rows import Marks, Row, to_arrow_rows
-from headway.engines.spark.unitcode import unit_code
-from headway.engines.spark.work import ROWS, Work
-from headway.storage.segments import Slice, read_slice
-from headway.trains import Tick, Train, join_trains
+from headway.engines.spark.sealed import Sealed
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from headway.engines.spark.native import NativePlan
+    from headway.engines.spark.work import Work
 
 
 @dataclass
@@ -38,12 +37,14 @@ class Task(InputPartition):
 class LogReader(DataSourceStreamReader):
     """Reads a unit's trains."""
 
-    def __init__(self, work: Work, native: NativePlan | None, port: int, secret: str, unit: int, begin: int) -> None:
-        """Read for a unit, asking at the gate; without a checkpoint begin after the number `begin`."""
+    def __init__(
+        self, work: Sealed[Work], native: Sealed[NativePlan] | None, address: tuple[int, str, int], begin: int
+    ) -> None:
+        """Read for a unit, asking at the gate's address; without a checkpoint begin after the number `begin`."""
         self._begin = begin
         self._work = work
         self._native = native
-        self._gate = port, secret, unit
+        self._address = address
         self._asker: Asker | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -52,7 +53,7 @@ class LogReader(DataSourceStreamReader):
 
     def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
         if self._asker is None:
-            self._asker = Asker(*self._gate)
+            self._asker = Asker(*self._address)
         answer = self._asker.ask(question)
         if "error" in answer:
             raise RuntimeError(answer["error"])
@@ -79,35 +80,18 @@ class LogReader(DataSourceStreamReader):
 
     def read(self, partition: Task) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """Read a task's slices and run the front over them."""
-        code = unit_code(self._work)
-        parts: dict[str, list[Train]] = {}
-        for fields in partition.slices:
-            one = Slice(*fields)
-            parts.setdefault(one.source, []).append(read_slice(one, code.checked.arcs[one.source]))
-        if self._native is not None:
-            for source, trains in parts.items():
-                for train in trains:
-                    yield self._native.scan_batch(source, train)
-            return
-        schemas = {name: code.checked.arcs[name] for name in self._work.unit.sources}
-        trains_of = {
-            name: join_trains(parts[name]) if name in parts else Train.empty(schema) for name, schema in schemas.items()
-        }
-        rows: list[Row] = []
-        if partition.marks is not None and self._work.unit.stateful:
-            progress, ticks, end = partition.marks
-            rows += code.marks(Marks(progress, tuple(Tick(*tick) for tick in ticks), end, partition.now))
-        for row in code.front(trains_of, partition.now, partition.number):
-            rows.append(send(row, self._work.exchange))
-            if len(rows[-1].train) > 1 << 20:
-                yield to_arrow_rows(rows)
-                rows = []
-        if rows:
-            yield to_arrow_rows(rows)
+        from headway.engines.spark.tasks import read_task
+
+        return read_task(self._work, self._native, partition)
 
 
 def make_source(
-    name: str, work: Work, native: NativePlan | None, port: int, secret: str, unit: int, begin: int
+    name: str,
+    schema: str,
+    work: Sealed[Work],
+    native: Sealed[NativePlan] | None,
+    address: tuple[int, str, int],
+    begin: int,
 ) -> type[DataSource]:
     """Return a data source class for one unit. It is made here, so that Spark sends it with what it refers to."""
 
@@ -117,9 +101,10 @@ def make_source(
             return name
 
         def schema(self) -> str:
-            return ROWS if native is None else native.scan_schema
+            return rows
 
         def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-            return LogReader(work, native, port, secret, unit, begin)
+            return LogReader(work, native, address, begin)
 
+    rows = schema
     return LogSource

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from headway.check import CheckedNetwork
+from headway.checking import CheckedNetwork
 from headway.engines.base import RunSettings
 from headway.engines.letters import LetterRow
 from headway.engines.spark.cut import Cut, CutUnit, cut

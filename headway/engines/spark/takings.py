@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.catalog import Statistics
-from headway.check import CheckedNetwork
+from headway.checking import CheckedNetwork
 from headway.clock import stopwatch
 from headway.engines.letters import DeadLetters
 from headway.engines.spark.exchange import receive
@@ -19,7 +19,8 @@ from headway.engines.spark.rows import Row
 from headway.engines.spark.state import State
 from headway.engines.spark.unitcode import merge_rows
 from headway.engines.spark.units import RunningUnit
-from headway.engines.spark.work import LETTERS, READINGS, Lane, Work
+from headway.engines.spark.wire import LETTERS, READINGS
+from headway.engines.spark.work import Lane, Work
 from headway.trains import Train
 
 

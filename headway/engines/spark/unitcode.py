@@ -14,15 +14,17 @@ import numpy as np
 
 from headway.boxes.filter import Filter
 from headway.boxes.map import Map
-from headway.check import CheckedNetwork, check
+from headway.checking import CheckedNetwork, check
 from headway.clock import stopwatch
 from headway.engines.fusion import chains
 from headway.engines.letters import letter_rows
 from headway.engines.spark.hashing import shard_keys, shards_of
 from headway.engines.spark.packing import Packed, Ranks, merge, pack, pack_counts, unpack
 from headway.engines.spark.rows import Marks, Readings, Row
+from headway.engines.spark.sealed import Sealed
 from headway.engines.spark.shardstates import ShardStates
-from headway.engines.spark.work import MARKS, Lane, Work
+from headway.engines.spark.wire import MARKS
+from headway.engines.spark.work import Lane, Work
 from headway.errors import RunError
 from headway.expressions.safety import never_fails
 from headway.kernels.aggregate import AggregateKernel
@@ -57,7 +59,7 @@ class UnitCode:
         """Check and compile."""
         tables = {ref: read_table(path) for ref, path in work.tables.items()}
         self.checked: CheckedNetwork = check(work.network, work.functions, tables)
-        self._work = work
+        self.work = work
         self._keys = shard_keys(work.shards)
         self._boxes = {box.name: box for box in self.checked.order}
         self._tables = tables
@@ -100,7 +102,7 @@ class UnitCode:
 
     def _call(self, boxes: tuple[str, ...]) -> _Call:
         last = self._boxes[boxes[-1]]
-        place = self._work.unit.placements[boxes[0]]
+        place = self.work.unit.placements[boxes[0]]
         functions = self.checked.functions
         kernel: Kernel
         if self._fusible(boxes[0]):
@@ -141,7 +143,7 @@ class UnitCode:
         reader = self._only_reader(name)
         if not isinstance(self._boxes[name].spec, Filter) or reader is None or reader not in self._boxes:
             return None
-        if self._work.unit.placements[reader].front != self._work.unit.placements[name].front:
+        if self.work.unit.placements[reader].front != self.work.unit.placements[name].front:
             return None
         return self._reads(reader)
 
@@ -165,7 +167,7 @@ class UnitCode:
             return None
         needed: set[int] = set()
         for name in self._readers.get(lane.arc, []):
-            place = self._work.unit.placements[name]
+            place = self.work.unit.placements[name]
             if place.front:
                 continue
             mine = self._needs(name)
@@ -207,7 +209,7 @@ class UnitCode:
                 continue
             _, outputs = self._run(call, state, inputs, now, readings)
             arcs.update(zip(call.outputs, outputs, strict=False))
-        for lane in self._work.lanes:
+        for lane in self.work.lanes:
             train = arcs.get(lane.arc)
             if train is not None and len(train):
                 yield from self._send(lane, train, task)
@@ -223,7 +225,7 @@ class UnitCode:
         marks: Marks | None = None
         out: list[Row] = []
         by_lane: dict[int, list[Row]] = {}
-        lanes = self._work.lanes
+        lanes = self.work.lanes
         for row in rows:
             if row.lane == MARKS:
                 marks = Marks.from_json(row.train)
@@ -232,12 +234,12 @@ class UnitCode:
             else:
                 by_lane.setdefault(row.lane, []).append(row)
         if marks is None:
-            raise RunError(f"unit '{self._work.unit.name}': a micro-batch without its marks")
+            raise RunError(f"unit '{self.work.unit.name}': a micro-batch without its marks")
         if not by_lane and not marks.ticks and not marks.end:
             return out, None
         readings = Readings()
         arcs = self._receive(shard, by_lane, marks)
-        states = ShardStates(saved, self._kernels, self._work.prints)
+        states = ShardStates(saved, self._kernels, self.work.prints)
         ranks: dict[str, Ranks] = {}
         for call in self.inner_calls:
             if call.shard is not None and call.shard != shard:
@@ -272,12 +274,12 @@ class UnitCode:
 
     def _arc_for(self, call: _Call, arc: str) -> str:
         """Return under which name a call finds an arc: lanes by hash are told apart by their fields."""
-        place = self._work.unit.placements[call.boxes[0]]
+        place = self.work.unit.placements[call.boxes[0]]
         return f"{arc}\0{place.by}" if (arc, place.by) in self._hashed else arc
 
     def _receive(self, shard: int, by_lane: Mapping[int, list[Row]], marks: Marks) -> dict[str, Train]:
         arcs: dict[str, Train] = {}
-        for lane in self._work.lanes:
+        for lane in self.work.lanes:
             if lane.out or lane.shard not in (None, shard):
                 continue
             schema = self.checked.arcs[lane.arc]
@@ -296,7 +298,7 @@ class UnitCode:
         begun = stopwatch()
         state, result = call.kernel.run(state, trains, now)
         spent = stopwatch() - begun
-        owned = self._work.unit.owned
+        owned = self.work.unit.owned
         tuples_in = sum(len(train) for train in trains)
         tuples_out = sum(len(train) for train in result.outputs)
         size = sum(train.nbytes for train in trains)
@@ -344,7 +346,7 @@ class UnitCode:
         else:
             schema = self.checked.arcs[lane.arc]
             columns = [train.columns[schema.index(name)] for name in lane.by]
-            shards = shards_of(columns, len(train), self._work.shards)
+            shards = shards_of(columns, len(train), self.work.shards)
             for shard, key in enumerate(self._keys):
                 at = np.flatnonzero(shards == shard)
                 if len(at):
@@ -376,13 +378,13 @@ def _ranks(kernel: Kernel, state: Any, output: Train) -> Ranks:
 _compiled: dict[str, UnitCode] = {}
 
 
-def unit_code(work: Work) -> UnitCode:
+def unit_code(work: Sealed[Work]) -> UnitCode:
     """Return a unit's kernels, compiled once in this process."""
     found = _compiled.get(work.key)
     if found is None:
         if len(_compiled) >= 32:
             _compiled.clear()  # of runs that are over, in a process that lives on
-        found = _compiled[work.key] = UnitCode(work)
+        found = _compiled[work.key] = UnitCode(work.open())
     return found
 
 

@@ -12,21 +12,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from headway.boxes.aggregate import Aggregate
-from headway.check import CheckedNetwork
+from headway.checking import CheckedNetwork
 from headway.engines.spark.cut import CutUnit
 from headway.expressions.registry import Functions, ScalarFunction, UserAggregate
 from headway.network import Network
 from headway.structure import owner
-
-LETTERS = -1
-"""The lane of dead letters, as JSON."""
-READINGS = -2
-"""The lane of what boxes report: calls, tuples, time, deadlines, as JSON."""
-MARKS = -3
-"""The lane by which shards hear of progress, ticks and the end, as JSON."""
-
-ROWS = "shard int, lane int, first long, train binary"
-"""The schema of what travels: the shard it is for, the lane, the first arrival number, and the packed train."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 import headway as hw
-from headway.check import check
+from headway.checking import check
 from headway.clock import ManualClock
 from headway.connectors import TableSink
 from headway.engines.delivery import Delivery

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headway as hw
-from headway.check import CheckedNetwork
+from headway.checking import CheckedNetwork
 from headway.engines.spark.cut import Cut, CutUnit, can_spread, cut, order_agnostic
 from headway.errors import NetworkError
 from tests.streams import Case, networks

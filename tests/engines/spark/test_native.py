@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import headway as hw
-from headway.check import CheckedNetwork, check
+from headway.checking import CheckedNetwork, check
 from headway.columns import UNREAD, to_arrow
 from headway.engines.spark.cut import cut
 from headway.engines.spark.native import NativePlan, plan_native

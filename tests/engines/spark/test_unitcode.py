@@ -17,7 +17,8 @@ from headway.engines.spark.hashing import shard_keys
 from headway.engines.spark.packing import unpack, unpack_counts
 from headway.engines.spark.rows import Marks, Row
 from headway.engines.spark.unitcode import UnitCode, merge_rows
-from headway.engines.spark.work import LETTERS, READINGS, Work, make_work
+from headway.engines.spark.wire import LETTERS, READINGS
+from headway.engines.spark.work import Work, make_work
 from headway.errors import RunError
 from headway.schema import Schema
 from headway.trains import Tick, Train

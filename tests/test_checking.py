@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from headway.check import check
+from headway.checking import check
 from headway.errors import NetworkError
 from headway.expressions import BUILTIN, ScalarFunction
 from headway.files import load
