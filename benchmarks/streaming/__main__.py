@@ -89,7 +89,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.streaming", description=__doc__)
     add = parser.add_argument
     add("--quick", action="store_true", help="short and slow: the numbers mean nothing")
-    add("--apps", type=_numbers, default=[20, 100], help="how many applications, such as 20,100")
+    add("--apps", type=_numbers, default=[20, 100], help="how many applications, such as 20,100; empty for none")
     add("--rates", type=_numbers, default=list(RATES), help="tuples per second, such as 2000,50000")
     add("--systems", type=_systems, default=list(SYSTEMS), help="some of: " + "; ".join(SYSTEMS))
     add("--warm", type=float, default=10.0, help="seconds that do not count (default: %(default)s)")
@@ -107,7 +107,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _numbers(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]
+    return [int(part) for part in text.split(",") if part.strip()]
 
 
 def _systems(text: str) -> list[str]:

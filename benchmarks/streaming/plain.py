@@ -120,7 +120,10 @@ class Baseline:
         context: Any = self._session.sparkContext
         if self._setting.system == "plain, FAIR":
             context.setLocalProperty("spark.scheduler.pool", name)
-        self.queries[name] = writer.start()
+        query = self.queries[name] = writer.start()
+        # Every query starts a Python process, to which Spark gives ten seconds: many at once would not make it.
+        while query.isActive and query.status["message"].startswith("Initializing"):
+            _clock.sleep(SECOND // 20)
 
 
 def _mode(app: App) -> str:

@@ -43,7 +43,6 @@ STREAMING = {
 
 def open_session(master: str | None, settings: Mapping[str, str] | None = None) -> SparkSession:
     """Return a session: the active one, or a new one on `master`, which stays until the process ends."""
-    check_java()
     from pyspark.sql import SparkSession
 
     session = SparkSession.getActiveSession()
@@ -54,6 +53,7 @@ def open_session(master: str | None, settings: Mapping[str, str] | None = None) 
                 "stop it first"
             )
         return session
+    check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("headway").master(master or DEFAULT_MASTER)
