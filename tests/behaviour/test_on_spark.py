@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
@@ -19,44 +20,18 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from headway.engines.base import make_engine, register_engine
-from tests.behaviour import (
-    test_aggregate,
-    test_bsort,
-    test_edges,
-    test_failures,
-    test_filter,
-    test_join,
-    test_longer,
-    test_map,
-    test_networks,
-    test_resample,
-    test_sessions,
-    test_union,
-    test_user_functions,
-    test_worked,
-)
 from tests.behaviour.gathering import Gathering
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MODULES = (
-    test_aggregate,
-    test_bsort,
-    test_edges,
-    test_failures,
-    test_filter,
-    test_join,
-    test_longer,
-    test_map,
-    test_networks,
-    test_resample,
-    test_sessions,
-    test_union,
-    test_user_functions,
-    test_worked,
+LEFT_OUT = ("test_on_spark", "test_timeout", "test_timeout_on_spark")
+"""Timeouts need a clock of their own: their like for Spark is in test_timeout_on_spark."""
+MODULES = tuple(
+    import_module(f"tests.behaviour.{path.stem}")
+    for path in sorted(Path(__file__).parent.glob("test_*.py"))
+    if path.stem not in LEFT_OUT
 )
-"""All but test_timeout, which needs a clock of its own: its like for Spark is in test_timeout_on_spark."""
 APART = {"test_pairs_do_not_depend_on_the_interleaving": "it draws while it runs"}
 DRAWN = 4
 DRAWN_OF = {"test_random_networks": 25, "test_each_function": 1}
