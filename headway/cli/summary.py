@@ -78,12 +78,14 @@ def _units(units: Mapping[str, Any]) -> str:
 def _totals(summary: Mapping[str, Any]) -> str:
     seconds = summary["seconds"]
     on = f" on {summary['master']}" if summary.get("master") else ""
+    together = f" ({summary['workers']} workers are {summary['workers']}00 %)" if summary["workers"] > 1 else ""
+    spent = ", ".join(f"{what} {share_text(spent, seconds)}" for what, spent in summary["time"].items())
     lines = [
         f"{plural(summary['tuples_in'], 'tuple', 'tuples')} in, {count_text(summary['tuples_out'])} out, in "
         f"{seconds_text(seconds)}: {count_text(round(summary['tuples_per_second']))} tuples/s",
         f"engine {summary['engine']}{on}, policy {summary['policy']}, "
         f"{plural(summary['workers'], 'worker', 'workers')}",
-        "time: " + ", ".join(f"{what} {share_text(spent, seconds)}" for what, spent in summary["time"].items()),
+        f"time{together}: {spent}",
     ]
     malformed = {name: source["malformed"] for name, source in summary["sources"].items() if source["malformed"]}
     if malformed:

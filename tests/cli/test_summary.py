@@ -45,6 +45,7 @@ def test_totals(summary: Any) -> None:
     assert "tuples/s" in text
     for part in ("scheduler", "boxes", "storage", "sources", "sinks"):
         assert f"{part} " in text.partition("time: ")[2]
+    assert "time (2 workers are 200 %): scheduler" in summary_text({**summary, "workers": 2})
     assert "malformed rows: source 'positions' 1\n" in text
     assert "dead letters: 2; the most frequent reasons:\n" in text
     assert "1 × 'ratio': division by zero" in text
