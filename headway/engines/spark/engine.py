@@ -27,7 +27,7 @@ from headway.engines.spark.front import choose_front
 from headway.engines.spark.gate import Gate
 from headway.engines.spark.overview import Overview, Spent
 from headway.engines.spark.plans import describe_failure, describe_losses, is_loss, no_executors, split_tasks
-from headway.engines.spark.queries import Queries
+from headway.engines.spark.queries import Launch, Queries
 from headway.engines.spark.results import Result
 from headway.engines.spark.rows import Row
 from headway.engines.spark.shipping import ship_functions
@@ -200,7 +200,8 @@ class _Run:
     def _start_queries(self) -> None:
         for unit, work in zip(self._units, self._works, strict=True):
             native = choose_front(self._checked, work, self._state.front)
-            self._queries.start(unit, work, native, self._state.checkpoint(unit.cut), self._gate, self._deliver)
+            checkpoint = self._state.checkpoint(unit.cut)
+            self._queries.start(Launch(unit, work, native, checkpoint, self._gate, self._deliver))
             # Each query starts a Python process, and Spark gives it ten seconds: not too many at once. A query that
             # was killed first repeats its last micro-batch, and asks then.
             begun = self._units[: unit.number + 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headway.engines.spark.gate import Gate
@@ -33,6 +33,18 @@ _ATTEMPTS = 3
 _warm: set[str] = set()
 
 
+@dataclass(frozen=True)
+class Launch:
+    """What a unit's query is started with; with a native plan, Spark itself runs the boxes."""
+
+    unit: RunningUnit
+    work: Work
+    native: NativePlan | None
+    checkpoint: str
+    gate: Gate
+    deliver: Deliver
+
+
 class Queries:
     """Spark, as far as a run needs it."""
 
@@ -46,8 +58,7 @@ class Queries:
         """Half of a step's time is not computing: what another unit does meanwhile costs little. With one worker
         instead of two on two cores, urgent results waited for long steps of others (5 s instead of 3 s at worst)."""
         self._application: str = context.applicationId
-        self._running: dict[int, RunningUnit] = {}
-        self._starts: dict[int, Callable[[], StreamingQuery]] = {}
+        self._launches: dict[int, Launch] = {}
 
     @property
     def executors(self) -> int:
@@ -66,43 +77,26 @@ class Queries:
         if value:
             _warm.add(self._application)
 
-    def start(
-        self,
-        unit: RunningUnit,
-        work: Work,
-        native: NativePlan | None,
-        checkpoint: str,
-        gate: Gate,
-        deliver: Deliver,
-    ) -> None:
-        """Start a unit's query; with a native plan, Spark itself runs the boxes."""
-        self._running[unit.number] = unit
-        self._starts[unit.number] = partial(self._start, unit, work, native, checkpoint, gate, deliver)
-        self.restart(unit)
+    def start(self, launch: Launch) -> None:
+        """Start a unit's query."""
+        self._launches[launch.unit.number] = launch
+        self.restart(launch.unit)
 
     def restart(self, unit: RunningUnit) -> None:
-        """Start a unit's query, or start it again where its checkpoint says."""
+        """Start a unit's query again, where its checkpoint says."""
         for left in reversed(range(_ATTEMPTS)):
             try:
-                unit.query = self._starts[unit.number]()
+                unit.query = self._start(self._launches[unit.number])
                 return
             except Exception as error:
                 if not left or not is_loss(str(error)):
                     raise
 
-    def _start(
-        self,
-        unit: RunningUnit,
-        work: Work,
-        native: NativePlan | None,
-        checkpoint: str,
-        gate: Gate,
-        deliver: Deliver,
-    ) -> StreamingQuery:
+    def _start(self, launch: Launch) -> StreamingQuery:
         from headway.engines.spark.operator import ShardProcessor
         from headway.engines.spark.source import make_source
 
-        session = self._session
+        session, unit, work, native = self._session, launch.unit, launch.work, launch.native
         for name, value in STREAMING.items():
             session.conf.set(name, value)
         session.conf.set("spark.sql.shuffle.partitions", str(work.shards))
@@ -112,7 +106,7 @@ class Queries:
         sealed = Sealed(work.key, work)
         plan = None if native is None else Sealed(f"{work.key} native", native)
         schema = ROWS if native is None else native.scan_schema
-        address = gate.port, gate.secret, unit.number
+        address = launch.gate.port, launch.gate.secret, unit.number
         session.dataSource.register(make_source(format_, schema, sealed, plan, address, unit.begin))
         frame = session.readStream.format(format_).load()
         if native is not None:
@@ -123,17 +117,17 @@ class Queries:
         def take(batch: DataFrame, number: int) -> None:
             table = batch.toArrow()
             if native is not None:
-                deliver(unit, work, [], native.split(table), number)
+                launch.deliver(unit, work, [], native.split(table), number)
                 return
             columns = [table.column(name).to_pylist() for name in ("shard", "lane", "first", "train")]
-            deliver(unit, work, [Row(*fields) for fields in zip(*columns, strict=True)], {}, number)
+            launch.deliver(unit, work, [Row(*fields) for fields in zip(*columns, strict=True)], {}, number)
 
         context: Any = session.sparkContext
         context.setLocalProperty("spark.scheduler.pool", f"unit-{unit.number}")
         try:
             return (
                 frame.writeStream.queryName(f"{unit.cut.name} ({work.run[:8]})")
-                .option("checkpointLocation", checkpoint)
+                .option("checkpointLocation", launch.checkpoint)
                 .foreachBatch(take)
                 .start()
             )
@@ -160,9 +154,10 @@ class Queries:
             with contextlib.suppress(Exception):
                 unit.query.stop()
 
-        threads = [threading.Thread(target=stop, args=(unit,), daemon=True) for unit in self._running.values()]
+        units = [launch.unit for launch in self._launches.values()]
+        threads = [threading.Thread(target=stop, args=(unit,), daemon=True) for unit in units]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self._running = {}
+        self._launches = {}

@@ -1,7 +1,8 @@
 """Things that travel unopened, so that processes which only pass them on need not import what they are made of.
 
 A run on Spark starts several helper processes per query that see the unit's work go by. Importing all of Headway
-took each of them a second.
+took each of them a second. What is sealed comes the way that Spark's own code objects come, from the driver, over
+connections that know a secret; it is never written to a state directory or read from one.
 """
 
 from __future__ import annotations
