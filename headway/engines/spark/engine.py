@@ -23,10 +23,11 @@ from headway.engines.opening import open_letters, open_readers
 from headway.engines.spark.arrivals import Arrivals, commit_letters
 from headway.engines.spark.cut import Cut, CutUnit
 from headway.engines.spark.exchange import clear
+from headway.engines.spark.failures import describe_failure, describe_losses, is_loss, no_executors
 from headway.engines.spark.front import choose_front
 from headway.engines.spark.gate import Gate
 from headway.engines.spark.overview import Overview, Spent
-from headway.engines.spark.plans import describe_failure, describe_losses, is_loss, no_executors, split_tasks
+from headway.engines.spark.plans import split_tasks
 from headway.engines.spark.queries import Launch, Queries
 from headway.engines.spark.results import Result
 from headway.engines.spark.rows import Row
@@ -50,6 +51,8 @@ _STATUS_EVERY = SECOND // 4
 _PULL_EVERY = SECOND // 50
 """How often sources that speak all the time are listened to: often enough for any micro-batch."""
 _CHUNK = 65_536
+_LOOK_EVERY = SECOND // 5
+"""How often queries are looked at: each look is a call into the JVM."""
 _PATIENCE = 20 * SECOND
 """How long a cluster may take to start executors before the user hears of it."""
 _LOSSES = 3
@@ -83,6 +86,7 @@ class _Run:
         self._wake = threading.Event()
         self._failure: BaseException | None = None
         self._interrupted = self._looked = False
+        self._next_look = 0
         self._policy = settings.schedule.make_policy()
         network = checked.network
         self._readers = open_readers(checked, settings, stack)
@@ -341,9 +345,12 @@ class _Run:
             unit.replayed = False
             unit.losses = 0 if committed > unit.committed else unit.losses
             unit.committed = committed
-            unit.position = max(unit.position, committed)
+            unit.position = committed  # also if a grant was lost on its way
         if self._units:
             self._log.drop(min(unit.committed for unit in self._units), self._clock.now())
+        if stopwatch() < self._next_look:
+            return
+        self._next_look = stopwatch() + _LOOK_EVERY
         for unit in self._units:
             error = self._queries.failure(unit)
             if error is not None:

@@ -1,8 +1,7 @@
-"""Micro-batches: how a range of arrival numbers is divided into tasks, and what a failed one means in plain words."""
+"""Micro-batches: how a range of arrival numbers is divided into tasks."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +11,6 @@ _SMALL = 4096
 """Tuples below which a second task costs more than it helps."""
 _LARGE = 1_000_000
 """The most tuples of a task, so that what it holds in memory is bounded."""
-
-_RAISED = re.compile(r"^(?:headway\.\S+\.|pyspark\.\S+\.)?(\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
 
 
 def split_tasks(
@@ -38,47 +35,3 @@ def split_tasks(
             tasks.append([slices, now, None if tasks else marks])
         low = high
     return tasks
-
-
-_LOST = (
-    "failed to connect back",  # Spark gives its Python processes ten seconds to start
-    "Python worker exited unexpectedly",
-    "Python worker process terminated",
-    "java.io.EOFException",
-    "Connection reset",
-    "Broken pipe",
-)
-
-
-def is_loss(error: str) -> bool:
-    """Return whether a query failed because a process of it was lost, and not because of what the process did."""
-    return any(sign in error for sign in _LOST) and not _raised(error)
-
-
-def _raised(error: str) -> list[re.Match[str]]:
-    """Return what Python code raised, in Spark's words for a failure."""
-    return [match for match in _RAISED.finditer(error) if "SparkException" not in match[1]]
-
-
-def describe_failure(unit: str, error: str) -> str:
-    """Return one line for a query's failure: what was raised last in our own words, not Spark's stack."""
-    found = _raised(error)
-    kind, text = (found[-1][1], found[-1][2].strip()) if found else ("", (error.strip() or "no reason").splitlines()[0])
-    own = kind in ("RunError", "InputError", "OutputError", "NetworkError")
-    return text if own else f"'{unit}' failed on Spark: {f'{kind}: ' if kind else ''}{text}"
-
-
-def describe_losses(unit: str, count: int) -> str:
-    """Return one line for a query that loses processes again and again."""
-    return (
-        f"'{unit}' failed on Spark: a Python process of it was lost {count} times in the same micro-batch; was it "
-        "killed, for want of memory, or does a function of yours end it? (HEADWAY_SPARK_LOG=warn shows what Spark says)"
-    )
-
-
-def no_executors(master: str) -> str:
-    """Return what to tell somebody whose cluster runs nothing."""
-    return (
-        f"'{master}' has not started any executor for this run yet; it waits for free cores and memory: are workers "
-        "running, and is something else using them? (--conf spark.cores.max=N and spark.executor.memory ask for less)"
-    )

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headway.engines.spark.failures import is_loss
 from headway.engines.spark.gate import Gate
-from headway.engines.spark.plans import is_loss
 from headway.engines.spark.rows import Row
 from headway.engines.spark.sealed import Sealed
 from headway.engines.spark.session import STREAMING, open_session

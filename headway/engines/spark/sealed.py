@@ -19,20 +19,20 @@ class Sealed(Generic[Content]):
         """Seal a value."""
         self.key = key
         self._content: Content | None = content
-        self._packed: bytes | None = None
+        self._packed = b""
 
     def open(self) -> Content:
         """Return the value."""
         if self._content is None:
             from pyspark import cloudpickle
 
-            content: Content = cloudpickle.loads(self._packed or b"")
+            content: Content = cloudpickle.loads(self._packed)
             self._content = content
         return self._content
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel packed, as Spark packs everything else that it sends."""
-        if self._packed is None:
+        if not self._packed:
             from pyspark import cloudpickle
 
             self._packed = cloudpickle.dumps(self._content)  # type: ignore[no-untyped-call]

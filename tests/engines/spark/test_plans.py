@@ -1,4 +1,4 @@
-"""Micro-batches: tasks, and failures in plain words."""
+"""Micro-batches: their tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from headway.columns import Int64s
 from headway.engines.spark import plans
-from headway.engines.spark.plans import describe_failure, is_loss, split_tasks
+from headway.engines.spark.plans import split_tasks
 from headway.schema import Schema
 from headway.storage.log import Log
 from headway.storage.segments import Slice, read_slice
@@ -105,38 +105,3 @@ def test_the_clock_is_that_of_the_log(tmp_path: Path) -> None:
     log = Log(str(tmp_path), dict.fromkeys(SOURCES, SCHEMA), sync=False)
     fill(log, [0] * 20, 2)
     assert [split_tasks(log, SOURCES, -1, upto, 2, [])[0][1] for upto in (5, 9, 10, 19)] == [1, 1, 2, 2]
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        ("headway.errors.RunError: box 'a': no", "box 'a': no"),
-        (
-            "org.apache.spark.SparkException: Job aborted\nTraceback:\nValueError: wrong\nCaused by: more",
-            "'u' failed on Spark: ValueError: wrong",
-        ),
-        (
-            "ValueError: first\nRuntimeError: the driver has gone",
-            "'u' failed on Spark: RuntimeError: the driver has gone",
-        ),
-        ("something else\nand more", "'u' failed on Spark: something else"),
-        ("", "'u' failed on Spark: no reason"),
-    ],
-)
-def test_failures_in_plain_words(error: str, said: str) -> None:
-    assert describe_failure("u", error) == said
-
-
-@pytest.mark.parametrize(
-    ("error", "lost"),
-    [
-        ("Query terminated with exception: (no cause message)\ncaused by java.io.EOFException", True),
-        ("caused by org.apache.spark.SparkException: Python worker failed to connect back.", True),
-        ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", True),
-        ("Job aborted.\nheadway.errors.RunError: box 'a': division by zero\ncaused by java.io.EOFException", False),
-        ("ValueError: Broken pipe", False),
-        ("", False),
-    ],
-)
-def test_lost_processes(error: str, lost: bool) -> None:
-    assert is_loss(error) is lost
