@@ -7,7 +7,7 @@ it returns with the plan and is handed back.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -50,6 +50,8 @@ class UnitCosts:
 
     overhead: Floats
     cost: Floats
+    yields: Floats
+    """Tuples delivered to outputs for each tuple that a step takes."""
 
     def seconds(self, tuples: Int64s) -> Floats:
         """Return by unit how long it takes until so many tuples are delivered."""
@@ -57,9 +59,22 @@ class UnitCosts:
         return expected
 
 
+@dataclass(frozen=True, slots=True)
+class QueueReadings:
+    """What waits before the boxes, as arrays by box: tuples, bytes, their mean latency and that of the oldest (s)."""
+
+    tuples: Int64s
+    bytes: Int64s
+    latency: Floats
+    oldest: Floats
+
+
 @dataclass(frozen=True)
 class Snapshot:
-    """Readings of the running network at one moment. All that a policy may look at; it must not write to it."""
+    """Readings of the running network at one moment. All that a policy may look at.
+
+    It must not write to it, and must not keep it: arrays may be the engine's own, which go on changing.
+    """
 
     now: int
     topology: Topology
@@ -82,11 +97,20 @@ class Snapshot:
     """How many steps may be under way at once."""
     free: int
     """How many more may be started now."""
+    room: int
+    """How many steps of a plan the engine will carry out before it asks again."""
+    changed: Sequence[int] | None
+    """Units whose readings may have changed since this policy was last asked; None if any may have."""
+    spent: Floats
+    """By unit: seconds of work done in the step under way, or in one that was preempted; 0 otherwise."""
+    held: Int64s
+    """By unit: the tuples in that step. Those of a preempted one count as waiting, too."""
     more: bool
     """Whether more tuples may arrive if one waits; False once all inputs have ended, or while they are held back."""
     read_rates: Callable[[], Floats]
     read_boxes: Callable[[], BoxReadings]
     read_outputs: Callable[[], OutputReadings]
+    read_queues: Callable[[], QueueReadings]
     read_latencies: Callable[[], Floats]
     read_costs: Callable[[], UnitCosts]
 
@@ -104,6 +128,11 @@ class Snapshot:
     def outputs(self) -> OutputReadings:
         """How the outputs do; read when first asked for."""
         return self.read_outputs()
+
+    @cached_property
+    def queues(self) -> QueueReadings:
+        """What waits before each box; read when first asked for."""
+        return self.read_queues()
 
     @cached_property
     def latencies(self) -> Floats:
@@ -124,6 +153,7 @@ class Snapshot:
             read_rates=lambda: self.rates,  # each is read once, whoever asks first
             read_boxes=lambda: self.boxes,
             read_outputs=lambda: self.outputs,
+            read_queues=lambda: self.queues,
             read_latencies=lambda: self.latencies,
             read_costs=lambda: self.costs,
         )
@@ -147,8 +177,21 @@ class Plan(NamedTuple):
     until: int | None = None
 
 
+class Term(NamedTuple):
+    """One term of a priority, by unit: the smallest comes first, or the largest."""
+
+    name: str
+    values: npt.NDArray[Any]
+    largest: bool = False
+
+
 class Policy(Protocol):
-    """A pure decision."""
+    """A pure decision.
+
+    Two more things a policy may have. ``preemptive = True``: it is also asked while steps are under way, at every
+    arrival and at its plan's `until`; units under way are then ready as well as busy, and the plan names first what
+    should be running now. ``terms(snapshot, memory)`` returns the Terms by which it orders units, for explanations.
+    """
 
     def start(self) -> Any:
         """Return the memory before the first plan."""
@@ -163,6 +206,17 @@ class Policy(Protocol):
         ...
 
 
+def is_preemptive(policy: Policy) -> bool:
+    """Return whether a policy wants to be asked while steps are under way."""
+    return bool(getattr(policy, "preemptive", False))
+
+
+def terms_of(policy: Policy, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
+    """Return by what a policy orders the units of a snapshot; nothing where it does not tell."""
+    tell = getattr(policy, "terms", None)
+    return () if tell is None else tuple(tell(snapshot, memory))
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
     """A registered policy: how to make it from the text after the colon, and what it is."""
@@ -170,14 +224,27 @@ class PolicyEntry:
     name: str
     make: Callable[[str | None], Policy]
     about: str
+    """The idea, in a line."""
+    formula: str = ""
+    paper: str = ""
+    use: str = ""
+    """When to use it."""
 
 
 _policies: dict[str, PolicyEntry] = {}
 
 
-def register_policy(name: str, make: Callable[[str | None], Policy], about: str) -> None:
+def register_policy(
+    name: str,
+    make: Callable[[str | None], Policy],
+    about: str,
+    *,
+    formula: str = "",
+    paper: str = "",
+    use: str = "",
+) -> None:
     """Make a policy known by name; `make` gets what stands after a colon, as in ``random:7``."""
-    _policies[name] = PolicyEntry(name, make, about)
+    _policies[name] = PolicyEntry(name, make, about, formula, paper, use)
 
 
 def registered_policies() -> tuple[PolicyEntry, ...]:

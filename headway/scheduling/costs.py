@@ -39,6 +39,8 @@ class CostModel:
             self._own: Places = np.array([unit.boxes[0] for unit in units], np.intp)
         else:
             self._box, self._followers, self._own = _expanded(topology, units)
+        outputs = np.bincount([root for root in topology.roots if root >= 0], minlength=len(topology.boxes))
+        self._delivers: Floats = outputs.astype(np.float64)[self._box]
         # A call's overhead is shared by those who feed it, so that a box behind two branches is not counted twice.
         feeders = np.zeros(len(self._box))
         for some in self._followers:
@@ -55,34 +57,37 @@ class CostModel:
         """
         overhead, cost = boxes.overhead[self._box], boxes.cost[self._box]
         selectivity = boxes.selectivity[self._box]
-        if self._deep:
-            overhead_down, cost = self._one_by_one(overhead, cost, selectivity)
-        else:
-            overhead_down, cost = self._by_level(overhead, cost, selectivity)
+        follow = self._one_by_one if self._deep else self._by_level
+        overhead_down, cost, yields = follow(overhead, cost, selectivity)
         if self._plain:
-            return UnitCosts(overhead_down[self._own], cost[self._own])
+            return UnitCosts(overhead_down[self._own], cost[self._own], yields[self._own])
         weight = waiting[self._box].astype(np.float64)
         total = np.add.reduceat(weight, self._own)
         weight += np.repeat(total == 0, np.diff(self._own, append=len(weight)))
-        means = np.add.reduceat(weight * cost, self._own) / np.add.reduceat(weight, self._own)
-        return UnitCosts(np.add.reduceat(overhead, self._own), means)
+        weights = np.add.reduceat(weight, self._own)
+        means = np.add.reduceat(weight * cost, self._own) / weights
+        delivered = np.add.reduceat(weight * yields, self._own) / weights
+        return UnitCosts(np.add.reduceat(overhead, self._own), means, delivered)
 
-    def _by_level(self, overhead: Floats, cost: Floats, selectivity: Floats) -> tuple[Floats, Floats]:
-        overhead, cost, share = overhead.copy(), cost.copy(), self._share
+    def _by_level(self, overhead: Floats, cost: Floats, selectivity: Floats) -> tuple[Floats, Floats, Floats]:
+        overhead, cost, share, yields = overhead.copy(), cost.copy(), self._share, self._delivers * selectivity
         for nodes, starts, followers in self._levels:
             cost[nodes] += selectivity[nodes] * np.add.reduceat(cost[followers], starts)
+            yields[nodes] += selectivity[nodes] * np.add.reduceat(yields[followers], starts)
             if self._plain:
                 overhead[nodes] += np.add.reduceat(overhead[followers] * share[followers], starts)
-        return overhead, cost
+        return overhead, cost, yields
 
-    def _one_by_one(self, overhead: Floats, cost: Floats, selectivity: Floats) -> tuple[Floats, Floats]:
+    def _one_by_one(self, overhead: Floats, cost: Floats, selectivity: Floats) -> tuple[Floats, Floats, Floats]:
         calls, tuples, passing = overhead.tolist(), cost.tolist(), selectivity.tolist()
+        yields: list[float] = (self._delivers * selectivity).tolist()
         share: list[float] = self._share.tolist()
         for at in range(len(tuples) - 1, -1, -1):
             for follower in self._followers[at]:
                 tuples[at] += passing[at] * tuples[follower]
+                yields[at] += passing[at] * yields[follower]
                 calls[at] += share[follower] * calls[follower]
-        return np.array(calls, np.float64), np.array(tuples, np.float64)
+        return np.array(calls, np.float64), np.array(tuples, np.float64), np.array(yields, np.float64)
 
 
 def _expanded(topology: Topology, units: Sequence[Unit]) -> tuple[Places, list[tuple[int, ...]], Places]:

@@ -26,7 +26,7 @@ class RoundRobin:
         """Return a step for each ready unit."""
         ready: list[int] = np.flatnonzero(snapshot.ready).tolist()
         first = bisect_left(ready, memory)
-        chosen = (ready[first:] + ready[:first])[:_STEPS]
+        chosen = (ready[first:] + ready[:first])[: min(_STEPS, snapshot.room)]
         train = snapshot.train
         plan = Plan(tuple([Step(unit, train) for unit in chosen]))
         return plan, (chosen[-1] + 1) % len(snapshot.units) if chosen else memory
@@ -38,4 +38,10 @@ def _make(argument: str | None) -> Policy:
     return RoundRobin()
 
 
-register_policy("round-robin", _make, "every unit that has something to do, in turn")
+register_policy(
+    "round-robin",
+    _make,
+    "every unit that has something to do, in turn",
+    paper="the baseline of all five papers",
+    use="throughput, or units of equal urgency: it costs least and starves nobody",
+)

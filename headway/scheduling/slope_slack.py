@@ -23,58 +23,37 @@ With tuples of one age both are the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from headway.clock import SECOND
 from headway.errors import PolicyError
-from headway.scheduling.base import Floats, Plan, Policy, Snapshot, Step, register_policy
+from headway.scheduling.base import Floats, Policy, Snapshot, Term, register_policy
 from headway.scheduling.graphs import UnitGraphs, unit_graphs
+from headway.scheduling.ranking import Ranked
 
-Places = npt.NDArray[np.intp]
-
-_WORK = 0.002
-"""Seconds of expected work in a plan; after that, latencies have changed enough to look again."""
 _MOST_SAMPLES = 64
-_STEPS = 64
-"""The most steps in a plan, as long as nothing is known of costs; and how many units are put in order at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlopeSlack:
-    """Serve the ready units by slope, then slack.
-
-    An engine carries out a whole plan before it asks for the next, so a long plan acts on old latencies, and
-    a plan of one short step costs more than the step. A plan therefore holds about two milliseconds of
-    expected work: many short steps, or one long step. With several workers it holds at most a step for
-    each free one, for units that do not share boxes with each other or with what is under way, so that nobody
-    waits for a box while a more urgent unit appears.
-    """
+@dataclass(frozen=True)
+class SlopeSlack(Ranked):
+    """Serve the ready units by slope, then slack, then their oldest tuple."""
 
     samples: int = 1
     """How many waiting tuples are looked at; 1 is the paper's mean."""
 
-    def start(self) -> UnitGraphs | None:
-        """Nothing is prepared."""
-        return None
-
-    def plan(self, snapshot: Snapshot, memory: UnitGraphs | None) -> tuple[Plan, UnitGraphs]:
-        """Return steps for the first units in the order; the memory is the graphs, laid out as arrays."""
+    def prepare(self, snapshot: Snapshot, memory: UnitGraphs | None) -> UnitGraphs:
+        """Lay the graphs out as arrays, once for a network."""
         if memory is None or memory.units is not snapshot.units:
-            memory = unit_graphs(snapshot.topology, snapshot.units)
+            return unit_graphs(snapshot.topology, snapshot.units)
+        return memory
+
+    def terms(self, snapshot: Snapshot, memory: UnitGraphs) -> tuple[Term, ...]:
+        """Return utility, slack and the oldest timestamp."""
         expected = snapshot.costs.seconds(np.minimum(snapshot.waiting, snapshot.train))
         utility, slack = self._priorities(snapshot, memory, expected)
-        able = np.flatnonzero(snapshot.ready & ~snapshot.busy)
-        order = foremost(able, (-utility, slack, snapshot.oldest), _STEPS)
-        if snapshot.workers > 1:
-            chosen = _apart(snapshot, order)
-        else:
-            chosen = order[: 1 + int(np.searchsorted(np.cumsum(expected[order]), _WORK))].tolist()
-        return Plan(tuple([Step(unit, snapshot.train) for unit in chosen])), memory
+        return Term("utility", utility, largest=True), Term("slack", slack), Term("oldest", snapshot.oldest)
 
     def _priorities(self, snapshot: Snapshot, graphs: UnitGraphs, expected: Floats) -> tuple[Floats, Floats]:
         """Return by unit its utility and its slack."""
@@ -91,38 +70,6 @@ class SlopeSlack:
         return utility, slack
 
 
-def foremost(units: Places, keys: Sequence[npt.NDArray[Any]], count: int) -> Places:
-    """Return the first `count` of some units in ascending order of the keys, which are arrays by unit.
-
-    Equals come in the order of their numbers. The many that will not come first are not sorted.
-    """
-    sure: list[Places] = []
-    for key in keys:
-        if len(units) <= count:
-            break
-        values = key[units]
-        edge = np.partition(values, count - 1)[count - 1]
-        sure.append(units[values < edge])
-        count -= len(sure[-1])
-        units = units[values == edge]
-    first = np.sort(np.concatenate([*sure, units[:count]]))
-    return first[np.lexsort([key[first] for key in reversed(keys)])]
-
-
-def _apart(snapshot: Snapshot, order: Places) -> list[int]:
-    """Return the first units that can run at once, as many as workers are free."""
-    chosen: list[int] = []
-    used: set[int] = set()
-    for unit in order:
-        if len(chosen) >= snapshot.free:
-            break
-        boxes = snapshot.units[unit].boxes
-        if used.isdisjoint(boxes):
-            used.update(boxes)
-            chosen.append(int(unit))
-    return chosen
-
-
 def _make(argument: str | None) -> Policy:
     if argument is None:
         return SlopeSlack()
@@ -135,5 +82,10 @@ def _make(argument: str | None) -> Policy:
 
 
 register_policy(
-    "slope-slack", _make, "by QoS: the unit that loses most utility by waiting, then the one nearest to losing some"
+    "slope-slack",
+    _make,
+    "by QoS: the unit that loses most utility by waiting, then the one nearest to losing some",
+    formula="utility = -gradient(eol), then slack = next critical point - eol; eol = latency + cost(D)",
+    paper="Carney et al., Operator Scheduling in a Data Stream Manager, VLDB 2003, 6.1 (the p-tuple)",
+    use="outputs of unequal urgency on hardware that cannot always keep up",
 )

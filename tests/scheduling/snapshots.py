@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headway.catalog import Statistics, Topology
 from headway.clock import SECOND
 from headway.qos import Graph, QoS
-from headway.scheduling.base import OutputReadings, Snapshot, Unit, UnitCosts
+from headway.scheduling.base import OutputReadings, QueueReadings, Snapshot, Unit, UnitCosts
 
 
 def topology(reads: Mapping[str, Sequence[str]], outputs: Mapping[str, str]) -> Topology:
@@ -48,12 +48,17 @@ def snapshot(ready: Sequence[bool], train: int = 10) -> Snapshot:
         busy=np.zeros(count, np.bool_),
         workers=1,
         free=1,
+        room=256,
+        changed=None,
+        spent=np.zeros(count),
+        held=np.zeros(count, np.int64),
         more=True,
         read_rates=lambda: np.zeros(1),
         read_boxes=Statistics(count).readings,
         read_outputs=lambda: OutputReadings(np.zeros(0, np.int64), none, none),
+        read_queues=lambda: QueueReadings(waiting, 8 * waiting, np.zeros(count), np.zeros(count)),
         read_latencies=lambda: np.zeros(count),
-        read_costs=lambda: UnitCosts(np.zeros(count), np.zeros(count)),
+        read_costs=lambda: UnitCosts(np.zeros(count), np.zeros(count), np.ones(count)),
     )
 
 
@@ -66,6 +71,7 @@ def measured(
     *,
     overhead: Sequence[float] | None = None,
     cost: Sequence[float] | None = None,
+    yields: Sequence[float] | None = None,
     waiting: Sequence[int] | None = None,
     oldest: Sequence[int] | None = None,
     now: int = 100 * SECOND,
@@ -84,7 +90,9 @@ def measured(
     mean = np.array(latencies, np.float64)
     if oldest is None:
         oldest = [now - round(one * SECOND) for one in latencies]
-    costs = UnitCosts(np.array(overhead or [0.0] * count), np.array(cost or [0.0] * count))
+    costs = UnitCosts(
+        np.array(overhead or [0.0] * count), np.array(cost or [0.0] * count), np.array(yields or [1.0] * count)
+    )
     many = np.array(waiting or [1] * count, np.int64)
     seen = replace(
         snapshot([True] * count),

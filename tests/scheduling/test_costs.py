@@ -66,7 +66,7 @@ def test_nothing_is_known_before_the_first_call() -> None:
 
 
 def test_seconds_of_a_step() -> None:
-    made = UnitCosts(np.array([1.0, 0.5]), np.array([0.1, 0.0]))
+    made = UnitCosts(np.array([1.0, 0.5]), np.array([0.1, 0.0]), np.ones(2))
     assert made.seconds(np.array([10, 99])).tolist() == [2.0, 0.5]
 
 

@@ -15,7 +15,8 @@ from headway.clock import SECOND
 from headway.errors import PolicyError
 from headway.scheduling.base import Snapshot, make_policy
 from headway.scheduling.graphs import unit_graphs
-from headway.scheduling.slope_slack import _STEPS, SlopeSlack, foremost
+from headway.scheduling.ranking import STEPS, foremost
+from headway.scheduling.slope_slack import SlopeSlack
 from tests.scheduling.snapshots import Points, eighths, graphs, measured, snapshot
 
 STAIRS = ((0.0, 1.0), (1.0, 1.0), (3.0, 0.6), (4.0, 0.1), (5.0, 0.0))
@@ -91,7 +92,7 @@ def test_equals_go_by_their_oldest_tuple_then_by_number() -> None:
 
 
 def test_a_plan_is_about_two_milliseconds_of_work() -> None:
-    assert len(order(measured([[]] * 100, [1] * 100))) == _STEPS
+    assert len(order(measured([[]] * 100, [1] * 100))) == STEPS
     assert len(order(measured([[]] * 100, [1] * 100, overhead=[0.0003] * 100))) == 7
     assert len(order(measured([[]] * 100, [1] * 100, overhead=[3.0] * 100))) == 1
 

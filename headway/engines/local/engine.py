@@ -27,7 +27,7 @@ from headway.engines.opening import open_letters, open_readers
 from headway.engines.summaries import summarise_boxes
 from headway.errors import HeadwayError, RunError
 from headway.network import thaw
-from headway.scheduling.base import OutputReadings, Snapshot, Step, UnitCosts
+from headway.scheduling.base import OutputReadings, QueueReadings, Snapshot, Step, UnitCosts
 from headway.scheduling.costs import CostModel
 from headway.scheduling.members import Members
 from headway.schema import Schema
@@ -37,6 +37,7 @@ from headway.trains import Train
 _STATUS_EVERY = SECOND // 4
 _MOST_READ = 65_536
 _LEAST_READ = 1024
+_ROOM = 256
 
 
 class LocalEngine:
@@ -94,6 +95,8 @@ class _Run:
         if self._worker_count > 1:
             self._workers = Pool(self._run_step, self._worker_count, self._ingest.wake)
             stack.callback(self._workers.close)
+        self._nothing_spent: Floats = np.zeros(len(self._units))
+        self._nothing_held: Int64s = np.zeros(len(self._units), np.int64)
         self._nothing_busy: Mask = np.zeros(len(self._units), np.bool_)
         self._ages: Ages | None = None  # these two are made when a policy first asks
         self._cost_model: CostModel | None = None
@@ -362,20 +365,34 @@ class _Run:
             self._nothing_busy if workers is None else members.any(runtime.busy),
             self._worker_count,
             1 if workers is None else workers.free,
+            _ROOM,
+            None,
+            self._nothing_spent,
+            self._nothing_held,
             queued <= self._settings.memory and (self._ingest.more_in_turn or not self._ingest.ended),
             self._rates,
             runtime.statistics.readings,
             self._output_readings,
+            partial(self._queues, now, box_waiting, box_oldest),
             partial(self._latencies, now),
             partial(self._costs, box_waiting),
         )
 
-    def _latencies(self, now: int) -> Floats:
+    def _box_ages(self, now: int) -> tuple[Floats, Int64s]:
         runtime = self._runtime
         if self._ages is None:
             self._ages = Ages(runtime.board, runtime.cursors())
         seconds, counts = self._ages.read(now)
-        return self._members.means(runtime.per_box(np.add, seconds), runtime.per_box(np.add, counts))
+        return runtime.per_box(np.add, seconds), runtime.per_box(np.add, counts)
+
+    def _latencies(self, now: int) -> Floats:
+        return self._members.means(*self._box_ages(now))
+
+    def _queues(self, now: int, waiting: Int64s, oldest: Int64s) -> QueueReadings:
+        seconds, counts = self._box_ages(now)
+        age = np.where(waiting > 0, (now - oldest) / SECOND, 0.0)
+        sizes = self._runtime.statistics.readings().tuple_size
+        return QueueReadings(waiting, (waiting * sizes).astype(np.int64), seconds / np.maximum(counts, 1), age)
 
     def _costs(self, box_waiting: Int64s) -> UnitCosts:
         if self._cost_model is None:

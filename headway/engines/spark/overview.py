@@ -10,6 +10,7 @@ import numpy as np
 
 from headway.catalog import Floats, Topology
 from headway.clock import SECOND, Clock, stopwatch
+from headway.columns import Int64s
 from headway.engines.base import RunSettings, Status
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.letters import DeadLetters
@@ -18,7 +19,8 @@ from headway.engines.spark.results import Result
 from headway.engines.spark.takings import Takings
 from headway.engines.spark.units import RunningUnit
 from headway.engines.summaries import summarise_boxes
-from headway.scheduling.base import OutputReadings, Snapshot, Unit, UnitCosts
+from headway.scheduling.base import OutputReadings, QueueReadings, Snapshot, Unit, UnitCosts
+from headway.scheduling.costs import CostModel
 from headway.storage.log import Log
 
 _NEVER = int(np.iinfo(np.int64).max)
@@ -61,6 +63,9 @@ class Overview:
             Unit(one.cut.name, tuple(boxes[name] for name in one.cut.boxes), tuple(outputs[o] for o in one.cut.outputs))
             for one in self.units
         )
+        reading = {box for some in self.topology.readers for box in some}
+        self._entries = [np.array([box for box in view.boxes if box in reading], np.intp) for view in self._views]
+        self._model = CostModel(self.topology, self._views)
 
     @property
     def queued(self) -> int:
@@ -94,32 +99,56 @@ class Overview:
         counts = np.array([count for count, _, _ in readings], np.int64)
         means = np.array([mean for _, _, mean in readings])
         asking = np.array([unit.asking for unit in self.units], np.bool_)
-        boxes = len(self.topology.boxes)
+        oldest = np.array([oldest for _, oldest, _ in readings], np.int64)
+        box_waiting, box_oldest = self._box_readings(counts, oldest)
+        free = max(0, self.workers - int((~asking).sum()))
         return Snapshot(
             now=now,
             topology=self.topology,
             units=self._views,
             ready=asking & ((counts > 0) | np.array(marked, np.bool_)),
             waiting=counts,
-            oldest=np.array([oldest for _, oldest, _ in readings], np.int64),
-            box_waiting=np.zeros(boxes, np.int64),
-            box_oldest=np.full(boxes, _NEVER),
+            oldest=oldest,
+            box_waiting=box_waiting,
+            box_oldest=box_oldest,
             memory=self.queued,
             train=self.settings.schedule.most,
             busy=~asking,
             workers=self.workers,
-            free=max(0, self.workers - int((~asking).sum())),
+            free=free,
+            room=free,
+            changed=None,
+            spent=np.zeros(len(self.units)),
+            held=np.zeros(len(self.units), np.int64),
             more=more,
             read_rates=self._rates,
             read_boxes=self.takings.statistics.readings,
             read_outputs=self._outputs,
+            read_queues=lambda: self._queues(now, box_waiting, box_oldest),
             read_latencies=lambda: np.where(counts > 0, (now - means) / SECOND, 0.0),
-            read_costs=self._costs,
+            read_costs=lambda: self._costs(box_waiting),
         )
 
-    def _costs(self) -> UnitCosts:
+    def _costs(self, box_waiting: Int64s) -> UnitCosts:
+        """Return what micro-batches cost, as measured; what they yield is told by their boxes."""
         overhead = np.array([unit.cost.overhead for unit in self.units])
-        return UnitCosts(overhead, np.array([unit.cost.cost for unit in self.units]))
+        yields = self._model.read(self.takings.statistics.readings(), box_waiting).yields
+        return UnitCosts(overhead, np.array([unit.cost.cost for unit in self.units]), yields)
+
+    def _box_readings(self, counts: Int64s, oldest: Int64s) -> tuple[Int64s, Int64s]:
+        """Return by box what waits: at the boxes that read sources, what waits for their units."""
+        waiting = np.zeros(len(self.topology.boxes), np.int64)
+        stamps = np.full(len(self.topology.boxes), _NEVER)
+        for at, entries in enumerate(self._entries):
+            np.maximum.at(waiting, entries, counts[at])
+            np.minimum.at(stamps, entries, oldest[at])
+        return waiting, stamps
+
+    def _queues(self, now: int, waiting: Int64s, oldest: Int64s) -> QueueReadings:
+        """Return what waits before each box; a mean latency is half of the oldest's, for nothing finer is kept."""
+        age = np.where(waiting > 0, (now - oldest) / SECOND, 0.0)
+        sizes = self.takings.statistics.readings().tuple_size
+        return QueueReadings(waiting, (waiting * sizes).astype(np.int64), age / 2, age)
 
     def _rates(self) -> Floats:
         return np.array([feed.tuples / max(1e-9, self.seconds) for feed in self.feeds])
