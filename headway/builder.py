@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.boxes.aggregate import When
+from headway.boxes.costs import Cost
 from headway.boxes.durations import Duration
 from headway.boxes.order import Order
 from headway.errors import NetworkError
@@ -23,6 +24,7 @@ Points = Sequence[Sequence[float]]
 Size = int | float | str | Duration
 OrderLike = str | Mapping[str, Any] | Order
 Names = str | Sequence[str]
+CostLike = float | str | Duration | Mapping[str, Sequence[float | str]] | Cost
 
 
 class NetworkBuilder:
@@ -137,6 +139,18 @@ class Stream:
     def union(self, *others: Stream, ordered: bool = True, name: str | None = None) -> Stream:
         """Bring streams of the same schema together."""
         return self._box_of("union", name, others, ordered=ordered)
+
+    def universal(
+        self,
+        *others: Stream,
+        cost: CostLike | None = None,
+        selectivity: float | None = None,
+        seed: int | None = None,
+        mode: str | None = None,
+        name: str | None = None,
+    ) -> Stream:
+        """Pass tuples on at a set cost and selectivity, to model other boxes; with others as a union does."""
+        return self._box_of("universal", name, others, cost=cost, selectivity=selectivity, seed=seed, mode=mode)
 
     def bsort(
         self,

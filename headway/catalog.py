@@ -7,19 +7,32 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from headway.clock import SECOND
 from headway.columns import Int64s
+from headway.errors import HeadwayError
 from headway.qos import QoS
 
 Floats = npt.NDArray[np.float64]
+Number = TypeVar("Number", np.int64, np.float64)
 
-
+REMEMBER = 1000.0
+"""How many calls of a box its statistics remember, where nothing is said."""
+REMEMBER = 1000.0
+"""Calls of a box after which a call counts about a third, unless somebody wants it otherwise."""
 _FOLD_AFTER = 4096
 """Calls that may wait to be folded in, so that reports cost little and memory does not grow."""
+_FADED = 1e-200
+"""A faded sum below this says nothing any more."""
+
+
+def _nothing() -> Floats:
+    return np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +67,11 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class BoxReadings:
-    """Statistics of all boxes at one moment, as arrays by box; what a box never did counts as nothing."""
+    """Statistics of all boxes at one moment, as arrays by box; what a box never did counts as nothing.
+
+    The counters are of the whole run; the others follow the box as it is lately. Nobody writes to the arrays:
+    all who read the same moment share them.
+    """
 
     calls: Int64s
     tuples_in: Int64s
@@ -67,10 +84,21 @@ class BoxReadings:
     """Seconds that one call costs before any tuple, by the running cost model."""
     cost: Floats
     """Seconds that one tuple costs, by the running cost model."""
+    selectivity: Floats = field(default_factory=_nothing)
+    """Tuples out per tuple in; 1 for a box that has seen none. Where it is not given, that of the whole run."""
+    rate_in: Floats = field(default_factory=_nothing)
+    """Tuples that the box took per second; 0 where nobody measured time."""
+
+    def __post_init__(self) -> None:
+        """Fill in what was not given."""
+        if len(self.selectivity) != len(self.calls):
+            object.__setattr__(self, "selectivity", self.overall)
+        if len(self.rate_in) != len(self.calls):
+            object.__setattr__(self, "rate_in", np.zeros(len(self.calls)))
 
     @property
-    def selectivity(self) -> Floats:
-        """Tuples out per tuple in; 1 for a box that has seen none."""
+    def overall(self) -> Floats:
+        """The selectivity over the whole run: all tuples out per tuple in; 1 for a box that has seen none."""
         return np.where(self.tuples_in > 0, self.tuples_out / np.maximum(self.tuples_in, 1), 1.0)
 
 
@@ -78,23 +106,74 @@ class Statistics:
     """Gathers what steps report: a list append per box call, folded into arrays when somebody looks.
 
     The cost model ``overhead + cost * tuples`` is a running least-squares fit over box calls; older calls
-    fade, so that it follows the box.
+    fade, so that it follows the box: each call of a box leaves ``1 - 1/remember`` of the weight of those before
+    it. Selectivity and tuple size fade in the same way. Where nothing with weight is left to say better, as at a
+    box that was called without tuples for long, the last value stays.
+
+    What somebody declares stands in for what has not been measured enough, or for all that is measured.
     """
 
-    MEMORY = 0.999
-    """How much of a call's weight is left after the next call of its box."""
+    PRIOR = 8
+    """Calls of a box after which what was measured counts, and no longer what was declared."""
 
-    def __init__(self, boxes: int) -> None:
-        """Start without readings."""
+    def __init__(self, boxes: int, remember: float = REMEMBER, remember_seconds: float = 5.0) -> None:
+        """Start without readings.
+
+        `remember` is the number of calls of a box after which a call's weight has fallen to about 1/e (infinite:
+        nothing is forgotten), `remember_seconds` the time after which a tuple counts half in the rates.
+        """
+        if not remember >= 1:
+            raise HeadwayError(f"statistics remember 1 call or more (inf for all), not {remember}")
+        if not remember_seconds > 0:
+            raise HeadwayError(f"rates remember more than 0 seconds, not {remember_seconds}")
+        # A trace is always left, so that an empty train does not wipe out what is known.
+        self._fade = max(1 - 1 / remember, 1e-9)
+        self._half_life = remember_seconds * SECOND
         self._calls: list[tuple[int, int, int, int, int]] = []
         self._lock = threading.Lock()
-        self.calls: Int64s = np.zeros(boxes, np.int64)
-        self.tuples_in: Int64s = np.zeros(boxes, np.int64)
-        self.tuples_out: Int64s = np.zeros(boxes, np.int64)
-        self.busy: Int64s = np.zeros(boxes, np.int64)
-        self.bytes_in: Int64s = np.zeros(boxes, np.int64)
-        self._sized: Int64s = np.zeros(boxes, np.int64)
-        self._sums: Floats = np.zeros((5, boxes))  # weight, n, t, n*n, n*t
+        self._counts: Int64s = np.zeros((4, boxes), np.int64)  # calls, tuples in, tuples out, nanoseconds
+        self._sums: Floats = np.zeros((8, boxes))  # weight, n, t, n*n, n*t, out, bytes, tuples of known size
+        self._overhead: Floats = np.zeros(boxes)
+        self._cost: Floats = np.zeros(boxes)
+        self._selectivity: Floats = np.ones(boxes)
+        self._size: Floats = np.zeros(boxes)
+        self._moment: int | None = None  # of the rates
+        self._counted: Int64s = np.zeros(boxes, np.int64)  # tuples in at that moment
+        self._rates: Floats = np.zeros(boxes)
+        self._watched = 0.0  # how much of all time, weighted by age, the rates have seen: 1 in the long run
+        self._declared: dict[str, Floats] = {}
+        self._exact = False
+        self._latest: BoxReadings | None = None
+
+    def declare(
+        self,
+        cost: Floats | None = None,
+        overhead: Floats | None = None,
+        selectivity: Floats | None = None,
+        *,
+        exact: bool = False,
+    ) -> None:
+        """Say what is known of the boxes beforehand, as arrays by box with NaN where nothing is known.
+
+        It counts until PRIOR calls of a box have been measured; if it is `exact`, it counts always. A later
+        declaration replaces an earlier one.
+        """
+        declared: dict[str, Floats] = {}
+        for name, values in {"cost": cost, "overhead": overhead, "selectivity": selectivity}.items():
+            if values is None:
+                continue
+            copied: Floats = np.array(values, np.float64)
+            if copied.shape != self._rates.shape:
+                raise HeadwayError(
+                    f"the declared {name} has the shape {copied.shape}; it is one number for each of "
+                    f"{len(self._rates)} boxes, NaN where it is not known"
+                )
+            if (copied < 0).any():
+                raise HeadwayError(f"the declared {name} of box {int(np.argmax(copied < 0))} is below 0")
+            declared[name] = copied
+        with self._lock:
+            self._declared, self._exact = declared, exact
+            self._latest = None
 
     def report(self, box: int, tuples_in: int, tuples_out: int, nanoseconds: int, bytes_in: int) -> None:
         """Note one box call; may come from any thread. `bytes_in` is -1 where nobody measured it."""
@@ -113,45 +192,105 @@ class Statistics:
             return
         rows = np.array(self._calls[:count], np.int64)
         del self._calls[:count]  # others may have appended in the meantime
-        box, n_in, n_out, spent, size = rows.T
-        sized = size >= 0
-        per_box = np.bincount(box, minlength=len(self.calls))
-        self.calls += per_box
-        for total, values in (
-            (self.tuples_in, n_in),
-            (self.tuples_out, n_out),
-            (self.busy, spent),
-            (self.bytes_in, np.where(sized, size, 0)),
-            (self._sized, np.where(sized, n_in, 0)),
-        ):
-            np.add.at(total, box, values)
-        self._sums *= self.MEMORY**per_box
-        n, t = n_in.astype(np.float64), spent / 1e9
-        for total, values in zip(self._sums, (np.ones(len(n)), n, t, n * n, n * t), strict=True):
-            np.add.at(total, box, values)
+        self._latest = None
+        rows = rows[np.argsort(rows[:, 0], kind="stable")]
+        box, n, n_out, spent, size = rows.T
+        starts = np.flatnonzero(np.diff(box, prepend=-1))
+        boxes, calls = box[starts], np.diff(starts, append=count)
+        # Only boxes that were called are touched: folding a few calls must not cost more in a large network.
+        totals = np.add.reduceat(rows[:, 1:4], starts, axis=0)
+        self._counts[0, boxes] += calls
+        self._counts[1:, boxes] += totals.T
+        parts = np.empty((8, count))
+        parts[0] = 1.0
+        parts[1] = n
+        parts[2] = spent / 1e9
+        np.multiply(parts[1], parts[1:3], out=parts[3:5])
+        parts[5] = n_out
+        parts[6:] = size, n
+        parts[6:, size < 0] = 0.0
+        if len(boxes) < count:  # a call weighs less the more calls of its box come after it
+            parts *= self._fade ** (np.repeat(starts + calls, calls) - 1 - np.arange(count))
+        sums: Floats = self._sums[:, boxes] * self._fade**calls + np.add.reduceat(parts, starts, axis=1)
+        self._sums[:, boxes] = sums
+        self._follow(boxes, sums)
 
-    def readings(self) -> BoxReadings:
-        """Return the statistics as they are now; the caller may keep them."""
-        self.fold()
-        overhead, cost = self._model()
+    def _follow(self, boxes: Int64s, sums: Floats) -> None:
+        """Draw from the sums of some boxes what they cost and let through."""
+        weight, n, t, nn, nt, out, size, sized = sums
+        # Below that, tuples came so many calls ago that their sums have no digits left.
+        known = nn > _FADED
+        safe = np.where(known, n, 1.0)
+        spread = nn - n * n / weight
+        varied = known & (spread > 1e-9 * nn)
+        mean = t / safe
+        slope = np.where(varied, (nt - n * t / weight) / np.where(varied, spread, 1.0), mean)
+        slope = np.where(known, np.minimum(np.maximum(slope, 0.0), mean), self._cost[boxes])
+        self._cost[boxes] = slope
+        self._overhead[boxes] = np.maximum(t - np.where(known, slope * n, 0.0), 0.0) / weight
+        self._selectivity[boxes] = np.where(known, out / safe, self._selectivity[boxes])
+        measured = sized > _FADED
+        self._size[boxes] = np.where(measured, size / np.where(measured, sized, 1.0), self._size[boxes])
+
+    def readings(self, now: int | None = None) -> BoxReadings:
+        """Return the statistics as they are now; the caller may keep them, but not write to them.
+
+        Asked again before anything was reported, it returns the same object. Rates move on when the moment is
+        given: they are means over the time since the first such moment, in which older time counts less.
+        """
+        with self._lock:
+            self._fold()
+            if now is not None and self._moment != now:
+                self._measure_rates(now)
+            if self._latest is None:
+                self._latest = self._read()
+            return self._latest
+
+    def _measure_rates(self, now: int) -> None:
+        passed = 0 if self._moment is None else now - self._moment
+        if self._moment is not None and passed <= 0:
+            return
+        if passed:
+            # The tuples of an interval are spread over it evenly: a steady rate is found whatever the intervals.
+            left = 0.5 ** (passed / self._half_life)
+            rates = (self._counts[1] - self._counted) * (SECOND / passed)
+            watched = self._watched * left + (1 - left)
+            if watched > 0:  # an instant may be so short that it has no weight
+                self._rates = (self._rates * (self._watched * left) + rates * (1 - left)) / watched
+            self._watched = watched
+            if self._latest is not None:
+                self._latest = replace(self._latest, rate_in=_frozen(self._rates))
+        self._moment = now
+        self._counted = self._counts[1].copy()
+
+    def _read(self) -> BoxReadings:
+        calls, tuples_in, tuples_out, busy = _frozen(self._counts.copy())
         return BoxReadings(
-            self.calls.copy(),
-            self.tuples_in.copy(),
-            self.tuples_out.copy(),
-            self.busy.copy(),
-            self.bytes_in / np.maximum(self._sized, 1),
-            overhead,
-            cost,
+            calls,
+            tuples_in,
+            tuples_out,
+            busy,
+            _frozen(self._size.copy()),
+            self._best("overhead", self._overhead),
+            self._best("cost", self._cost),
+            self._best("selectivity", self._selectivity),
+            _frozen(self._rates),
         )
 
-    def _model(self) -> tuple[Floats, Floats]:
-        weight, n, t, nn, nt = self._sums
-        safe = np.maximum(weight, 1e-300)
-        spread = nn - n * n / safe
-        varied = spread > 1e-9 * np.maximum(nn, 1.0)
-        slope = np.where(varied, (nt - n * t / safe) / np.where(varied, spread, 1.0), t / np.maximum(n, 1.0))
-        slope = np.clip(slope, 0.0, t / np.maximum(n, 1e-300))
-        return np.maximum(t - slope * n, 0.0) / safe, np.where(n > 0, slope, 0.0)
+    def _best(self, name: str, measured: Floats) -> Floats:
+        """Return what was declared where that counts, and what was measured elsewhere."""
+        declared = self._declared.get(name)
+        if declared is None:
+            return _frozen(measured.copy())
+        counts = ~np.isnan(declared)
+        if not self._exact:
+            counts &= self._counts[0] < self.PRIOR
+        return _frozen(np.where(counts, declared, measured))
+
+
+def _frozen(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    array.flags.writeable = False
+    return array
 
 
 def paths_to_outputs(topology: Topology, boxes: Sequence[int]) -> tuple[tuple[int, ...], ...]:

@@ -16,6 +16,14 @@ stopwatch = time.perf_counter_ns
 """Nanoseconds of a monotonic counter, to measure how long a step took. It is not a moment."""
 
 
+def burn(nanoseconds: int) -> None:
+    """Keep a processor busy until the stopwatch has moved on by this much; returns at once for zero or less."""
+    if nanoseconds > 0:
+        until = stopwatch() + nanoseconds
+        while stopwatch() < until:
+            pass
+
+
 class Clock(Protocol):
     """What an engine needs of time."""
 

@@ -42,8 +42,13 @@ VALUE_KEYS = (
 )
 SCHEDULE_KEYS = (
     Key("engine", "text", "the engine's name"),
-    Key("policy", "text", "the scheduling policy's name"),
-    Key("train", "positive", "the most tuples that one step takes"),
+    Key("policy", "text", "the scheduling policy, such as `qos`, or all of the schedule: `qos/superbox/mc/auto`"),
+    Key("unit", "text", "what is scheduled as one: box, superbox, spanner:5"),
+    Key("traversal", "text", "the order of the boxes in a superbox: mc, ml, mm, best"),
+    Key("train", "train", "the most tuples that a step takes, or a rule: `50%`, `5ms`, `64kB`, `spread:10ms`, `auto`"),
+    Key("wait", "text", "how long a unit that is ready waits at most, such as `10s`, or `off`"),
+    Key("remember", "positive", "how many calls of a box its statistics remember (default 1000)"),
+    Key("model", "model", "engine sim: what boxes cost and what else takes time, as a mapping or a path"),
     Key("workers", "positive", "how many boxes, on Spark how many streaming queries, may run at once"),
     Key("units", "units", "Spark: which outputs share a streaming query: qos, one, output, or lists of outputs"),
     Key("spread", "spread", "Spark: which aggregates run in all shards at once: auto, none, or a list of boxes"),
@@ -190,6 +195,10 @@ def parse_schedule(value: object) -> FrozenMap:
             whole = isinstance(given, int) and not isinstance(given, bool)
             if key.kind == "positive" and (not whole or given < 1):
                 raise NetworkError(f"{key.name}: must be a whole number, one or more, not {given!r}")
+            if key.kind == "train" and not (whole and given > 0) and (not isinstance(given, str) or not given):
+                raise NetworkError(f"train: must be a whole number, one or more, or a rule such as 50%, not {given!r}")
+            if key.kind == "model" and (not isinstance(given, str | Mapping) or not given):
+                raise NetworkError(f"model: must be a mapping such as {{default: 1ms}} or a path, not {given!r}")
             if key.kind == "text" and (not isinstance(given, str) or not given):
                 raise NetworkError(f"{key.name}: must be a name, not {given!r}")
             if key.kind == "units":

@@ -12,7 +12,9 @@ from typing import Any
 
 from headway.boxes.aggregate import ALIGNMENTS, When
 from headway.boxes.base import IN, OP, REGISTRY, Key
+from headway.boxes.costs import MOST_RANKS
 from headway.boxes.order import Order
+from headway.boxes.universal import MODES, MOST
 from headway.files import (
     FRONTS,
     NETWORK_KEYS,
@@ -38,6 +40,7 @@ _SIZE: dict[str, Any] = {
         {"type": "string", "pattern": r"^(\s*\d+(\.\d+)?\s*[A-Za-zµμ]+\s*)+$"},
     ]
 }
+_SPAN: dict[str, Any] = {"oneOf": [{"type": "number", "minimum": 0}, _SIZE["oneOf"][1]]}
 _SIMPLE: dict[str, dict[str, Any]] = {
     "text": _EXPRESSION,
     "texts": {"oneOf": [_EXPRESSION, {"type": "array", "items": _EXPRESSION, "minItems": 1}]},
@@ -50,12 +53,16 @@ _SIMPLE: dict[str, dict[str, Any]] = {
     "align": {"enum": list(ALIGNMENTS)},
     "size": _SIZE,
     "duration": {"type": "string", "pattern": r"^(\s*\d+(\.\d+)?\s*[A-Za-zµμ]+\s*)+$"},
+    "selectivity": {"type": "number", "minimum": 0, "maximum": MOST},
+    "mode": {"enum": list(MODES)},
     "arc": _TEXT,
     "name": {"type": "string", "pattern": r"^[^\s.]+$"},
     "op": {"enum": list(REGISTRY)},
     "units": {"oneOf": [{"enum": list(UNIT_RULES)}, {"type": "array", "items": _NAMES | {"minItems": 1}}]},
     "spread": {"oneOf": [{"enum": list(SPREAD_RULES)}, _NAMES]},
     "front": {"enum": list(FRONTS)},
+    "train": {"oneOf": [{"type": "integer", "minimum": 1}, _TEXT]},
+    "model": {"oneOf": [_TEXT, {"type": "object", "minProperties": 1}]},
     "connector": {"oneOf": [_TEXT, {"type": "object", "minProperties": 1, "maxProperties": 1}]},
     "schema": {"oneOf": [_TEXT, {"type": "object", "minProperties": 1, "additionalProperties": _TEXT}]},
     "graph": {
@@ -133,6 +140,10 @@ def _kind(kind: str) -> Mapping[str, Any]:
         return {"oneOf": [one, {"type": "array", "items": one, "minItems": 2, "maxItems": 2}]}
     if kind == "advance":
         return {"oneOf": [*_SIZE["oneOf"], {"$ref": "#/$defs/when"}]}
+    if kind == "cost":
+        ranks = {"type": "integer", "minimum": 1, "maximum": MOST_RANKS}
+        drawn: dict[str, list[dict[str, Any]]] = {"uniform": [_SPAN, _SPAN], "zipf": [{"type": "number"}, ranks, _SPAN]}
+        return {"oneOf": [*_SPAN["oneOf"], *[_distribution(name, parts) for name, parts in drawn.items()]]}
     if kind == "inputs":
         one = {"oneOf": [_TEXT, {"$ref": "#/$defs/table"}]}
         return {"oneOf": [_TEXT, {"type": "array", "items": one, "minItems": 1}]}
@@ -140,6 +151,12 @@ def _kind(kind: str) -> Mapping[str, Any]:
     least = {} if kind == "boxes" else {"minProperties": 1}
     names = {"propertyNames": _SIMPLE["name"]}
     return {"type": "object", **least, **names, "additionalProperties": {"$ref": f"#/$defs/{item}"}}
+
+
+def _distribution(name: str, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the fragment for a mapping with one key, whose value is a list of these parts."""
+    listed = {"type": "array", "prefixItems": list(parts), "minItems": len(parts), "maxItems": len(parts)}
+    return {"type": "object", "properties": {name: listed}, "required": [name], "additionalProperties": False}
 
 
 if __name__ == "__main__":

@@ -7,16 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import headway.engines.local
+import headway.engines.sim
 import headway.engines.spark.entry  # noqa: F401  (engines register themselves)
 from headway.builder import NetworkBuilder
+from headway.catalog import REMEMBER
 from headway.checking import check
 from headway.clock import Clock
 from headway.engines.base import RunResult, RunSettings, Status, make_engine
-from headway.errors import InputError, OutputError, RunError, unknown
+from headway.engines.models import Model, parse_model
+from headway.errors import InputError, OutputError, PolicyError, RunError, unknown
 from headway.expressions import Functions
 from headway.files import load
-from headway.network import Network
-from headway.scheduling.schedule import DEFAULT_SCHEDULES, Schedule
+from headway.network import Network, thaw
+from headway.scheduling.schedule import DEFAULT_SCHEDULES, PARTS, Schedule
 
 DEFAULT_ENGINE = "spark"
 
@@ -26,8 +29,8 @@ def run(
     inputs: Mapping[str, object] | None = None,
     *,
     engine: str | None = None,
-    policy: str | None = None,
-    train: int | None = None,
+    policy: str | Mapping[str, Any] | None = None,
+    train: int | str | None = None,
     workers: int | None = None,
     outputs: Mapping[str, object] | None = None,
     rates: Mapping[str, float] | None = None,
@@ -38,6 +41,10 @@ def run(
     dead_letters: object = None,
     clock: Clock | None = None,
     on_status: Callable[[Status], None] | None = None,
+    wait: str | None = None,
+    remember: float | None = None,
+    trace: bool = False,
+    model: Model | Mapping[str, Any] | str | Path | None = None,
     master: str | None = None,
     spark: Mapping[str, str] | None = None,
     state: str | Path | None = None,
@@ -51,10 +58,15 @@ def run(
     table or reader, or an iterable of rows; a source that is not named reads what the network file says.
     `outputs` gives by output a path or a function of a record batch; what is not named goes where the
     network file says, or else into ``result.outputs`` as an Arrow table. `rates` (tuples per second) lets a
-    source's tuples arrive in time instead of in turn. `policy` is text such as ``round-robin/superbox``,
-    `train` the most tuples in a box call, `workers` how many boxes may run at once (default 1). `strict` stops at the
-    first malformed row or failing tuple. Above `memory` queued bytes, sources wait. `dead_letters` may name
-    a file for all of them.
+    source's tuples arrive in time instead of in turn. `policy` is text such as ``qos/superbox/mc/auto``, or a mapping
+    with the keys policy, unit, traversal, train, wait; `train` the most tuples in a box call, or another rule such as
+    ``50%`` or ``5ms``; `wait` the longest that a ready unit waits (``10s``, or ``off``); `workers` how many boxes may
+    run at once (default 1). `strict` stops at the first malformed row or failing tuple. Above `memory` queued bytes,
+    sources wait. `dead_letters` may name a file for all of them. `remember` is how many calls of a box its statistics
+    remember (default 1000). With `trace`, ``result.trace`` tells for every step when it ran and why it was chosen.
+
+    `model` is for the engine ``sim``: what boxes cost and what else takes time, as a Model, a mapping, or a path, which
+    may be that of the summary of a real run.
 
     The rest is for the engine ``spark``: `master` is the cluster, `spark` settings of the session that this run
     starts, `state` a directory (or a URI that all executors reach) from which a run continues after a crash,
@@ -85,16 +97,26 @@ def run(
         raise RunError(f"workers is a number above 0, not {workers!r}")
     if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 1):
         raise RunError(f"memory is a number of bytes above 0, not {memory!r}")
+    if remember is None:
+        remember = schedule.get("remember")
+    if remember is not None and (isinstance(remember, bool) or not isinstance(remember, int | float) or remember < 1):
+        raise RunError(f"remember is a number of calls, 1 or more, not {remember!r}")
     engine = engine or schedule.get("engine") or DEFAULT_ENGINE
     for option, value in {"master": master, "spark": spark, "state": state, "keep": keep, "cut": cut}.items():
         if value and engine != "spark":
             raise RunError(f"{option} is for the engine 'spark'; the engine of this run is '{engine}'")
+    if model is not None and engine != "sim":
+        raise RunError(f"model is for the engine 'sim'; the engine of this run is '{engine}'")
+    parsed = _schedule_of(policy, train, wait, schedule, engine)
+    if parsed.threads and engine != "local":
+        raise RunError(f"policy 'threads' is for the engine 'local'; the engine of this run is '{engine}'")
+    simulated = None
+    if engine == "sim":
+        modelled = schedule.get("model") if model is None else model
+        folder = network.folder if model is None else None
+        simulated = None if modelled is None else parse_model(thaw(modelled), folder)
     settings = RunSettings(
-        schedule=Schedule.parse(
-            policy or schedule.get("policy"),
-            schedule.get("train") if train is None else train,
-            DEFAULT_SCHEDULES.get(engine),
-        ),
+        schedule=parsed,
         inputs=inputs,
         outputs=outputs,
         rates=rates,
@@ -110,6 +132,32 @@ def run(
         keep=keep,
         restart=frozenset(restart),
         cut=cut or {},
+        trace=trace,
+        model=simulated,
+        remember=REMEMBER if remember is None else float(remember),
         **({} if memory is None else {"memory": memory}),
     )
     return make_engine(engine).run(checked, settings)
+
+
+def _schedule_of(
+    policy: str | Mapping[str, Any] | None,
+    train: int | str | None,
+    wait: str | None,
+    schedule: Mapping[str, Any],
+    engine: str,
+) -> Schedule:
+    """Return the schedule: what the run says, over what the file says, over the engine's default.
+
+    A run that names a policy means all of it: parts that only the file names go with the file's policy.
+    """
+    default = DEFAULT_SCHEDULES.get(engine)
+    made = Schedule.of(schedule, default)
+    if isinstance(policy, Mapping):
+        unknown_keys = [key for key in policy if key not in PARTS]
+        if unknown_keys:
+            raise PolicyError(f"policy: {unknown('key', str(unknown_keys[0]), PARTS)}")
+        made = Schedule.of(policy, default)
+    elif policy is not None:
+        made = Schedule.parse(policy, None, Schedule.parse(None, schedule.get("train"), default))
+    return Schedule.parse(None, train, made, wait=wait)

@@ -56,10 +56,11 @@ boxes:
      select: "left.time as time, right.pos - left.pos as gap", ordered: false}
   around: {op: resample, in: [a, b], select: avg(pos) as pos, size: 1m, order: [{on: time}, {on: time, by: [sid]}]}
   named: {op: join, in: [near, {table: people}], on: left.sid = right.person}
+  loaded: {op: universal, in: tens, cost: {uniform: [1us, 3us]}, selectivity: 0.5, mode: even, seed: 7}
 outputs:
   sessions: {from: sessions}
   windows: {from: windows, sink: {parquet: w.parquet}}
-  tens: {from: tens}
+  tens: {from: loaded}
   close: {from: close}
   around: {from: around}
   named: {from: named, sink: out.csv}
@@ -75,6 +76,12 @@ _one_or_more: st.SearchStrategy[Any] = _texts | st.lists(_texts, min_size=1, max
 _numbers = st.integers(1, 10**9) | st.floats(0.001, 1e9)
 _durations = st.integers(1, 10**13).map(Duration)
 _sizes = (_numbers | _durations).map(write_size)
+_spans = st.floats(0, 9) | st.integers(0, 10**7).map(lambda micros: str(Duration(micros)))
+_costs = (
+    _spans
+    | st.tuples(st.integers(0, 5), st.integers(5, 9)).map(lambda pair: {"uniform": list(pair)})
+    | st.tuples(st.floats(0, 3), st.integers(1, 99), _spans).map(lambda three: {"zipf": list(three)})
+)
 _types = st.sampled_from(
     ["int", "bigint", "double", "string", "timestamp", "date", "decimal(12,3)", "array<int>", "struct<a:int,b:string>"]
 )
@@ -110,20 +117,24 @@ def _graphs(draw: st.DrawFn, most: int = 1000) -> list[list[float]]:
 @st.composite
 def _boxes(draw: st.DrawFn, arcs: list[str]) -> dict[str, Any]:
     arc = st.sampled_from(arcs)
-    op = draw(st.sampled_from(["filter", "map", "union", "bsort", "aggregate", "join", "resample"]))
+    box: dict[str, Any]
+    op = draw(st.sampled_from(["filter", "map", "union", "universal", "bsort", "aggregate", "join", "resample"]))
     if op == "filter":
         return {"op": op, "in": draw(arc), "where": draw(_one_or_more)}
     if op == "map":
         return {"op": op, "in": [draw(arc)], "select": draw(_one_or_more)}
     if op == "union":
         return {"op": op, "in": draw(st.lists(arc, min_size=2, max_size=4)), "ordered": draw(st.booleans())}
+    if op == "universal":
+        box = {"op": op, "in": draw(st.lists(arc, min_size=1, max_size=3)), "cost": draw(_costs)}
+        return box | {"selectivity": draw(st.floats(0, 9)), "mode": draw(st.sampled_from(["random", "even", None]))}
     if op == "bsort":
         return {"op": op, "in": draw(arc), "order": draw(_orders())}
     select = draw(_texts)
     if op == "aggregate":
         size = {"size": draw(_sizes), "advance": draw(st.none() | _sizes)}
         when = {"advance": {"when": draw(_texts)}}
-        box: dict[str, Any] = {
+        box = {
             "op": op,
             "in": draw(arc),
             "select": select,

@@ -56,6 +56,7 @@ def test_every_operator() -> None:
         "close": "time timestamp, gap double",
         "around": "sid int, time timestamp, pos double",
         "named": f"{pair}, person int, right_right_name string, right_right_sid bigint",
+        "loaded": "tuple bigint, name string, pos double",
     }
     assert checked.inputs["named"] == ("near", Table("people"))
     assert checked.input_schemas("named") == (checked.arcs["near"], people)

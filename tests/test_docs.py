@@ -121,6 +121,7 @@ def test_every_operator_has_a_section() -> None:
         "aggregate",
         "join",
         "resample",
+        "universal",
     ]
 
 

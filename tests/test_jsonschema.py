@@ -87,6 +87,14 @@ def test_many_bad_files_are_not_valid() -> None:
         *("slack that is no integer", "by as a number", "aggregate without order", "size zero", "negative size"),
         *("negative duration", "no duration", "advance zero", "advance with a wrong key", "unknown alignment"),
         *("timeout without a unit", "join without on", "join with one order", "resample without size"),
+        *(
+            "negative cost",
+            "cost without a unit",
+            "unknown distribution",
+            "zipf without a unit",
+            "negative selectivity",
+        ),
+        *("huge selectivity", "unknown mode", "seed that is text"),
         *("output without from", "output from a list", "unknown output key", "unknown qos key", "qos as a list"),
         *("graph as a number", "empty graph", "graph with a bad point", "utility above one", "value without a field"),
     }

@@ -28,7 +28,7 @@ def test_the_contract_of_run() -> None:
 
 
 def test_policies() -> None:
-    assert {"round-robin/box", "round-robin/superbox"} <= set(hw.policies())
+    assert {"round-robin", "qos", "chain", "preemptive-rate-based"} <= set(hw.policies())
 
 
 def test_the_version_is_the_projects() -> None:

@@ -3,6 +3,7 @@
 from headway.boxes.aggregate import Aggregate, When
 from headway.boxes.base import REGISTRY, Key, Operator
 from headway.boxes.bsort import BSort
+from headway.boxes.costs import Cost, parse_cost
 from headway.boxes.durations import Duration, Size, native_size, pair_size
 from headway.boxes.filter import Filter
 from headway.boxes.join import Join, joined
@@ -10,6 +11,7 @@ from headway.boxes.map import Map
 from headway.boxes.order import TUPLE_FIELD, TUPLE_NUMBER, Order
 from headway.boxes.resample import Resample
 from headway.boxes.union import Union
+from headway.boxes.universal import Universal
 
 __all__ = [
     "REGISTRY",
@@ -17,6 +19,7 @@ __all__ = [
     "TUPLE_NUMBER",
     "Aggregate",
     "BSort",
+    "Cost",
     "Duration",
     "Filter",
     "Join",
@@ -27,8 +30,10 @@ __all__ = [
     "Resample",
     "Size",
     "Union",
+    "Universal",
     "When",
     "joined",
     "native_size",
     "pair_size",
+    "parse_cost",
 ]

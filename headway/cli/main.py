@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from headway import __version__
-from headway.cli import check, policies, run
+from headway.cli import check, explain, policies, run
 from headway.cli.arguments import Parser, UsageError
 from headway.cli.texts import one_line
 from headway.connectors import PipeClosedError
@@ -40,7 +40,8 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     about = {
         "check": ("check a network file and show the schema of every arc", check.EPILOG),
         "run": ("run a network until its inputs end", run.EPILOG),
-        "policies": ("list the scheduling policies", policies.EPILOG),
+        "policies": ("list the scheduling policies, or tell more of one", policies.EPILOG),
+        "explain": ("tell why a recorded run did what it did", explain.EPILOG),
     }
     made: dict[str, Parser] = {}
     for name, (text, epilog) in about.items():
@@ -49,7 +50,10 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     made["check"].set_defaults(command=check.check_file)
     run.add_arguments(made["run"])
     made["run"].set_defaults(command=run.run_file)
+    policies.add_arguments(made["policies"])
     made["policies"].set_defaults(command=policies.policies)
+    explain.add_arguments(made["explain"])
+    made["explain"].set_defaults(command=explain.explain)
     return parser, made
 
 

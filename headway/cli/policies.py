@@ -4,31 +4,56 @@ from __future__ import annotations
 
 import argparse
 
+from headway.cli.arguments import Parser
 from headway.cli.printing import emit
 from headway.cli.tables import text_table
-from headway.scheduling.base import registered_policies
-from headway.scheduling.schedule import DEFAULT_SCHEDULES, TRAINS, TRAVERSALS, UNITS, policy_names
+from headway.errors import PolicyError, unknown
+from headway.scheduling.base import PolicyEntry, registered_policies
+from headway.scheduling.schedule import DEFAULT_SCHEDULES, UNITS, WAITS
+from headway.scheduling.sizes import TRAINS
+from headway.scheduling.traversals import TRAVERSALS
 
 EPILOG = """\
 examples:
   headway policies
+  headway policies chain
   headway run border.yaml --policy round-robin/box
   headway run border.yaml --policy round-robin/superbox/mc/1000
-  headway run border.yaml --policy slope-slack/auto
+  headway run border.yaml --policy qos/superbox/best/auto
+  headway run border.yaml --policy preemptive-rate-based/box/1 --engine sim
 """
 
 
+def add_arguments(parser: Parser) -> None:
+    """Describe the command's options."""
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", help="tell more of this policy: formula, paper, when to use it"
+    )
+
+
 def policies(args: argparse.Namespace) -> int:
-    """Print the registered policies, and what can stand after them."""
-    about = {entry.name: entry.about for entry in registered_policies()}
-    rows = [(name, f"{about[name.rpartition('/')[0]]}; {UNITS[name.rpartition('/')[2]]}") for name in policy_names()]
+    """Print the registered policies, and what can stand after them; or all that is known of one."""
+    entries = {entry.name: entry for entry in registered_policies()}
+    if args.name is not None:
+        if args.name not in entries:
+            raise PolicyError(unknown("policy", args.name, entries))
+        emit(_detail(entries[args.name]))
+        return 0
     defaults = ", ".join(f"{schedule} (engine {engine})" for engine, schedule in DEFAULT_SCHEDULES.items())
+    traversals = [(name, entry.about) for name, entry in TRAVERSALS.items()]
     parts = [
-        text_table(("policy", "what it does"), rows),
-        text_table(("traversal", "the order of the boxes in a superbox"), list(TRAVERSALS.items())),
+        text_table(("policy", "what it does"), [(entry.name, entry.about) for entry in entries.values()]),
+        text_table(("unit", "what it schedules"), list(UNITS.items())),
+        text_table(("traversal", "the order of the boxes in a superbox"), traversals),
         text_table(("train", "how many tuples a step takes"), list(TRAINS.items())),
+        text_table(("longest wait", "so that nobody starves"), list(WAITS.items())),
         "A schedule is policy/unit/traversal/train; what comes after the policy can be left out.\n"
         f"The default is {defaults}. Results never depend on it, only when they come.\n",
     ]
     emit("\n".join(parts))
     return 0
+
+
+def _detail(entry: PolicyEntry) -> str:
+    rows = [("idea", entry.about), ("formula", entry.formula), ("paper", entry.paper), ("when", entry.use)]
+    return text_table((entry.name, ""), [row for row in rows if row[1]])

@@ -15,6 +15,7 @@ from headway.cli.spark import SPARK, add_run_options, check_options, cut_of, eng
 from headway.cli.status import StatusLine, notices
 from headway.cli.summary import check_summary_path, summary_text, write_summary
 from headway.cli.texts import printable
+from headway.cli.traces import add_trace_option, check_trace_path, write_trace
 from headway.engines.base import RunResult, engine_names
 from headway.errors import InputError, OutputError, unknown
 from headway.files import load
@@ -37,7 +38,8 @@ examples:
   tail -f day.jsonl | headway run border.yaml --input positions=- --output alarms=-
   headway run border.yaml --input positions=day.parquet --rate positions=5000 --summary run.json
   headway run border.yaml --input positions=day.csv --dead-letters rejected.csv
-  headway run border.yaml --engine local --input positions=day.csv
+  headway run border.yaml --engine local --input positions=day.csv --trace run.json
+  headway run border.yaml --engine sim --model model.yaml --policy chain/box --workers 4
   headway run border.yaml --state border.state --output alarms=alarms.jsonl
   headway run border.yaml --master spark://head:7077 --state hdfs://head/border --shards 16
 """
@@ -49,6 +51,7 @@ def add_arguments(parser: Parser) -> None:
     data = parser.add_argument_group("data")
     schedule = parser.add_argument_group("how to run it")
     spark = parser.add_argument_group("the engine 'spark' only")
+    sim = parser.add_argument_group("the engine 'sim' only")
     report = parser.add_argument_group("reports")
     data.add_argument(
         "--input",
@@ -87,16 +90,23 @@ def add_arguments(parser: Parser) -> None:
         "--engine",
         metavar="ENGINE",
         help=f"what carries the network out: {', '.join(engine_names())} (default: the file's, or {DEFAULT_ENGINE}); "
-        "'spark' goes on after crashes and runs on clusters, 'local' starts at once and answers in milliseconds",
+        "'spark' goes on after crashes and runs on clusters, 'local' starts at once and answers in milliseconds, "
+        "'sim' runs in virtual time, at modelled costs",
     )
     schedule.add_argument(
-        "--policy", metavar="P", help="which box runs when, such as round-robin/box; 'headway policies' lists them"
+        "--policy", metavar="P", help="which box runs when, such as qos/superbox/mc/auto; 'headway policies' lists them"
     )
     schedule.add_argument(
         "--train",
         metavar="N",
-        type=positive,
-        help="the most tuples that one step takes: small for latency, large for throughput",
+        help="the most tuples that one step takes: small for latency, large for throughput; or another rule, such as "
+        "50%%, 5ms or auto ('headway policies' lists them)",
+    )
+    schedule.add_argument(
+        "--longest-wait",
+        metavar="TIME",
+        help="serve a unit that has been ready for so long, such as 10s, whatever the policy says; 'off' for never "
+        "(default: 10s)",
     )
     schedule.add_argument(
         "--workers",
@@ -111,7 +121,20 @@ def add_arguments(parser: Parser) -> None:
         type=size,
         help="above this much queued data the sources wait, such as 64k, 256M or 2G (default: 256M)",
     )
+    schedule.add_argument(
+        "--remember",
+        metavar="CALLS",
+        type=positive,
+        help="how many calls of a box its statistics (cost, selectivity, size) remember (default: 1000)",
+    )
     add_run_options(spark)
+    sim.add_argument(
+        "--model",
+        metavar="FILE",
+        help="what boxes cost and what else takes time: a YAML file with costs, overheads and seed, or the summary "
+        "(--summary) of a real run; default: 1us a tuple, and what universal boxes say",
+    )
+    add_trace_option(report)
     report.add_argument("--summary", metavar="PATH.json", help="write the summary as JSON too; '-' is standard output")
     report.add_argument(
         "--quiet", action="store_true", help="no status line, no tuples and no summary on the terminal; only errors"
@@ -131,6 +154,9 @@ def run_file(args: argparse.Namespace) -> int:
     if args.summary is not None:
         writes["--summary"] = args.summary
         check_summary_path(Path(args.summary))
+    if args.trace is not None:
+        writes["--trace"] = args.trace
+        check_trace_path(Path(args.trace))
     check_files(network, Path(args.file), args.input, writes)
     rates = {source: rate(source, text) for source, text in args.rate.items()}
     tables = load_tables(network, args.table)
@@ -159,6 +185,10 @@ def run_file(args: argparse.Namespace) -> int:
                 memory=args.memory,
                 dead_letters=args.dead_letters,
                 on_status=None if status is None else status.show,
+                wait=args.longest_wait,
+                remember=args.remember,
+                trace=args.trace is not None,
+                model=args.model,
                 master=args.master,
                 state=args.state,
                 keep=args.keep or 0.0,
@@ -169,6 +199,8 @@ def run_file(args: argparse.Namespace) -> int:
     finally:
         if status is not None:
             status.clear()
+    if args.trace is not None and result.trace is not None:
+        write_trace(Path(args.trace), result.trace)
     if args.summary is not None:
         write_summary(Path(args.summary), result.summary)
     if not args.quiet:

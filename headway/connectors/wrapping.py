@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.connectors.base import Malformed, Reader
+from headway.connectors.base import Chunk, Malformed, Reader
 
 
 class Wrapped:
@@ -29,3 +29,18 @@ class Wrapped:
     def close(self) -> None:
         """Close the source under it."""
         self._reader.close()
+
+
+class Awaited(Wrapped):
+    """A live source that is waited for like any other, where time does not pass meanwhile."""
+
+    live = False
+
+    @property
+    def timed(self) -> bool:
+        """Whether the source under it says when its tuples are due."""
+        return self._reader.timed
+
+    def read(self, limit: int) -> Chunk | None:
+        """Return the next tuples; blocks until there are some."""
+        return self._reader.read(limit)

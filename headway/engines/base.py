@@ -8,8 +8,11 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from headway.catalog import REMEMBER
 from headway.checking import CheckedNetwork
 from headway.clock import Clock
+from headway.engines.models import Model
+from headway.engines.traces import Trace
 from headway.errors import HeadwayError, unknown
 from headway.scheduling.schedule import Schedule
 
@@ -53,6 +56,12 @@ class RunSettings:
     """Seconds for which the log keeps what everybody has read."""
     restart: frozenset[str] = frozenset()
     """Boxes that may begin anew although the state holds something else for them."""
+    remember: float = REMEMBER
+    """How many calls of a box its statistics remember."""
+    trace: bool = False
+    """Whether to record why each step was chosen, and when it ran."""
+    model: Model | None = None
+    """What boxes cost and what else takes time, for the engine 'sim'."""
     cut: Mapping[str, Any] = field(default_factory=dict)
     """How a network is cut into streaming queries: `units`, `spread`, `shards`, where the rules should not decide."""
 
@@ -66,6 +75,8 @@ class RunResult:
     summary: Mapping[str, Any]
     dead_letters: pa.Table
     """The first dead letters (all of them are counted in the summary)."""
+    trace: Trace | None = None
+    """Every step with its reason, where the run was told to record them."""
 
 
 class Engine(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from headway.clock import SECOND, Clock
 from headway.columns import exporter
 from headway.connectors.base import Writer
 from headway.network import Output
+from headway.scheduling.base import OutputReadings
 from headway.schema import Schema
 from headway.trains import Train, is_constant
 
@@ -89,8 +91,11 @@ class Delivery:
         self.tuples = 0
         self._utility = 0.0
 
-    def deliver(self, train: Train) -> None:
-        """Hand a train to the sink. May block, which holds the run back."""
+    def deliver(self, train: Train, moments: Counts | None = None) -> None:
+        """Hand a train to the sink. May block, which holds the run back.
+
+        `moments` says when each tuple left, where it is not now for all of them.
+        """
         count = len(train)
         if count == 0:
             return
@@ -100,7 +105,9 @@ class Delivery:
             self._writer.write(batch)
             self.tuples += count
             now = self._clock.now()
-            if count > 1 and is_constant(train.stamps):
+            if moments is not None:
+                self._measured.append(moments - train.stamps)
+            elif count > 1 and is_constant(train.stamps):
                 self._note(np.array([now - train.stamps[0]]), count)
             else:
                 self._measured.append(now - train.stamps)
@@ -168,3 +175,12 @@ class Delivery:
             "utility": self.utility,
             "shed": 0,
         }
+
+
+def output_readings(deliveries: Sequence[Delivery]) -> OutputReadings:
+    """Return how outputs do, as policies read it."""
+    return OutputReadings(
+        np.array([one.tuples for one in deliveries], np.int64),
+        np.array([one.latencies.mean or 0.0 for one in deliveries]),
+        np.array([1.0 if one.utility is None else one.utility for one in deliveries]),
+    )

@@ -14,9 +14,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from headway.catalog import Floats
 from headway.clock import Clock
 from headway.columns import Int64s
 from headway.connectors.base import Chunk, Malformed, Reader
+from headway.engines.rates import Rates
 from headway.errors import HeadwayError
 from headway.trains import NOTHING, Tick, Train, constant, join_trains
 
@@ -154,6 +156,7 @@ class Ingest:
         self._stop = threading.Event()
         self._start = clock.now()
         self.stopped = False
+        self._rates = Rates(len(self._feeds), self._start)
         for feed in self._live:
             feed.listen(self.wake, self._stop, chunk)
 
@@ -166,6 +169,10 @@ class Ingest:
     def tuples(self) -> int:
         """Tuples that have arrived."""
         return sum(feed.tuples for feed in self._feeds)
+
+    def rates(self, now: int) -> Floats:
+        """Return by source the tuples per second that arrived lately."""
+        return self._rates.read(np.array([feed.tuples for feed in self._feeds], np.float64), now)
 
     def stop(self) -> None:
         """Take no more tuples in, as if all inputs had ended."""

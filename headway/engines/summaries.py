@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.catalog import BoxReadings
+from headway.engines.ingest import Feed
+from headway.engines.local.runtime import Runtime
+from headway.engines.outlets import Outlets
 
 
 def summarise_boxes(
     names: Sequence[str], readings: BoxReadings, ignored: Mapping[str, int], dead: Mapping[str, int]
 ) -> dict[str, dict[str, Any]]:
-    """Return what a summary says of each box, by name."""
-    selectivity = readings.selectivity
+    """Return what a summary says of each box, by name; its counts and selectivity are those of the whole run."""
+    selectivity = readings.overall
     return {
         name: {
             "calls": int(readings.calls[at]),
@@ -26,4 +29,24 @@ def summarise_boxes(
             "dead_letters": dead.get(name, 0),
         }
         for at, name in enumerate(names)
+    }
+
+
+def summarise_flow(
+    seconds: float, runtime: Runtime, feeds: Sequence[Feed], outlets: Outlets, readings: BoxReadings
+) -> dict[str, Any]:
+    """Return what a summary of a run in this process says of tuples, sources, boxes and outputs."""
+    tuples_in = sum(feed.tuples for feed in feeds)
+    ignored = {box.name: box.ignored for box in runtime.boxes}
+    counts = outlets.letters.counts
+    return {
+        "seconds": seconds,
+        "tuples_in": tuples_in,
+        "tuples_out": outlets.tuples,
+        "tuples_per_second": tuples_in / seconds if seconds else 0.0,
+        "sources": {feed.name: {"tuples": feed.tuples, "malformed": counts[feed.name]} for feed in feeds},
+        "outputs": {name: one.summary() for name, one in outlets.deliveries.items()},
+        "boxes": summarise_boxes(runtime.topology.boxes, readings, ignored, counts),
+        "dead_letters": outlets.letters.summary(),
+        "box_calls": int(readings.calls.sum()),
     }

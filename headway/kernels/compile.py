@@ -15,6 +15,7 @@ from headway.boxes.join import Join
 from headway.boxes.map import Map
 from headway.boxes.resample import Resample
 from headway.boxes.union import Union
+from headway.boxes.universal import Universal
 from headway.expressions import Functions
 from headway.kernels.aggregate import AggregateKernel
 from headway.kernels.base import Kernel
@@ -25,6 +26,7 @@ from headway.kernels.resample import ResampleKernel
 from headway.kernels.routes import RouteKernel
 from headway.kernels.sessions import SessionKernel
 from headway.kernels.union import UnionKernel
+from headway.kernels.universal import UniversalKernel
 from headway.schema import Schema
 
 Tables = Sequence[pa.Table | None]
@@ -52,6 +54,11 @@ def _(spec: Map, box: str, schemas: Sequence[Schema], tables: Tables, functions:
 @compile_kernel.register
 def _(spec: Union, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None) -> Kernel:
     return UnionKernel()
+
+
+@compile_kernel.register
+def _(spec: Universal, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None) -> Kernel:
+    return UniversalKernel(spec, box)
 
 
 @compile_kernel.register

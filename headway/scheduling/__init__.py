@@ -1,19 +1,51 @@
 """Scheduling: policies, units and trains. Importing it registers the policies."""
 
-from headway.scheduling import round_robin, slope_slack
-from headway.scheduling.base import Plan, Policy, Snapshot, Step, Unit, UnitCosts, register_policy
+from headway.scheduling import (
+    bucketed,
+    chain,
+    earliest_deadline,
+    feedback,
+    fifo,
+    most_tuples,
+    path_capacity,
+    preemptive_rate_based,
+    rate_based,
+    round_robin,
+    segment,
+    simplified_segment,
+    slope_slack,
+    threads,
+    weighted_round_robin,
+)
+from headway.scheduling.base import Plan, Policy, Snapshot, Step, Term, Unit, UnitCosts, register_policy
+from headway.scheduling.ranking import Ranked
 from headway.scheduling.schedule import Schedule, policy_names
 
 __all__ = [
     "Plan",
     "Policy",
+    "Ranked",
     "Schedule",
     "Snapshot",
     "Step",
+    "Term",
     "Unit",
     "UnitCosts",
+    "bucketed",
+    "chain",
+    "earliest_deadline",
+    "feedback",
+    "fifo",
+    "most_tuples",
+    "path_capacity",
     "policy_names",
+    "preemptive_rate_based",
+    "rate_based",
     "register_policy",
     "round_robin",
+    "segment",
+    "simplified_segment",
     "slope_slack",
+    "threads",
+    "weighted_round_robin",
 ]

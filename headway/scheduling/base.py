@@ -87,6 +87,7 @@ class Snapshot:
     """By unit: the QoS timestamp of its oldest waiting tuple, the largest number where none waits."""
     box_waiting: Int64s
     box_oldest: Int64s
+    box_ready: Mask
     memory: int
     """Bytes in all queues."""
     train: int
@@ -113,6 +114,7 @@ class Snapshot:
     read_queues: Callable[[], QueueReadings]
     read_latencies: Callable[[], Floats]
     read_costs: Callable[[], UnitCosts]
+    read_latency: Callable[[int], float]
 
     @cached_property
     def rates(self) -> Floats:
@@ -144,6 +146,15 @@ class Snapshot:
         """By unit: what a step costs until its tuples are delivered; read when first asked for."""
         return self.read_costs()
 
+    def latency_of(self, unit: int) -> float:
+        """Return one unit's entry of `latencies`, without reading the others."""
+        return self.read_latency(unit)
+
+    def expected_of(self, unit: int) -> float:
+        """Return the seconds until one unit's train would be delivered."""
+        costs, tuples = self.costs, min(int(self.waiting[unit]), self.train)
+        return float(costs.overhead[unit]) + float(costs.cost[unit]) * tuples
+
     def narrowed(self, ready: Mask, train: int) -> Snapshot:
         """Return what a policy inside another one sees: other ready units and another train, the same readings."""
         return replace(
@@ -156,6 +167,7 @@ class Snapshot:
             read_queues=lambda: self.queues,
             read_latencies=lambda: self.latencies,
             read_costs=lambda: self.costs,
+            changed=None,
         )
 
 
@@ -188,9 +200,10 @@ class Term(NamedTuple):
 class Policy(Protocol):
     """A pure decision.
 
-    Two more things a policy may have. ``preemptive = True``: it is also asked while steps are under way, at every
+    What a policy may have besides. ``preemptive = True``: it is also asked while steps are under way, at every
     arrival and at its plan's `until`; units under way are then ready as well as busy, and the plan names first what
-    should be running now. ``terms(snapshot, memory)`` returns the Terms by which it orders units, for explanations.
+    should be running now. ``terms(snapshot, memory)`` returns the Terms by which it orders units, and ``rule``, a
+    text or a function of snapshot, memory and unit, says why one was chosen where terms do not: for explanations.
     """
 
     def start(self) -> Any:
@@ -212,9 +225,21 @@ def is_preemptive(policy: Policy) -> bool:
 
 
 def terms_of(policy: Policy, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
-    """Return by what a policy orders the units of a snapshot; nothing where it does not tell."""
-    tell = getattr(policy, "terms", None)
-    return () if tell is None else tuple(tell(snapshot, memory))
+    """Return by what a policy orders the units of a snapshot; nothing where it does not tell.
+
+    `memory` is what the policy was given, or will be; it need not be prepared.
+    """
+    tell, prepare = getattr(policy, "terms", None), getattr(policy, "prepare", None)
+    if tell is None:
+        return ()
+    return tuple(tell(snapshot, memory if prepare is None else prepare(snapshot, memory)))
+
+
+def rule_of(policy: Policy, snapshot: Snapshot, memory: Any, unit: int) -> str | None:
+    """Return the rule by which a policy says it chose a unit, if it says so."""
+    rule = getattr(policy, "rule", None)
+    told: str | None = rule(snapshot, memory, unit) if callable(rule) else rule
+    return told
 
 
 @dataclass(frozen=True, slots=True)

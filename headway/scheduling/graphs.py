@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -24,11 +26,16 @@ class UnitGraphs:
     first: npt.NDArray[np.intp]
     """Where the rows of a unit begin, for the units that have some."""
     points: Floats
-    """By row: the x of the graph's points, padded with infinity."""
+    """By point, then by row: the x of the graph's points, padded with infinity."""
     slopes: Floats
-    """By row: the slope before the first point (0), between the points, and after the last (0)."""
+    """By segment, then by row: the slope before the first point (0), between the points, and after the last (0)."""
     critical: Floats
-    """By row: the critical points, and the end of the good zone; padded with infinity."""
+    """By segment, then by row: the next critical point or end of the good zone, infinite where there is none."""
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether each unit has just one row."""
+        return np.array_equal(self.unit, np.arange(len(self.units)))
 
     def slopes_and_slacks(self, latency: Floats) -> tuple[Floats, Floats]:
         """Return by unit, at a latency in seconds each: the utility lost per second, and the seconds to the next point.
@@ -40,10 +47,14 @@ class UnitGraphs:
         slacks: Floats = np.full(count, np.inf)
         if not len(self.unit):
             return slopes, slacks
-        x = latency[self.unit][:, None]
-        segment = np.count_nonzero(self.points <= x, axis=1)
-        slope = self.slopes[np.arange(len(self.unit)), segment]
-        slack = np.where(self.critical > x, self.critical - x, np.inf).min(axis=1)
+        x = latency[self.unit]
+        place = np.arange(len(x))
+        for points in self.points:  # few, and faster one after the other than row by row
+            place += (points <= x) * len(x)
+        slope = self.slopes.take(place)
+        slack = self.critical.take(place) - x
+        if self.single:
+            return np.negative(slope, slope), slack
         some = self.unit[self.first]
         slopes[some] = np.add.reduceat(-slope, self.first)
         slacks[some] = np.minimum.reduceat(slack, self.first)
@@ -59,25 +70,41 @@ def unit_graphs(topology: Topology, units: tuple[Unit, ...]) -> UnitGraphs:
         if (graph := topology.qos[output].latency) is not None
     ]
     unit = np.array([at for at, _ in rows], np.intp)
-    # Single precision, so that lines that are meant to be equally steep are.
-    slopes = [[0.0, *(float(np.float32(slope)) for slope in _slopes(graph)), 0.0] for _, graph in rows]
-    critical = [sorted({*graph.critical_points, graph.good_until}) for _, graph in rows]
+    distinct = {graph for _, graph in rows}
+    said = {graph: ([x for x, _ in graph.points], slopes(graph), _following(graph)) for graph in distinct}
+    points, slope, critical = ([said[graph][at] for _, graph in rows] for at in range(3))
     return UnitGraphs(
         units,
         unit,
         np.flatnonzero(np.diff(unit, prepend=-1)),
-        _padded([[x for x, _ in graph.points] for _, graph in rows], np.inf),
-        _padded(slopes, 0.0),
-        _padded(critical, np.inf),
+        padded(points, np.inf),
+        padded(slope, 0.0),
+        padded(critical, np.inf),
     )
 
 
-def _slopes(graph: Graph) -> list[float]:
-    return [(y1 - y0) / (x1 - x0) for (x0, y0), (x1, y1) in pairwise(graph.points)]
+def slopes(graph: Graph) -> list[float]:
+    """Return the slope before the first point (0), between the points, and after the last (0)."""
+    # Single precision, so that lines that are meant to be equally steep are.
+    between = [float(np.float32((y1 - y0) / (x1 - x0))) for (x0, y0), (x1, y1) in pairwise(graph.points)]
+    return [0.0, *between, 0.0]
 
 
-def _padded(rows: Sequence[Sequence[float]], padding: float) -> Floats:
+def critical_latencies(graph: Graph) -> list[float]:
+    """Return the critical points, and the end of the good zone, which may be infinite; ascending."""
+    return sorted({*graph.critical_points, graph.good_until})
+
+
+def _following(graph: Graph) -> list[float]:
+    """Return by segment the next critical latency."""
+    critical = critical_latencies(graph)
+    begins = (-math.inf, *[x for x, _ in graph.points])
+    return [min([x for x in critical if x > begin], default=math.inf) for begin in begins]
+
+
+def padded(rows: Sequence[Sequence[float]], padding: float) -> Floats:
+    """Return rows of different lengths as the columns of an array, filled up at their ends."""
     made: Floats = np.full((len(rows), max(map(len, rows), default=0)), padding)
     for at, row in enumerate(rows):
         made[at, : len(row)] = row
-    return made
+    return np.ascontiguousarray(made.T)

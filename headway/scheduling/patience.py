@@ -15,7 +15,7 @@ import numpy as np
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.columns import Mask
-from headway.scheduling.base import Floats, Plan, Policy, Snapshot, Step, Unit
+from headway.scheduling.base import Floats, Plan, Policy, Snapshot, Step, Term, Unit, is_preemptive, rule_of, terms_of
 
 SHARE = 0.5
 """How much of a good zone is used for waiting, and for others' steps: the other half is for what was not foreseen."""
@@ -57,6 +57,11 @@ class Patient:
 
     policy: Policy
 
+    @property
+    def preemptive(self) -> bool:
+        """Whether the inner policy is."""
+        return is_preemptive(self.policy)
+
     def start(self) -> tuple[Zones | None, Any]:
         """Nothing is prepared; the inner policy's memory comes along."""
         return None, self.policy.start()
@@ -67,6 +72,8 @@ class Patient:
         if zones is None or zones.units is not snapshot.units:
             zones = unit_zones(snapshot.topology, snapshot.units)
         held, until = _held(snapshot, zones)
+        if self.preemptive:
+            held &= ~(snapshot.busy | (snapshot.spent > 0))  # what has begun is not kept from going on
         ready = snapshot.ready & ~held
         if not ready.any():
             return Plan((), until), (zones, inner)
@@ -80,6 +87,14 @@ class Patient:
             steps.append(Step(unit, min(tuples, _size(float(costs.overhead[unit]), float(costs.cost[unit]), room))))
         moments = [moment for moment in (until, plan.until) if moment is not None]
         return Plan(tuple(steps), min(moments, default=None)), (zones, inner)
+
+    def terms(self, snapshot: Snapshot, memory: tuple[Zones | None, Any]) -> tuple[Term, ...]:
+        """Return the inner policy's terms; units that are kept waiting have some, too."""
+        return terms_of(self.policy, snapshot.narrowed(snapshot.ready, MOST), memory[1])
+
+    def rule(self, snapshot: Snapshot, memory: tuple[Zones | None, Any], unit: int) -> str | None:
+        """Return the inner policy's rule."""
+        return rule_of(self.policy, snapshot, memory[1], unit)
 
 
 def unit_zones(topology: Topology, units: tuple[Unit, ...]) -> Zones:

@@ -1,29 +1,41 @@
-"""Schedules: a policy, what it schedules, and how many tuples a step takes, as text.
+"""Schedules: a policy, what it schedules, in which order within it, and how many tuples a step takes, as text.
 
 ``round-robin/superbox/mc/1000`` is round robin over superboxes in min-cost order with trains of 1,000
-tuples. Everything after the policy may be left out. With ``auto`` in the place of the number, trains follow
-from QoS slack and measured cost.
+tuples. Everything after the policy may be left out, and stands in any order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from headway.boxes.durations import Duration
 from headway.catalog import Topology
-from headway.errors import PolicyError, choices
+from headway.errors import NetworkError, PolicyError, choices, unknown
+from headway.scheduling import threads
 from headway.scheduling.base import Policy, Unit, make_policy, registered_policies
-from headway.scheduling.patience import Patient
+from headway.scheduling.bounded import Bounded
+from headway.scheduling.sizes import TRAINS, Auto, TrainRule, Tuples, parse_train
 from headway.scheduling.superboxes import box_units, superbox_units
+from headway.scheduling.traversals import TRAVERSALS
+from headway.scheduling.traversing import Traverser
 
-UNITS = {"box": "one box at a time", "superbox": "all boxes of an output as one unit (application-at-a-time)"}
-TRAVERSALS = {"mc": "min-cost: post-order, each box once"}
+UNITS = {
+    "box": "one box at a time",
+    "superbox": "all boxes of an output as one unit (application-at-a-time)",
+    "spanner:5": "of a superbox the five most urgent boxes, by slope and slack, and what they lead to",
+}
+"""By example of its form: what is scheduled as one."""
+_SPANNER = "spanner"
+_SPAN = 5
+PARTS = ("policy", "unit", "traversal", "train", "wait")
+"""What a schedule consists of: the keys of its mapping."""
 DEFAULT_TRAIN = 65_536
-AUTO = None
-"""The train that follows from slack and cost."""
-_AUTO = "auto"
-TRAINS = {
-    "a number": "at most so many of each queue, as soon as there are some",
-    _AUTO: "wait for more while results stay good, and leave others their slack: by QoS graphs and measured cost",
+LONGEST_WAIT = Duration(10_000_000)
+WAITS = {
+    "wait:10s": "a unit that has been ready for so long is served whatever the policy says (the default)",
+    "wait:off": "it may wait for ever: for experiments",
 }
 
 
@@ -34,67 +46,131 @@ class Schedule:
     policy: str = "round-robin"
     unit: str = "superbox"
     traversal: str = "mc"
-    train: int | None = DEFAULT_TRAIN
-    """The most tuples in a step, or AUTO."""
+    train: TrainRule = Tuples(DEFAULT_TRAIN)  # noqa: RUF009 - frozen
+    wait: Duration | None = LONGEST_WAIT
+    """How long a unit that is ready waits at most; None: for ever."""
 
     @classmethod
-    def parse(cls, text: str | None, train: int | None = None, default: Schedule | None = None) -> Schedule:
-        """Read ``policy/unit/traversal/train``; `train`, if given, overrides the text's.
+    def parse(
+        cls, text: str | None, train: int | str | None = None, default: Schedule | None = None, **parts: Any
+    ) -> Schedule:
+        """Read ``policy/unit/traversal/train``; what is given beside the text (`train`, `unit`, ...) overrides it.
 
-        What the text leaves out is taken from `default`.
+        What neither says is taken from `default`.
         """
         schedule = default or cls()
         if text is not None:
-            policy, *parts = text.split("/")
-            make_policy(policy)
-            schedule = replace(schedule, policy=policy)
-            for part in parts:
-                if part in UNITS:
-                    schedule = replace(schedule, unit=part)
-                elif part in TRAVERSALS:
-                    schedule = replace(schedule, traversal=part)
-                elif part.isdecimal() and int(part) > 0:
-                    schedule = replace(schedule, train=int(part))
-                elif part == _AUTO:
-                    schedule = replace(schedule, train=AUTO)
-                else:
-                    raise PolicyError(
-                        f"policy '{text}': '{part}' is no unit ({choices(UNITS)}), "
-                        f"traversal ({choices(TRAVERSALS)}) or train (a number of tuples, or {_AUTO})"
-                    )
-        if train is not None:
-            if isinstance(train, bool) or not isinstance(train, int) or train < 1:
-                raise PolicyError(f"train is a number of tuples above 0, not {train!r}")
-            schedule = replace(schedule, train=train)
+            if not isinstance(text, str):
+                raise PolicyError(f"a policy is text such as 'qos/superbox/mc/auto', not {text!r}")
+            policy, *rest = text.split("/")
+            schedule = schedule._with_policy(policy)
+            for part in rest:
+                schedule = schedule._with_part(part, text)
+        for name, value in {"train": train, **parts}.items():
+            if value is not None:
+                schedule = schedule._with(name, value)
         return schedule
+
+    @classmethod
+    def of(cls, mapping: Mapping[str, Any], default: Schedule | None = None) -> Schedule:
+        """Read the keys `policy`, `unit`, `traversal`, `train` and `wait` of a network file's ``schedule``."""
+        given = {key: mapping.get(key) for key in PARTS[1:]}
+        return cls.parse(mapping.get("policy"), given.pop("train"), default, **given)
+
+    def _with_policy(self, text: str) -> Schedule:
+        make_policy(text)
+        return replace(self, policy=text)
+
+    def _with_part(self, part: str, text: str) -> Schedule:
+        if part in TRAVERSALS:
+            return replace(self, traversal=part)
+        if _is_unit(part):
+            return replace(self, unit=part)
+        if part.startswith("wait:"):
+            return self._with("wait", part.removeprefix("wait:"))
+        try:
+            return replace(self, train=parse_train(part))
+        except PolicyError as error:
+            raise PolicyError(
+                f"policy '{text}': '{part}' is no unit ({choices(UNITS)}), traversal ({choices(TRAVERSALS)}), "
+                f"train ({choices(TRAINS)}) or longest wait ({choices(WAITS)})"
+            ) from error
+
+    def _with(self, name: str, value: Any) -> Schedule:
+        if name == "train":
+            return replace(self, train=parse_train(value))
+        if name == "unit":
+            if not isinstance(value, str) or not _is_unit(value):
+                raise PolicyError(unknown("unit", str(value), UNITS))
+            return replace(self, unit=value)
+        if name == "traversal":
+            if value not in TRAVERSALS:
+                raise PolicyError(unknown("traversal", str(value), TRAVERSALS))
+            return replace(self, traversal=value)
+        if name == "policy":
+            return self._with_policy(value)
+        if name != "wait":
+            raise PolicyError(unknown("part of a schedule", name, PARTS))
+        try:
+            wait = None if value in ("off", False) else Duration.parse(value)
+        except NetworkError as error:
+            raise PolicyError(f"wait: {error}; or 'off'") from None
+        if wait is not None and wait.microseconds < 1:
+            raise PolicyError(f"wait: must be more than 0, not {value!r}; or 'off'")
+        return replace(self, wait=wait)
 
     def __str__(self) -> str:
         """Return the schedule as text that `parse` reads."""
-        traversal = f"/{self.traversal}" if self.unit == "superbox" else ""
-        return f"{self.policy}/{self.unit}{traversal}/{_AUTO if self.train is None else self.train}"
+        traversal = "" if self.unit == "box" else f"/{self.traversal}"
+        wait = "" if self.wait == LONGEST_WAIT else f"/wait:{self.wait or 'off'}"
+        return f"{self.policy}/{self.unit}{traversal}/{self.train}{wait}"
 
     @property
     def most(self) -> int:
         """The most tuples in a step, as far as the schedule says it: what a snapshot calls its train."""
-        return DEFAULT_TRAIN if self.train is None else self.train
+        return self.train.most
+
+    @property
+    def threads(self) -> bool:
+        """Whether nobody decides: a thread for each box."""
+        return self.policy == threads.NAME
 
     def make_policy(self) -> Policy:
-        """Return the policy, a patient one where trains are automatic."""
+        """Return the policy, with trains and the longest wait put around it where it does not see to them itself."""
         policy = make_policy(self.policy)
-        return Patient(policy) if self.train is None else policy
+        wrapped = self.train.wrap(policy)
+        # A policy that serves everybody in turn needs no bound, and planning is what short trains mostly cost.
+        if self.wait is None or getattr(policy, "fair", False):
+            return wrapped
+        return Bounded(wrapped, self.wait.nanoseconds)
 
     def units(self, topology: Topology) -> tuple[Unit, ...]:
         """Return what is scheduled."""
         return box_units(topology) if self.unit == "box" else superbox_units(topology)
 
+    def make_traversal(self, topology: Topology) -> Traverser | None:
+        """Return what orders the boxes of a step; None where every unit's own order, min-cost, will do."""
+        kind, _, count = self.unit.partition(":")
+        if kind == _SPANNER:
+            return Traverser(topology, self.traversal, int(count or _SPAN))
+        return None if self.unit == "box" or self.traversal == "mc" else Traverser(topology, self.traversal)
+
+
+def _is_unit(text: str) -> bool:
+    kind, colon, count = text.partition(":")
+    if kind == _SPANNER:
+        return not colon or (count.isdecimal() and int(count) > 0)
+    return text in ("box", "superbox")
+
 
 DEFAULT_SCHEDULES = {
     "local": Schedule(),
-    "spark": Schedule(policy="slope-slack:8", train=AUTO),
+    "sim": Schedule(),
+    "spark": Schedule(policy="slope-slack:8", train=Auto()),
 }
 """By engine: the schedule where nothing is said."""
 
 
 def policy_names() -> tuple[str, ...]:
-    """Return every combination of a registered policy and a unit, as `Schedule.parse` reads them."""
-    return tuple(f"{entry.name}/{unit}" for entry in registered_policies() for unit in UNITS)
+    """Return the names of the registered policies; the word for none, `threads`, is not among them."""
+    return tuple(entry.name for entry in registered_policies() if entry.name != threads.NAME)

@@ -36,6 +36,8 @@ class Board:
         self.taken: Int64s = np.zeros(cursors, np.int64)
         self.marks: Int64s = np.zeros(cursors, np.int64)
         self.oldest: Int64s = np.full(cursors, FAR, np.int64)
+        self.moved: npt.NDArray[np.uint8] = np.zeros(cursors, np.uint8)
+        """Which cursors' readings have changed since they were last read; set after them, cleared before that."""
         self._queues: Int64s = np.zeros(0, np.int64)
         self._count = 0
 
@@ -179,6 +181,7 @@ class Cursor:
                 board.oldest[self.number] = next((one.stamps[0] for one in behind if len(one.numbers)), FAR)
             if progress is None:
                 progress = queue.progress if rest is None else _number_at(rest, self._within) - 1
+            board.moved[self.number] = 1
             if taken or len(parts):
                 queue._release()
         if len(parts) == 1 and not self.ended:
@@ -205,6 +208,7 @@ class Cursor:
                 self._within = stop
                 board.taken[number] += limit
                 board.oldest[number] = segment.stamps[stop]
+                board.moved[number] = 1
                 return segment.slice(start, stop)
             last = at + 1 == len(segments)
             if start or not size or (stop > size and not last):
@@ -218,6 +222,7 @@ class Cursor:
                 board.oldest[number], progress = FAR, queue.progress
             else:
                 board.oldest[number], progress = following.stamps[0], int(following.numbers[0]) - 1
+            board.moved[number] = 1
             queue._release()
         if segment.progress == progress:
             return segment
@@ -300,6 +305,7 @@ class Queue:
             if board.arrived[number] == board.taken[number]:
                 board.oldest[number] = train.stamps[0]
             board.arrived[number] += count
+            board.moved[number] = 1
         self._end += 1
 
     def _append_mark(self, mark: Train) -> None:
@@ -307,6 +313,7 @@ class Queue:
         self._sizes.append(0)
         for number in self._numbers:
             self._board.marks[number] += 1
+            self._board.moved[number] = 1
         self._end += 1
 
     def _release(self) -> None:

@@ -186,6 +186,30 @@ _LOAD: dict[str, tuple[str, tuple[str, ...]]] = {
     "where as a mapping": (boxes("b: {op: filter, in: s, where: {a: 1}}"), ("box 'b'", "where", "text")),
     "map without select": (boxes("b: {op: map, in: s}"), ("box 'b'", "select: is missing")),
     "ordered maybe": (boxes("b: {op: union, in: [s, s], ordered: maybe}"), ("box 'b'", "ordered", "true or false")),
+    "negative cost": (boxes("b: {op: universal, in: s, cost: -2ms}"), ("box 'b'", "cost", "zero or more", "-2ms")),
+    "cost without a unit": (boxes("b: {op: universal, in: s, cost: '2'}"), ("box 'b'", "cost", "'2'", "units: w, d")),
+    "unknown distribution": (
+        boxes("b: {op: universal, in: s, cost: {unifrom: [1ms, 2ms]}}"),
+        ("box 'b'", "cost", "'unifrom'", "did you mean 'uniform'", "zipf"),
+    ),
+    "uniform upside down": (
+        boxes("b: {op: universal, in: s, cost: {uniform: [2ms, 1ms]}}"),
+        ("box 'b'", "cost: uniform", "2ms is above", "1ms"),
+    ),
+    "zipf without a unit": (
+        boxes("b: {op: universal, in: s, cost: {zipf: [1.5, 10]}}"),
+        ("box 'b'", "cost: zipf", "[exponent, number of ranks, unit]"),
+    ),
+    "negative selectivity": (
+        boxes("b: {op: universal, in: s, selectivity: -0.5}"),
+        ("box 'b'", "selectivity", "zero or more", "-0.5"),
+    ),
+    "huge selectivity": (boxes("b: {op: universal, in: s, selectivity: 99999}"), ("box 'b'", "selectivity", "10000")),
+    "unknown mode": (
+        boxes("b: {op: universal, in: s, mode: evenly}"),
+        ("box 'b'", "mode", "'evenly'", "did you mean 'even'", "random"),
+    ),
+    "seed that is text": (boxes("b: {op: universal, in: s, seed: x}"), ("box 'b'", "seed", "whole number", "'x'")),
     "bsort without order": (boxes("b: {op: bsort, in: s}"), ("box 'b'", "order: is missing")),
     "order as text": (boxes("b: {op: bsort, in: s, order: time}"), ("box 'b'", "order", "{on: time")),
     "order without on": (boxes("b: {op: bsort, in: s, order: {slack: 2}}"), ("box 'b'", "order", "on: is missing")),
@@ -316,6 +340,10 @@ _CHECK: dict[str, tuple[str, tuple[str, ...]]] = {
     "field of an earlier box": (
         boxes("a: {op: map, in: s, select: pos}", "b: {op: filter, in: a, where: sid > 1}"),
         ("box 'b'", "where", "sid"),
+    ),
+    "universal, inputs that differ": (
+        boxes("a: {op: map, in: s, select: pos}", "b: {op: universal, in: [s, a]}"),
+        ("box 'b'", "in", "schemas do not agree"),
     ),
     "union, number of fields": (
         boxes(

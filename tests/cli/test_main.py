@@ -37,7 +37,7 @@ def test_every_option_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     ("argv", "expected"),
     [
         ((), ("COMMAND", "headway --help")),
-        (("rnu",), ("unknown command 'rnu'", "did you mean 'run'", "check, policies, run")),
+        (("rnu",), ("unknown command 'rnu'", "did you mean 'run'", "check, explain, policies, run")),
         (("run",), ("FILE", "headway run --help")),
         (("check",), ("FILE", "headway check --help")),
         (("run", "x.yaml", "--polcy", "y"), ("'--polcy'", "did you mean '--policy'")),
@@ -45,7 +45,8 @@ def test_every_option_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
         (("check", "x.yaml", "y.yaml"), ("one argument too many", "'y.yaml'")),
         (("check", "x.yaml", "--json", "--mermaid"), ("--mermaid", "--json", "not allowed")),
         (("--verbose", "policies"), ("'--verbose'",)),
-        (("policies", "extra"), ("'extra'",)),
+        (("policies", "chian"), ("unknown policy 'chian'", "did you mean 'chain'")),
+        (("policies", "chain", "extra"), ("'extra'",)),
     ],
 )
 def test_usage(capsys: pytest.CaptureFixture[str], argv: tuple[str, ...], expected: tuple[str, ...]) -> None:

@@ -20,6 +20,7 @@ SPECS: dict[str, tuple[str, dict[str, Any]]] = {
     "routes": ("filter", {"where": ["v > 0", "v < 0"]}),
     "map": ("map", {"select": "a, v + 1 as w"}),
     "union": ("union", {}),
+    "universal": ("universal", {"selectivity": 0.5, "mode": "even"}),
     "bsort": ("bsort", {"order": {**ORDER, "slack": 2}}),
     "tumbling": ("aggregate", {"order": ORDER, "select": "count(*) as n, median(v) as m", "size": 5}),
     "sliding": ("aggregate", {"order": ORDER, "select": "sum(v) as n", "size": 5, "advance": 2}),

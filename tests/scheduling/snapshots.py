@@ -43,6 +43,7 @@ def snapshot(ready: Sequence[bool], train: int = 10) -> Snapshot:
         oldest=np.zeros(count, np.int64),
         box_waiting=waiting,
         box_oldest=np.zeros(count, np.int64),
+        box_ready=mask,
         memory=0,
         train=train,
         busy=np.zeros(count, np.bool_),
@@ -59,6 +60,7 @@ def snapshot(ready: Sequence[bool], train: int = 10) -> Snapshot:
         read_queues=lambda: QueueReadings(waiting, 8 * waiting, np.zeros(count), np.zeros(count)),
         read_latencies=lambda: np.zeros(count),
         read_costs=lambda: UnitCosts(np.zeros(count), np.zeros(count), np.ones(count)),
+        read_latency=lambda unit: 0.0,
     )
 
 
@@ -105,6 +107,7 @@ def measured(
         box_oldest=np.array(oldest, np.int64),
         read_latencies=lambda: mean,
         read_costs=lambda: costs,
+        read_latency=lambda unit: float(mean[unit]),
     )
     return replace(seen, **more)
 

@@ -182,3 +182,24 @@ def test_asking_again_when_it_said_grants_somebody(seen: Snapshot) -> None:
         assert made.until is not None
         moment, rounds = made.until, rounds + 1
         assert rounds < 4, "rounding costs at most a nanosecond or two"
+
+
+class _Preemptive(RoundRobin):
+    preemptive = True
+
+
+def test_what_has_begun_is_not_kept_from_going_on() -> None:
+    seen = measured([[until_two()]] * 3, [0.0] * 3, overhead=[0.1] * 3)
+    begun = replace(seen, busy=np.array([True, False, False]), spent=np.array([0.0, 0.01, 0.0]))
+    assert plan(begun).steps == ()
+    assert [step.unit for step in plan(begun, _Preemptive()).steps] == [0, 1]
+
+
+def test_its_terms_are_those_by_which_the_inner_policy_decides() -> None:
+    # All 100 tuples are taken, whatever the train of the snapshot: 5 s + 100 * 0.01 s.
+    seen = measured([[until_two()], [until_two(4.0)]], [5.0, 5.0], cost=[0.01, 0.01], waiting=[100, 100], train=1)
+    patient = Patient(SlopeSlack())
+    utility, slack, _ = patient.terms(seen, patient.start())
+    assert (utility.values.tolist(), slack.values.tolist()) == ([0, 0.25], [np.inf, np.inf])
+    seen = measured([[until_two(8.0)]], [5.0], cost=[0.01], waiting=[100], train=1)
+    assert patient.terms(seen, patient.start())[1].values.tolist() == [2.0]

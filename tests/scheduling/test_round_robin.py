@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import PolicyError
-from headway.scheduling.base import make_policy
-from headway.scheduling.round_robin import _STEPS, RoundRobin
+from headway.scheduling.base import Plan, Step, Unit, is_preemptive, make_policy
+from headway.scheduling.round_robin import RoundRobin
+from headway.scheduling.turns import STEPS, Turn
 from tests.scheduling.snapshots import snapshot
 
 
@@ -28,25 +30,25 @@ def test_same_snapshot_same_plan(ready: list[bool], memory: int) -> None:
     seen = snapshot(ready)
     memory %= len(ready)
     before = copy.deepcopy(seen.ready)
-    first = RoundRobin().plan(seen, memory)
-    assert RoundRobin().plan(seen, memory) == first
+    first = RoundRobin().plan(seen, Turn(memory))
+    assert RoundRobin().plan(seen, Turn(memory)) == first
     assert (seen.ready == before).all()
     plan, after = first
     units = [step.unit for step in plan.steps]
     assert sorted(units) == [at for at, one in enumerate(ready) if one]
     assert all(step.tuples == seen.train for step in plan.steps)
-    assert 0 <= after < len(ready)
+    assert 0 <= after.first < len(ready)
     wanted = sorted(units, key=lambda unit: (unit - memory) % len(ready))
     assert units == wanted
 
 
 def test_every_unit_is_served_as_often() -> None:
-    policy, count = RoundRobin(), 3 * _STEPS + 17
+    policy, count = RoundRobin(), 3 * STEPS + 17
     seen, memory = snapshot([True] * count), RoundRobin().start()
     served: Counter[int] = Counter()
     for _ in range(40):
         plan, memory = policy.plan(seen, memory)
-        assert len(plan.steps) == _STEPS
+        assert len(plan.steps) == STEPS
         served.update(step.unit for step in plan.steps)
     assert set(served) == set(range(count))
     assert max(served.values()) - min(served.values()) <= 1
@@ -60,6 +62,41 @@ def test_a_ready_unit_never_waits_for_a_second_plan(masks: list[list[bool]]) -> 
         assert {step.unit for step in plan.steps} == set(np.flatnonzero(ready).tolist())
 
 
-def test_it_takes_no_argument() -> None:
-    with pytest.raises(PolicyError, match="takes no argument"):
-        make_policy("round-robin:3")
+def test_a_busy_unit_is_passed_over_and_comes_first_afterwards() -> None:
+    policy = RoundRobin()
+    seen = replace(snapshot([True] * 4), workers=2, free=1, room=1, busy=np.array([False, True, False, False]))
+    plan, memory = policy.plan(seen, Turn(1))
+    assert [step.unit for step in plan.steps] == [2]
+    plan, memory = policy.plan(replace(snapshot([True] * 4), workers=2, free=2, room=1), memory)
+    assert [step.unit for step in plan.steps] == [1]
+    plan, memory = policy.plan(replace(snapshot([True] * 4), workers=2, free=2, room=1), memory)
+    assert [step.unit for step in plan.steps] == [2]
+
+
+def test_units_with_a_common_box_take_turns_too() -> None:
+    units = (Unit("p", (0, 1), ()), Unit("q", (1, 2), ()), Unit("r", (3,), ()))
+    seen = replace(snapshot([True] * 3), units=units, workers=2, free=2, room=2)
+    plan, memory = RoundRobin().plan(seen, RoundRobin().start())
+    assert [step.unit for step in plan.steps] == [0, 2]
+    plan, memory = RoundRobin().plan(seen, memory)
+    assert [step.unit for step in plan.steps] == [1, 2]
+
+
+def test_a_slice_ends_and_the_next_has_its_turn() -> None:
+    policy = make_policy("round-robin:1ms")
+    assert is_preemptive(policy)
+    assert not is_preemptive(RoundRobin())
+    seen = snapshot([True] * 3)
+    plan, memory = policy.plan(seen, policy.start())
+    assert plan == Plan((Step(0, seen.train),), 1_000_000)
+    within = replace(seen, now=400_000, busy=np.array([True, False, False]))
+    plan, memory = policy.plan(within, memory)  # an arrival does not end a slice
+    assert plan == Plan((Step(0, seen.train),), 1_000_000)
+    plan, memory = policy.plan(replace(within, now=1_000_000), memory)
+    assert plan == Plan((Step(1, seen.train),), 2_000_000)
+
+
+@pytest.mark.parametrize("argument", ["3", "0s", "often"])
+def test_bad_slices(argument: str) -> None:
+    with pytest.raises(PolicyError, match="slice"):
+        make_policy(f"round-robin:{argument}")

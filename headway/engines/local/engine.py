@@ -3,41 +3,37 @@
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from headway.catalog import Floats
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
-from headway.columns import Int64s, Mask
-from headway.connectors import TableSink, open_sink
-from headway.connectors.base import Writer
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
-from headway.engines.delivery import Delivery
-from headway.engines.ingest import Feed, Ingest
+from headway.engines.ingest import Ingest
+from headway.engines.interrupts import on_interrupt
 from headway.engines.local.runtime import Runtime
 from headway.engines.local.steps import StepRunner
-from headway.engines.local.workers import Pool, quiet
-from headway.engines.opening import open_letters, open_readers
-from headway.engines.summaries import summarise_boxes
+from headway.engines.local.threads import BoxThreads, drive
+from headway.engines.local.workers import Job, Pool, quiet
+from headway.engines.opening import open_readers
+from headway.engines.outlets import Outlets
+from headway.engines.readings import Readings
+from headway.engines.summaries import summarise_flow
+from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
-from headway.network import thaw
-from headway.scheduling.base import OutputReadings, QueueReadings, Snapshot, Step, UnitCosts
-from headway.scheduling.costs import CostModel
-from headway.scheduling.members import Members
-from headway.schema import Schema
-from headway.storage.queues import Ages
-from headway.trains import Train
+from headway.scheduling.base import Plan, Snapshot, Step, is_preemptive
 
 _STATUS_EVERY = SECOND // 4
 _MOST_READ = 65_536
 _LEAST_READ = 1024
 _ROOM = 256
+"""The most steps of a plan that are carried out before the policy is asked again."""
+_PART = SECOND // 1000
+"""How long a preemptive policy has to wait for the end of a part of a train, as far as costs are known."""
+_FIRST_PART = 64
+"""Tuples in such a part where they are not."""
 
 
 class LocalEngine:
@@ -63,24 +59,24 @@ class _Run:
         self._stack = stack
         network = checked.network
         readers = open_readers(checked, settings, stack)
-        self._tables: dict[str, TableSink] = {}
-        self._deliveries: dict[str, Delivery] = {}
-        self._completed = False
-        self._letter_sink: Writer | None = None
-        stack.callback(self._abort_outputs)
-        for output in network.outputs:
-            schema = checked.output_schema(output.name)
-            writer = self._open_output(output.name, schema, settings.outputs, thaw(output.sink))
-            self._deliveries[output.name] = Delivery(output, schema, writer, self._clock)
-        self._letters, self._letter_sink = open_letters(settings)
-        self._runtime = Runtime(checked, self._deliveries, settings.tables, self._letters, self._clock)
+        self._outlets = Outlets(checked, settings, self._clock, stack)
+        self._letters = self._outlets.letters
+        self._runtime = Runtime(
+            checked, self._outlets.deliveries, settings.tables, self._letters, self._clock, settings.remember
+        )
         self._units = self._schedule.units(self._runtime.topology)
         self._steps = StepRunner(self._runtime, self._units)
-        self._members = Members(self._units)
+        self._readings = Readings(self._runtime, self._units)
         self._policy = self._schedule.make_policy()
+        self._preemptive = is_preemptive(self._policy)
+        self._traversal = self._schedule.make_traversal(self._runtime.topology)
+        self._recorder: Recorder | None = None
+        if settings.trace:
+            names = [unit.name for unit in self._units]
+            boxes, start = self._runtime.topology.boxes, self._clock.now()
+            self._recorder = Recorder(network.name, names, boxes, str(self._schedule), start=start)
         feeds = [
-            self._feed(source.name, source.schema, reader)
-            for source, reader in zip(network.sources, readers, strict=True)
+            self._runtime.feed(source.name, reader) for source, reader in zip(network.sources, readers, strict=True)
         ]
         self._train = self._schedule.most
         chunk = min(max(16 * self._train, _LEAST_READ), _MOST_READ)
@@ -93,42 +89,15 @@ class _Run:
         self._worker_count = max(1, min(settings.workers or 1, len(self._units)))
         self._workers: Pool | None = None  # with one worker, the scheduler's own thread carries steps out
         if self._worker_count > 1:
-            self._workers = Pool(self._run_step, self._worker_count, self._ingest.wake)
+            self._workers = Pool(self._run_job, self._worker_count, self._ingest.wake)
             stack.callback(self._workers.close)
-        self._nothing_spent: Floats = np.zeros(len(self._units))
-        self._nothing_held: Int64s = np.zeros(len(self._units), np.int64)
-        self._nothing_busy: Mask = np.zeros(len(self._units), np.bool_)
-        self._ages: Ages | None = None  # these two are made when a policy first asks
-        self._cost_model: CostModel | None = None
         self._scheduling = 0
         self._reading = 0
         self._plans = 0
         self._interrupted = False
         self._peak_queued = 0
-
-    def _open_output(self, name: str, schema: Schema, given: Mapping[str, object], sink: object) -> Any:
-        if name in given:
-            return open_sink(name, schema, given[name])
-        if sink is not None:
-            return open_sink(name, schema, sink, base=self._checked.network.folder)
-        self._tables[name] = TableSink(schema)
-        return self._tables[name]
-
-    def _feed(self, name: str, schema: Schema, reader: Any) -> Feed:
-        arc = self._runtime.arcs[name]
-
-        def promise(number: int) -> None:
-            if number > arc.queue.progress:
-                arc.queue.progress = number
-
-        return Feed(name, reader, arc.push, promise, Train.empty(schema))
-
-    def _abort_outputs(self) -> None:
-        if not self._completed:
-            for delivery in self._deliveries.values():
-                delivery.abort()
-            if self._letter_sink is not None:
-                self._letter_sink.abort()
+        self._preemptions = 0
+        self._overtaken = -1  # the unit whose step was ended early
 
     # The loop
 
@@ -137,39 +106,19 @@ class _Run:
         begun = stopwatch()
         self._begun = begun
         try:
-            with self._interruptible():
-                self._loop()
+            with on_interrupt(self._interrupt):
+                self._drive_threads() if self._schedule.threads else self._loop()
         finally:
             if self._workers is not None:
                 self._workers.close()
-        for delivery in self._deliveries.values():
-            delivery.close()
-        if self._letter_sink is not None:
-            self._letter_sink.close()
-        self._completed = True
+        tables = self._outlets.complete()
         seconds = (stopwatch() - begun) / 1e9
-        tables = {name: sink.table for name, sink in self._tables.items()}
-        return RunResult(tables, self._summary(seconds), self._letters.table())
+        trace = None if self._recorder is None else self._recorder.trace()
+        return RunResult(tables, self._summary(seconds), self._letters.table(), trace)
 
-    @contextlib.contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """Let the first Ctrl-C end the inputs, between two steps, so that no tuple is lost; a second one raises."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        previous = signal.getsignal(signal.SIGINT)
-
-        def interrupt(number: int, frame: object) -> None:
-            self._interrupted = True
-            self._ingest.wake.set()
-            signal.signal(signal.SIGINT, previous)
-
-        if previous is signal.default_int_handler:
-            signal.signal(signal.SIGINT, interrupt)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, previous)
+    def _interrupt(self) -> None:
+        self._interrupted = True
+        self._ingest.wake.set()
 
     def _loop(self) -> None:
         memory = self._policy.start()
@@ -194,27 +143,28 @@ class _Run:
             self._reading += scheduling_from - read_from
             snapshot = self._snapshot(queued)
             ready = np.count_nonzero(snapshot.ready)
-            if ready:
-                plan, memory = self._policy.plan(snapshot, memory)
-                self._plans += 1
-                steps, until = plan
-            else:
-                steps, until = (), None
+            jobs: list[Job] = []
+            until = None
+            if ready and snapshot.free:
+                jobs, until, memory = self._plan(snapshot, memory)
             self._scheduling += stopwatch() - scheduling_from
-            started = len(steps)
-            under_way = self._carry_out(steps, under_way)
-            held = not steps and until is not None
-            starved = not steps and not held and not under_way
+            started = len(jobs)
+            under_way = self._carry_out(jobs, under_way)
+            held = not jobs and until is not None
+            starved = not jobs and not held and not under_way
+            if self._recorder is not None:
+                self._recorder.queued(snapshot.now, int(self._readings.box_waiting.sum()), queued)
             collected = self._collect(None)
             under_way -= collected
             now = self._clock.now()
             if now >= next_status:
-                self._report(snapshot)
+                self._report()
                 next_status = now + _STATUS_EVERY
             if started or collected:
                 continue  # the snapshot is out of date
             if under_way:
-                pause = 0.05 if until is None else min(0.05, max(0.0, (until - now) / SECOND))
+                moments = [until, ingest.next_due() if self._preemptive else None]
+                pause = min([0.05, *(max(0.0, (one - now) / SECOND) for one in moments if one is not None)])
                 under_way -= self._collect(pause)
                 continue
             if ready:
@@ -223,7 +173,7 @@ class _Run:
                 continue
             if ingest.ended:
                 if ended:
-                    self._check_drained(snapshot)
+                    self._check_drained()
                     return
                 ended = True
                 ingest.end()
@@ -231,7 +181,51 @@ class _Run:
             if not ingest.more_in_turn:
                 self._wait(next_status)
 
-    def _carry_out(self, steps: Sequence[Step], under_way: int) -> int:
+    def _plan(self, snapshot: Snapshot, memory: Any) -> tuple[list[Job], int | None, Any]:
+        """Ask the policy; return what to do, until when units may wait, and the policy's memory."""
+        plan, after = self._policy.plan(snapshot, memory)
+        self._plans += 1
+        if self._recorder is not None:
+            self._recorder.plan(snapshot, self._policy, memory, plan)
+        if self._preemptive:
+            self._note_preemption(snapshot, plan)
+        steps = plan.steps
+        if self._preemptive and self._workers is not None:  # what should run and does needs no start
+            steps = tuple([step for step in steps if not snapshot.busy[step.unit]])[: self._workers.free]
+        jobs = []
+        for step in steps:
+            order = None if self._traversal is None else self._traversal.order(step.unit, snapshot)
+            part = self._part(step, snapshot) if self._preemptive else None
+            jobs.append(Job(step.unit, step.tuples, order, part, self._plans, plan.until))
+        return jobs, plan.until, after
+
+    def _part(self, step: Step, snapshot: Snapshot) -> int:
+        """Return how many tuples of a step are processed before somebody else may come first."""
+        cost = float(snapshot.costs.cost[step.unit])
+        return max(1, int(_PART / SECOND / cost)) if cost > 0 else _FIRST_PART
+
+    def _note_preemption(self, snapshot: Snapshot, plan: Plan) -> None:
+        overtaken, self._overtaken = self._overtaken, -1
+        if overtaken >= 0 and plan.steps and plan.steps[0].unit != overtaken and snapshot.waiting[overtaken]:
+            self._preemptions += 1
+
+    def _overtaking(self, until: int | None) -> Callable[[], bool]:
+        """Return a question for the moments between two parts of a train: is it time to ask the policy again.
+
+        It is when anything has arrived, or `until` has passed.
+
+        In the scheduler's own thread asking lets due tuples arrive; workers only see that they did.
+        """
+        before, alone = self._ingest.issued, self._workers is None
+
+        def ask() -> bool:
+            if alone:
+                self._ingest.pull(False)
+            return self._ingest.issued != before or (until is not None and self._clock.now() >= until)
+
+        return ask
+
+    def _carry_out(self, jobs: Sequence[Job], under_way: int) -> int:
         """Start all steps of a plan, in its order as far as units do not share boxes; return how many are under way.
 
         A step whose boxes are at work waits for them while later ones go ahead. It is never dropped: a unit
@@ -239,26 +233,45 @@ class _Run:
         """
         workers = self._workers
         if workers is None:
-            run = self._steps.run
-            for step in steps:
+            for job in jobs:
                 try:
-                    run(step.unit, step.tuples)
+                    self._run_job(job, 0)
                 except Exception as error:
-                    self._fail(step, error)
+                    self._fail(job, error)
+                if self._overtaken >= 0:
+                    break  # something has arrived: the rest of the plan is out of date
             return 0
-        pending = list(steps)
+        pending = list(jobs)
         while pending:
             waiting = []
-            for step in pending:
-                if workers.free and self._claim(step):
-                    workers.start(step)
+            for job in pending:
+                if workers.free and self._claim(job):
+                    workers.start(job)
                     under_way += 1
                 else:
-                    waiting.append(step)
+                    waiting.append(job)
             pending = waiting
             if pending:
                 under_way -= self._collect(1.0)
         return under_way
+
+    def _run_job(self, job: Job, worker: int) -> None:
+        """Carry a step out, in the scheduler's thread or in a worker's."""
+        if self._recorder is None and job.part is None:
+            self._steps.run(job.unit, job.tuples, job.order)
+            return
+        log: list[Any] | None = None if self._recorder is None else []
+        begun, stopped = self._clock.now(), False
+        if job.part is None:
+            taken = self._steps.run(job.unit, job.tuples, job.order, log)
+        else:
+            stop = self._overtaking(job.until)
+            taken, stopped = self._steps.run_in_parts(job.unit, job.tuples, job.part, stop, job.order, log)
+            if stopped and self._workers is None:
+                self._overtaken = job.unit
+        if self._recorder is not None and log is not None:
+            end = self._clock.now()
+            self._recorder.step(job.unit, worker, begun, end, taken, log, stopped, job.plan)
 
     def _hungry(self) -> bool:
         """Whether sources without rates should give more: when the slowest reader has little left."""
@@ -295,9 +308,9 @@ class _Run:
                 box.deadline = None  # until the tick has reached it
             self._ingest.tick()
 
-    def _claim(self, step: Step) -> bool:
+    def _claim(self, job: Job) -> bool:
         """Reserve a unit's boxes, or refuse the step because one of them is at work."""
-        boxes = self._members.boxes[step.unit]
+        boxes = self._readings.members.boxes[job.unit]
         busy = self._runtime.busy
         if busy[boxes].any():
             return False
@@ -307,20 +320,35 @@ class _Run:
     def _collect(self, timeout: float | None) -> int:
         """Take back the steps that workers have ended; wait up to `timeout` seconds for the first."""
         done = [] if self._workers is None else self._workers.done(timeout)
-        for step, error in done:
-            self._runtime.busy[self._members.boxes[step.unit]] = False
+        for job, error in done:
+            self._runtime.busy[self._readings.members.boxes[job.unit]] = False
             if error is not None:
-                self._fail(step, error)
+                self._fail(job, error)
         return len(done)
 
-    def _fail(self, step: Step, error: BaseException) -> None:
+    def _fail(self, job: Job, error: BaseException) -> None:
         if isinstance(error, HeadwayError | KeyboardInterrupt):
             raise error
-        name = self._units[step.unit].name
+        name = self._units[job.unit].name
         raise RunError(f"'{name}' failed: {type(error).__name__}: {error}") from error
 
-    def _run_step(self, step: Step) -> None:
-        self._steps.run(step.unit, step.tuples)
+    def _drive_threads(self) -> None:
+        """Let every box run in a thread of its own, and nobody decide."""
+        threads = BoxThreads(self._runtime, self._train, self._ingest.wake)
+        try:
+            driven = drive(
+                self._runtime,
+                self._ingest,
+                threads,
+                lambda: self._interrupted,
+                self._tick_if_due,
+                self._report,
+                self._settings.memory,
+                self._low_water,
+            )
+            self._reading, self._peak_queued = driven
+        finally:
+            threads.close()
 
     @property
     def _timeouts(self) -> list[Any]:
@@ -329,8 +357,8 @@ class _Run:
             timed = self.__dict__["_timed_boxes"] = [box for box in self._runtime.boxes if box.timed]
         return timed
 
-    def _check_drained(self, snapshot: Snapshot) -> None:
-        left = snapshot.box_waiting
+    def _check_drained(self) -> None:
+        left = self._readings.box_waiting
         if left.any():
             names = [self._runtime.boxes[at].name for at in np.flatnonzero(left)]
             raise RunError(f"the run ended with tuples left at: {', '.join(names)}")
@@ -338,88 +366,32 @@ class _Run:
     # Readings
 
     def _snapshot(self, queued: int) -> Snapshot:
-        runtime = self._runtime
-        board = runtime.board
-        waiting = board.arrived - board.taken
-        box_waiting = runtime.per_box(np.add, waiting)
-        box_ready: Mask = runtime.per_box(np.add, waiting + board.marks) > 0
-        box_oldest = runtime.per_box(np.minimum, board.oldest.copy())
-        memo: dict[str, int] = {}
-        for box in runtime.several:
-            if box_ready[box.index]:
-                box_ready[box.index] = runtime.is_ready(box, memo)
-        members = self._members
-        ready, unit_waiting, oldest = members.gather(box_ready, box_waiting, box_oldest)
-        now, workers = self._clock.now(), self._workers
-        return Snapshot(
-            now,
-            runtime.topology,
-            self._units,
-            ready,
-            unit_waiting,
-            oldest,
-            box_waiting,
-            box_oldest,
-            queued,
-            self._train,
-            self._nothing_busy if workers is None else members.any(runtime.busy),
-            self._worker_count,
-            1 if workers is None else workers.free,
-            _ROOM,
-            None,
-            self._nothing_spent,
-            self._nothing_held,
-            queued <= self._settings.memory and (self._ingest.more_in_turn or not self._ingest.ended),
-            self._rates,
-            runtime.statistics.readings,
-            self._output_readings,
-            partial(self._queues, now, box_waiting, box_oldest),
-            partial(self._latencies, now),
-            partial(self._costs, box_waiting),
+        workers, readings = self._workers, self._readings
+        changed = readings.refresh()
+        return readings.snapshot(
+            self._clock.now(),
+            queued=queued,
+            train=self._train,
+            busy=None if workers is None else readings.members.any(self._runtime.busy),
+            workers=self._worker_count,
+            free=1 if workers is None else workers.free,
+            room=_ROOM,
+            more=queued <= self._settings.memory and (self._ingest.more_in_turn or not self._ingest.ended),
+            changed=changed,
+            rates=lambda: self._ingest.rates(self._clock.now()),
+            outputs=self._outlets.readings,
         )
 
-    def _box_ages(self, now: int) -> tuple[Floats, Int64s]:
-        runtime = self._runtime
-        if self._ages is None:
-            self._ages = Ages(runtime.board, runtime.cursors())
-        seconds, counts = self._ages.read(now)
-        return runtime.per_box(np.add, seconds), runtime.per_box(np.add, counts)
-
-    def _latencies(self, now: int) -> Floats:
-        return self._members.means(*self._box_ages(now))
-
-    def _queues(self, now: int, waiting: Int64s, oldest: Int64s) -> QueueReadings:
-        seconds, counts = self._box_ages(now)
-        age = np.where(waiting > 0, (now - oldest) / SECOND, 0.0)
-        sizes = self._runtime.statistics.readings().tuple_size
-        return QueueReadings(waiting, (waiting * sizes).astype(np.int64), seconds / np.maximum(counts, 1), age)
-
-    def _costs(self, box_waiting: Int64s) -> UnitCosts:
-        if self._cost_model is None:
-            self._cost_model = CostModel(self._runtime.topology, self._units)
-        return self._cost_model.read(self._runtime.statistics.readings(), box_waiting)
-
-    def _rates(self) -> Floats:
-        seconds = max(1e-9, (stopwatch() - self._begun) / 1e9)
-        return np.array([feed.tuples / seconds for feed in self._feeds])
-
-    def _output_readings(self) -> OutputReadings:
-        every = list(self._deliveries.values())
-        return OutputReadings(
-            np.array([one.tuples for one in every], np.int64),
-            np.array([one.latencies.mean or 0.0 for one in every]),
-            np.array([1.0 if one.utility is None else one.utility for one in every]),
-        )
-
-    def _report(self, snapshot: Snapshot) -> None:
+    def _report(self) -> None:
+        board = self._runtime.board
+        waiting = int((board.arrived - board.taken).sum())
         if self._settings.on_status is None:
             return
-        board = self._runtime.board
         status = Status(
             (stopwatch() - self._begun) / 1e9,
             self._ingest.tuples,
-            sum(one.tuples for one in self._deliveries.values()),
-            int(snapshot.box_waiting.sum()),
+            self._outlets.tuples,
+            waiting,
             board.bytes,
             self._letters.total,
             board.bytes > self._settings.memory,
@@ -429,35 +401,23 @@ class _Run:
     def _summary(self, seconds: float) -> dict[str, Any]:
         runtime = self._runtime
         readings = runtime.statistics.readings()
-        tuples_in = self._ingest.tuples
-        ignored = {box.name: box.ignored for box in runtime.boxes}
-        boxes = summarise_boxes(runtime.topology.boxes, readings, ignored, self._letters.counts)
-        sources = {
-            feed.name: {"tuples": feed.tuples, "malformed": self._letters.counts[feed.name]} for feed in self._feeds
+        spent = {
+            "scheduler": self._scheduling / 1e9,
+            "boxes": float(readings.busy.sum()) / 1e9,
+            "storage": runtime.storage / 1e9,
+            "sources": self._reading / 1e9,
+            "sinks": runtime.delivering / 1e9,
         }
         return {
             "network": self._checked.network.name,
             "engine": "local",
             "policy": str(self._schedule),
             "workers": self._worker_count,
-            "seconds": seconds,
+            **summarise_flow(seconds, runtime, self._feeds, self._outlets, readings),
             "interrupted": self._interrupted,
-            "tuples_in": tuples_in,
-            "tuples_out": sum(one.tuples for one in self._deliveries.values()),
-            "tuples_per_second": tuples_in / seconds if seconds else 0.0,
-            "sources": sources,
-            "outputs": {name: one.summary() for name, one in self._deliveries.items()},
-            "boxes": boxes,
-            "dead_letters": self._letters.summary(),
-            "time": {
-                "scheduler": self._scheduling / 1e9,
-                "boxes": float(readings.busy.sum()) / 1e9,
-                "storage": runtime.storage / 1e9,
-                "sources": self._reading / 1e9,
-                "sinks": runtime.delivering / 1e9,
-            },
+            "time": spent,
             "plans": self._plans,
-            "box_calls": int(readings.calls.sum()),
+            "preemptions": self._preemptions,
             "peak_queued_bytes": self._peak_queued,
         }
 

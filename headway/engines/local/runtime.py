@@ -10,11 +10,13 @@ import numpy.typing as npt
 
 from headway.boxes.filter import Filter
 from headway.boxes.map import Map
-from headway.catalog import Statistics
+from headway.catalog import REMEMBER, Statistics
 from headway.checking import CheckedNetwork
 from headway.clock import Clock, stopwatch
 from headway.columns import Mask
+from headway.connectors.base import Reader
 from headway.engines.delivery import Delivery
+from headway.engines.ingest import Feed
 from headway.engines.letters import DeadLetters
 from headway.engines.topology import topology_of
 from headway.kernels.base import Kernel, Result
@@ -99,6 +101,7 @@ class Runtime:
         tables: Mapping[str, Any] | None,
         letters: DeadLetters,
         clock: Clock,
+        remember: float = REMEMBER,
     ) -> None:
         """Compile every box and lay the queues between them."""
         network = checked.network
@@ -143,7 +146,7 @@ class Runtime:
             self.boxes.append(running)
         self._first_cursor = np.flatnonzero(np.diff(self.cursor_box, prepend=-1))
         self.topology = topology_of(checked)
-        self.statistics = Statistics(len(self.boxes))
+        self.statistics = Statistics(len(self.boxes), remember)
         self.several = [box for box in self.boxes if len(box.cursors) > 1]
         self.busy: Mask = np.zeros(len(self.boxes), np.bool_)
 
@@ -165,6 +168,16 @@ class Runtime:
             cursor_of.update(zip(boxes, queue.cursors, strict=True))
             self.arcs[name] = Arc(schema, queue, outputs)
         return cursor_of
+
+    def feed(self, source: str, reader: Reader) -> Feed:
+        """Return a source as it is read, whose tuples go to its arc."""
+        arc = self.arcs[source]
+
+        def promise(number: int) -> None:
+            if number > arc.queue.progress:
+                arc.queue.progress = number
+
+        return Feed(source, reader, arc.push, promise, Train.empty(arc.schema))
 
     def per_box(self, ufunc: np.ufunc, readings: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Reduce readings of cursors to readings of boxes; every box has a cursor."""
@@ -250,11 +263,16 @@ class Runtime:
                 upto = int(np.partition(numbers, limit - 1)[limit - 1])
         return tuple(cursor.take(ALL, upto, upto) for cursor in box.cursors)
 
-    def call(self, boxes: tuple[int, ...], kernel: Kernel, state: Any, trains: Sequence[Train]) -> tuple[Any, Result]:
-        """Run a kernel over trains, for one box or for several that are fused, and note what it cost."""
+    def call(
+        self, boxes: tuple[int, ...], kernel: Kernel, state: Any, trains: Sequence[Train], spent: int | None = None
+    ) -> tuple[Any, Result]:
+        """Run a kernel over trains, for one box or for several that are fused, and note what it cost.
+
+        That is measured, unless the caller says what was `spent`.
+        """
         begun = stopwatch()
         state, result = kernel.run(state, trains, self.clock.now())
-        spent = stopwatch() - begun
+        spent = stopwatch() - begun if spent is None else spent
         report = self.statistics.report
         tuples_in = len(trains[0].numbers) if len(trains) == 1 else sum([len(train) for train in trains])
         outputs = result.outputs

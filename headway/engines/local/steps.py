@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headway.clock import stopwatch
 from headway.engines.fusion import chains
 from headway.engines.local.runtime import ALL, Arc, Runtime
+from headway.engines.traces import CallRecord
 from headway.kernels.base import Kernel
 from headway.scheduling.base import Unit
 from headway.storage.queues import Cursor
 from headway.trains import Train
+
+Log = list[CallRecord]
+_NOBODY: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class StepRunner:
         self._runtime = runtime
         self._calls = [self._prepare(unit) for unit in units]
         self._own = [frozenset(unit.boxes) for unit in units]
+        self._single = [Call((box.index,), None) for box in runtime.boxes]
 
     def _prepare(self, unit: Unit) -> tuple[Call, ...]:
         runtime = self._runtime
@@ -52,16 +57,50 @@ class StepRunner:
                 calls.append(Call(part, fused, runtime.fuse(part, wanted), runtime.boxes[consumer].cursors[0]))
         return tuple(calls)
 
-    def run(self, unit: int, limit: int) -> None:
-        """Run a step on at most `limit` tuples of each queue."""
+    def run(self, unit: int, limit: int, order: Sequence[int] | None = None, log: Log | None = None) -> int:
+        """Run a step on at most `limit` tuples of each queue; return how many it took from queues.
+
+        With an `order`, its boxes are called in it, some perhaps several times, and everything passes through the
+        queues: what a box is handed must not be overtaken by what it is handed next. `log` gets every call.
+        """
         handed: dict[int, tuple[Train, ...]] = {}
-        calls, own = self._calls[unit], self._own[unit]
+        own, taken = self._own[unit], 0
+        calls = self._calls[unit] if order is None else [self._single[at] for at in order]
+        within = own if order is None else _NOBODY
         for call in calls:
             trains = handed.pop(call.boxes[0], None)
             if trains is None:
                 trains = self._take(call, limit, own)
+                if trains is not None:
+                    taken += sum([len(train.numbers) for train in trains])
             if trains is not None:
-                self._process(call, trains, handed, own)
+                begun = self._runtime.clock.now() if log is not None else 0
+                outputs = self._process(call, trains, handed, within)
+                if log is not None:
+                    tuples_in = sum([len(train.numbers) for train in trains])
+                    tuples_out = sum([len(train.numbers) for train in outputs])
+                    log.append(CallRecord(call.boxes, begun, self._runtime.clock.now(), tuples_in, tuples_out))
+        return taken
+
+    def run_in_parts(
+        self,
+        unit: int,
+        limit: int,
+        part: int,
+        stop: Callable[[], bool],
+        order: Sequence[int] | None = None,
+        log: Log | None = None,
+    ) -> tuple[int, bool]:
+        """Run a step part by part, and stop between two parts when told to; return the tuples taken, and if it was."""
+        total = 0
+        for begin in range(0, limit, part):
+            taken = self.run(unit, min(part, limit - begin), order, log)
+            total += taken
+            if not taken:
+                break
+            if stop():
+                return total, True
+        return total, False
 
     def _take(self, call: Call, limit: int, own: frozenset[int]) -> tuple[Train, ...] | None:
         runtime = self._runtime
@@ -79,7 +118,7 @@ class StepRunner:
 
     def _process(
         self, call: Call, trains: Sequence[Train], handed: dict[int, tuple[Train, ...]], own: frozenset[int]
-    ) -> None:
+    ) -> Sequence[Train]:
         runtime = self._runtime
         if len(call.boxes) == 1 and call.slim is None:
             box = runtime.boxes[call.boxes[0]]
@@ -87,13 +126,13 @@ class StepRunner:
             if box.timed:
                 box.deadline = box.kernel.deadline(box.state)
             self._pass_on(box.arcs, result.outputs, handed, own)
-            return
+            return result.outputs
         boxes = [runtime.boxes[at] for at in call.boxes]
         fused = call.slim if call.next is not None and call.next.idle else call.fused
         if fused is not None and all(box.cursors[0].idle for box in boxes[1:]):
             _, result = runtime.call(call.boxes, fused, None, trains)
             self._pass_on(boxes[-1].arcs, result.outputs, handed, own)
-            return
+            return result.outputs
         for place, box in enumerate(boxes):
             box.state, result = runtime.call((box.index,), box.kernel, box.state, trains)
             if box.timed:
@@ -105,6 +144,7 @@ class StepRunner:
                 trains = (boxes[place + 1].cursors[0].take(ALL),)
             else:
                 self._pass_on(box.arcs, result.outputs, handed, own)
+        return result.outputs
 
     def _pass_on(
         self,

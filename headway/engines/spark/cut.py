@@ -4,8 +4,9 @@ A query costs a quarter of a second per micro-batch before any work, and every s
 much again. So a network becomes few queries with at most one stateful operator each:
 
 - Outputs with the same latency graph that read a common source become one unit, one streaming query.
-- Filters, maps, unions and joins with static tables that read sources, directly or through each other, run
-  in *front*: where the log is read, in parallel over ranges of arrival numbers.
+- Filters, maps, unions, universal boxes that do not count and joins with static tables that read sources,
+  directly or through each other, run in *front*: where the log is read, in parallel over ranges of arrival
+  numbers.
 - Everything else runs in *shards*, the keys of the one stateful operator. Boxes that depend on each other's
   order, directly or through common readers, share a shard; unrelated ones go to different shards. An
   aggregate with `by` fields whose results only meet filters, maps and static tables is *spread*: every shard
@@ -24,6 +25,7 @@ from headway.boxes.filter import Filter
 from headway.boxes.join import Join
 from headway.boxes.map import Map
 from headway.boxes.union import Union
+from headway.boxes.universal import Universal
 from headway.checking import CheckedNetwork
 from headway.errors import NetworkError, choices, unknown
 from headway.network import Box, Table
@@ -192,14 +194,20 @@ def _upstream(checked: CheckedNetwork, arcs: Sequence[str]) -> tuple[set[str], s
 def order_agnostic(box: Box) -> bool:
     """Return whether a box needs neither state nor order, so that it can run in front."""
     spec = box.spec
+    if isinstance(spec, Universal):
+        return not spec.counts
     return isinstance(spec, Filter | Map | Union) or (
         isinstance(spec, Join) and any(isinstance(item, Table) for item in box.inputs)
     )
 
 
 def _one_by_one(box: Box) -> bool:
-    """Return whether a box looks at each tuple of one stream by itself."""
-    return order_agnostic(box) and not isinstance(box.spec, Union)
+    """Return whether a box looks at each tuple of one stream by itself.
+
+    A universal box does not: it tells tuples with one arrival number apart by their places among them, and those of
+    a box that is spread lie in different shards.
+    """
+    return order_agnostic(box) and not isinstance(box.spec, Union | Universal)
 
 
 def can_spread(box: Box) -> bool:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from headway.catalog import Floats, Topology
+from headway.catalog import Topology
 from headway.clock import SECOND, Clock, stopwatch
 from headway.columns import Int64s
 from headway.engines.base import RunSettings, Status
+from headway.engines.delivery import output_readings
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.letters import DeadLetters
 from headway.engines.spark.arrivals import Arrivals
@@ -111,6 +112,7 @@ class Overview:
             oldest=oldest,
             box_waiting=box_waiting,
             box_oldest=box_oldest,
+            box_ready=box_waiting > 0,
             memory=self.queued,
             train=self.settings.schedule.most,
             busy=~asking,
@@ -121,11 +123,12 @@ class Overview:
             spent=np.zeros(len(self.units)),
             held=np.zeros(len(self.units), np.int64),
             more=more,
-            read_rates=self._rates,
+            read_rates=lambda: self.ingest.rates(now),
             read_boxes=self.takings.statistics.readings,
             read_outputs=self._outputs,
             read_queues=lambda: self._queues(now, box_waiting, box_oldest),
             read_latencies=lambda: np.where(counts > 0, (now - means) / SECOND, 0.0),
+            read_latency=lambda unit: float(now - means[unit]) / SECOND if counts[unit] else 0.0,
             read_costs=lambda: self._costs(box_waiting),
         )
 
@@ -150,16 +153,8 @@ class Overview:
         sizes = self.takings.statistics.readings().tuple_size
         return QueueReadings(waiting, (waiting * sizes).astype(np.int64), age / 2, age)
 
-    def _rates(self) -> Floats:
-        return np.array([feed.tuples / max(1e-9, self.seconds) for feed in self.feeds])
-
     def _outputs(self) -> OutputReadings:
-        every = [one.delivery for one in self.results.values()]
-        return OutputReadings(
-            np.array([one.tuples for one in every], np.int64),
-            np.array([one.latencies.mean or 0.0 for one in every]),
-            np.array([1.0 if one.utility is None else one.utility for one in every]),
-        )
+        return output_readings([one.delivery for one in self.results.values()])
 
     @property
     def seconds(self) -> float:

@@ -7,8 +7,12 @@ import threading
 import numpy as np
 import pytest
 
-from headway.engines.local.workers import Done, Pool
-from headway.scheduling.base import Step
+from headway.engines.local.workers import Done, Job, Pool
+
+
+def job(unit: int) -> Job:
+    """Return a step of one tuple."""
+    return Job(unit, 1, None, None, 1)
 
 
 def test_a_pool_runs_steps_at_the_same_time() -> None:
@@ -16,17 +20,17 @@ def test_a_pool_runs_steps_at_the_same_time() -> None:
     wake = threading.Event()
     names: set[str] = set()
 
-    def run(step: Step) -> None:
+    def run(one: Job, worker: int) -> None:
         together.wait()
         names.add(threading.current_thread().name)
         np.float64(1) / np.float64(0)  # numpy is quiet in workers
-        if step.unit == 1:
+        if one.unit == 1:
             raise KeyError("one")
 
     pool = Pool(run, 2, wake)
     try:
-        pool.start(Step(0, 1))
-        pool.start(Step(1, 1))
+        pool.start(job(0))
+        pool.start(job(1))
         assert pool.free == 0
         done: list[Done] = []
         while len(done) < 2:
@@ -45,9 +49,9 @@ def test_a_pool_runs_steps_at_the_same_time() -> None:
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_pool_finishes_what_it_was_given_before_it_closes(count: int) -> None:
     ran: list[int] = []
-    pool = Pool(lambda step: ran.append(step.unit), count, threading.Event())
+    pool = Pool(lambda one, worker: ran.append(one.unit), count, threading.Event())
     for at in range(count):
-        pool.start(Step(at, 1))
+        pool.start(job(at))
     pool.close()
     assert sorted(ran) == list(range(count))
     pool.close()

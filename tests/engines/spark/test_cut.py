@@ -141,6 +141,16 @@ class TestPlaces:
         unit = only(cut(checked(boxes, {"out": "late"}), 1))
         assert where_of(unit) == {"some": "front", "both": "front", "named": "front", "sorted": "0", "late": "0"}
 
+    def test_a_universal_box_runs_in_front_unless_it_counts(self) -> None:
+        boxes = {
+            "drawn": {"op": "universal", "in": ["s", "r"], "selectivity": 0.5},
+            "even": {"op": "universal", "in": "drawn", "selectivity": 0.5, "mode": "even"},
+            "late": {"op": "universal", "in": "even", "selectivity": 0.5},
+        }
+        unit = only(cut(checked(boxes, {"out": "late"}), 2))
+        assert where_of(unit) == {"drawn": "front", "even": "0", "late": "0"}
+        assert unit.placements["even"].why == "keeps state over all its tuples in their order"
+
     def test_aggregates_by_fields_are_spread_with_the_filters_and_maps_behind_them(self) -> None:
         boxes = {
             "counts": count("s"),
@@ -157,6 +167,7 @@ class TestPlaces:
             ({"counts": count("s", None)}, "keeps state over all its tuples in their order"),
             ({"counts": count("s"), "late": sort("counts")}, "not spread: boxes after it need its results in order"),
             ({"counts": count("s"), "late": {"op": "union", "in": ["counts", "s"]}}, "not spread: boxes after it"),
+            ({"counts": count("s"), "late": {"op": "universal", "in": "counts"}}, "not spread: boxes after it"),
             ({"counts": {**count("s"), "size": None, "advance": {"when": "v > last.v"}}}, "keeps state"),
         ],
     )

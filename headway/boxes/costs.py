@@ -1,0 +1,258 @@
+"""What a tuple costs a box: always the same, or drawn from a distribution.
+
+Nothing here is random: a draw is a hash of a key, and the key of a tuple follows from a seed, the name of the box and
+the tuple's arrival number. So trains, policies and engines cannot change what a tuple costs. The hash is splitmix64.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from headway.boxes.base import inside
+from headway.boxes.durations import DURATION_HINT, Duration
+from headway.columns import Int64s
+from headway.errors import NetworkError, choices, unknown
+
+Keys = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
+
+LONGEST = 86_400.0
+"""The most seconds that one tuple may cost, so that sums of costs fit into clocks."""
+MOST_RANKS = 1_000_000
+_GOLDEN, _FIRST, _SECOND = (np.uint64(one) for one in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_11, _27, _30, _31 = (np.uint64(shift) for shift in (11, 27, 30, 31))
+_COST = 1
+"""Which draw of a tuple's key decides on its cost; others are free for other questions."""
+
+
+class Place(NamedTuple):
+    """The last tuple that a box has seen: its arrival number, and its place among those with the same number."""
+
+    number: int = -1
+    place: int = 0
+
+
+def places_of(numbers: Int64s, last: Place = Place()) -> tuple[Int64s, Place]:  # noqa: B008 - it is immutable
+    """Return for each tuple of a train how many with its arrival number came just before it, and the new last place.
+
+    `last` is where the train before ended: an engine may cut a train between tuples of one number.
+    """
+    count = len(numbers)
+    if count == 0:
+        return np.zeros(0, np.int64), last
+    if count == 1:  # nothing to vectorise, and trains of one tuple are many
+        only = int(numbers[0])
+        place = last.place + 1 if only == last.number else 0
+        return np.full(1, place, np.int64), Place(only, place)
+    index = np.arange(count)
+    fresh = np.ones(count, np.bool_)
+    fresh[1:] = numbers[1:] != numbers[:-1]
+    places: Int64s = index - np.maximum.accumulate(np.where(fresh, index, 0))
+    if int(numbers[0]) == last.number:
+        others = np.flatnonzero(fresh)
+        places[: int(others[1]) if len(others) > 1 else count] += last.place + 1
+    return places, Place(int(numbers[-1]), int(places[-1]))
+
+
+def splitmix64(values: Keys) -> Keys:
+    """Return the hash of each value: a bijection of 64 bits, by which near values become far ones."""
+    mixed: Keys = values + _GOLDEN
+    mixed = (mixed ^ (mixed >> _30)) * _FIRST
+    mixed = (mixed ^ (mixed >> _27)) * _SECOND
+    return mixed ^ (mixed >> _31)
+
+
+@lru_cache(maxsize=1 << 17)
+def _base(seed: int, box: str) -> np.uint64:
+    digest = hashlib.blake2b(f"{seed} {box}".encode(), digest_size=8).digest()
+    return np.uint64(int.from_bytes(digest, "little"))
+
+
+@lru_cache
+def _salt(question: int) -> np.uint64:
+    salted: np.uint64 = splitmix64(np.full(1, question, np.uint64))[0]
+    return salted
+
+
+def tuple_keys(seed: int, box: str, numbers: Int64s, places: Int64s) -> Keys:
+    """Return the keys of a box's tuples, by their arrival numbers and their places among equal ones (`places_of`)."""
+    keys = splitmix64(numbers.astype(np.uint64) + _base(seed, box))
+    return splitmix64(keys + places.astype(np.uint64))
+
+
+def draw(keys: Keys, question: int) -> Floats:
+    """Return a number from 0 to less than 1 for each key; different questions have answers that are independent."""
+    return (splitmix64(keys ^ _salt(question)) >> _11).astype(np.float64) * 2.0**-53
+
+
+class Cost(ABC):
+    """Seconds of work per tuple. Frozen data; equal costs are equal objects and have the same file form."""
+
+    @property
+    @abstractmethod
+    def mean(self) -> float:
+        """The seconds that a tuple is expected to cost."""
+
+    @abstractmethod
+    def seconds(self, keys: Keys) -> Floats:
+        """Return what the tuples of these keys cost, each by its own key alone."""
+
+    @abstractmethod
+    def to_plain(self) -> Any:
+        """Return the cost as a file has it; `parse_cost` reads it back as an equal one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Cost):
+    """Every tuple costs the same."""
+
+    each: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """The cost itself."""
+        return self.each
+
+    def seconds(self, keys: Keys) -> Floats:
+        """Return the same for all."""
+        return np.full(len(keys), self.each)
+
+    def to_plain(self) -> Any:
+        """Return ``2ms``, or seconds as a number."""
+        return _write(self.each)
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform(Cost):
+    """Anything from `low` to `high` alike."""
+
+    low: float
+    high: float
+
+    @property
+    def mean(self) -> float:
+        """The middle."""
+        return (self.low + self.high) / 2
+
+    def seconds(self, keys: Keys) -> Floats:
+        """Return a cost between the bounds for each key."""
+        return self.low + (self.high - self.low) * draw(keys, _COST)
+
+    def to_plain(self) -> Any:
+        """Return ``{uniform: [1ms, 3ms]}``."""
+        return {"uniform": [_write(self.low), _write(self.high)]}
+
+
+@dataclass(frozen=True, slots=True)
+class Zipf(Cost):
+    """Rank times `unit`, where the rank k of 1 to `ranks` has a probability in proportion to k^-exponent."""
+
+    exponent: float
+    ranks: int
+    unit: float
+
+    @property
+    def mean(self) -> float:
+        """The mean rank times the unit."""
+        return _ranking(self.exponent, self.ranks)[1] * self.unit
+
+    def seconds(self, keys: Keys) -> Floats:
+        """Return a rank times the unit for each key."""
+        bounds, _ = _ranking(self.exponent, self.ranks)
+        # Sums of shares may end just below 1, so that a draw could lie beyond the last rank.
+        below = np.minimum(np.searchsorted(bounds, draw(keys, _COST), "right"), self.ranks - 1)
+        return (below + 1) * self.unit
+
+    def to_plain(self) -> Any:
+        """Return ``{zipf: [1.5, 100, 10us]}``."""
+        return {"zipf": [self.exponent, self.ranks, _write(self.unit)]}
+
+
+@lru_cache(maxsize=16)
+def _ranking(exponent: float, ranks: int) -> tuple[Floats, float]:
+    """Return up to which draw each rank reaches, and the mean rank."""
+    numbers = np.arange(1, ranks + 1, dtype=np.float64)
+    # Logarithms first: a steep exponent would overflow or vanish otherwise.
+    logs = -exponent * np.log(numbers)
+    weights = np.exp(logs - logs.max())
+    bounds: Floats = np.cumsum(weights) / weights.sum()
+    return bounds, float((weights * numbers).sum() / weights.sum())
+
+
+NOTHING = Constant()
+
+
+def parse_cost(value: object) -> Cost:
+    """Read a duration (``2ms``), seconds (0.002), ``{uniform: [1ms, 3ms]}`` or ``{zipf: [exponent, ranks, unit]}``."""
+    if isinstance(value, Cost):
+        return value
+    if not isinstance(value, Mapping):
+        return Constant(_span(value))
+    kinds = [str(kind) for kind in value]
+    for kind in kinds:
+        if kind not in _KINDS:
+            raise NetworkError(unknown("distribution", kind, _KINDS))
+    if len(kinds) != 1:
+        raise NetworkError(f"name one distribution, not {choices(kinds)}; choices: {choices(_KINDS)}")
+    with inside(kinds[0]):
+        return _KINDS[kinds[0]](value[kinds[0]])
+
+
+def _uniform(value: object) -> Cost:
+    low, high = (_span(part) for part in _listed(value, 2, "[lowest, highest], such as [1ms, 3ms]"))
+    if low > high:
+        raise NetworkError(f"the lower bound {_write(low)} is above the upper bound {_write(high)}")
+    return Uniform(low, high)
+
+
+def _zipf(value: object) -> Cost:
+    exponent, ranks, unit = _listed(value, 3, "[exponent, number of ranks, unit], such as [1.5, 100, 10us]")
+    if isinstance(exponent, bool) or not isinstance(exponent, int | float) or not math.isfinite(exponent):
+        raise NetworkError(f"the exponent is a number, not {exponent!r}")
+    if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks <= MOST_RANKS:
+        raise NetworkError(f"the number of ranks is a whole number from 1 to {MOST_RANKS}, not {ranks!r}")
+    step = _span(unit)
+    if step * ranks > LONGEST:
+        raise NetworkError(f"{ranks} times {_write(step)} is too much; a tuple costs a day at most")
+    return Zipf(float(exponent), ranks, step)
+
+
+_KINDS: dict[str, Callable[[object], Cost]] = {"uniform": _uniform, "zipf": _zipf}
+
+
+def _listed(value: object, count: int, form: str) -> list[Any]:
+    if not isinstance(value, list | tuple) or len(value) != count:
+        raise NetworkError(f"expected {form}, not {value!r}")
+    return list(value)
+
+
+def _span(value: object) -> float:
+    """Read a duration or a number as seconds."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Duration):
+        raise NetworkError(
+            f"must be a duration such as '2ms', seconds as a number, "
+            f"{{uniform: [1ms, 3ms]}} or {{zipf: [1.5, 100, 10us]}}, not {value!r}"
+        )
+    if isinstance(value, str) and value.strip().startswith("-"):
+        raise NetworkError(f"must be zero or more, not '{value}'; {DURATION_HINT}")
+    seconds = value if isinstance(value, int | float) else Duration.parse(value).seconds
+    if not math.isfinite(seconds) or seconds < 0:
+        raise NetworkError(f"must be a number of seconds, zero or more, not {value!r}")
+    if seconds > LONGEST:
+        raise NetworkError(f"{value!r} is too much; a tuple costs a day at most")
+    return float(seconds)
+
+
+def _write(seconds: float) -> str | float:
+    """Return a duration as text where it is a whole number of microseconds, otherwise seconds."""
+    whole = round(seconds * 1_000_000)
+    return str(Duration(whole)) if whole / 1_000_000 == seconds else seconds

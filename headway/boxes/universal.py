@@ -1,0 +1,112 @@
+"""The universal box: it passes tuples on at a cost and with a selectivity that are set, to model any other box.
+
+It is the box of the experiments in the paper on operator scheduling in Aurora (section 5.1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from headway.boxes.base import Key, Operator, Settings, register
+from headway.boxes.costs import NOTHING, Cost, parse_cost
+from headway.boxes.union import Union
+from headway.errors import NetworkError, unknown
+from headway.schema import Schema
+
+if TYPE_CHECKING:
+    from headway.expressions import Functions
+
+MODES = {
+    "random": "each tuple by itself, by the hash of its arrival number",
+    "even": "as evenly as can be, counted over all tuples of the box",
+}
+MOST = 10_000
+"""The largest selectivity: a train of a thousand tuples is still one that fits into memory."""
+_FINEST = 10**9
+"""The largest denominator of a selectivity, so that counting with it stays within 64 bits."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Universal(Operator):
+    """All tuples of all inputs in arrival order, each `selectivity` times on average, at `cost` seconds of work."""
+
+    cost: Cost = NOTHING
+    selectivity: float = 1
+    seed: int = 0
+    mode: str = "random"
+
+    op = "universal"
+    doc = "Pass tuples on at a set cost and selectivity, to model other boxes."
+    keys = (
+        Key(
+            "cost",
+            "cost",
+            "what a tuple costs: `2ms`, seconds as a number, `{uniform: [1ms, 3ms]}` or "
+            "`{zipf: [exponent, ranks, unit]}` (default 0)",
+        ),
+        Key("selectivity", "selectivity", "tuples out per tuple in, zero or more (default 1)"),
+        Key("mode", "mode", "`random`: each tuple by itself (default); `even`: exactly, counted over all tuples"),
+        Key("seed", "count", "what `random` and distributions of costs are drawn from (default 0)"),
+    )
+    inputs = (1, None)
+
+    @classmethod
+    def read(cls, settings: Settings) -> Universal:
+        """Read ``cost``, ``selectivity``, ``mode`` and ``seed``."""
+        return cls(
+            settings.get("cost", parse_cost, NOTHING),
+            settings.get("selectivity", parse_selectivity, 1),
+            settings.get("seed", _parse_seed, 0),
+            settings.get("mode", _parse_mode, "random"),
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the keys that are not the default."""
+        written = {
+            "cost": self.cost.to_plain(),
+            "selectivity": self.selectivity,
+            "mode": self.mode,
+            "seed": self.seed,
+        }
+        plain = Universal()
+        return {key: value for key, value in written.items() if getattr(self, key) != getattr(plain, key)}
+
+    def schemas(self, inputs: Sequence[Schema], functions: Functions | None) -> tuple[Schema, ...]:
+        """Return the schema that all inputs have."""
+        return Union().schemas(inputs, functions)
+
+    @property
+    def ratio(self) -> Fraction:
+        """The selectivity as the decimal that was written; one with many digits as the nearest fraction."""
+        return Fraction(repr(self.selectivity)).limit_denominator(_FINEST)
+
+    @property
+    def counts(self) -> bool:
+        """Whether what happens to a tuple hangs on how many came before it, and so on their order."""
+        return self.mode == "even"
+
+
+def parse_selectivity(value: object) -> float:
+    """Read a number that is not negative."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise NetworkError(f"must be a number, zero or more, not {value!r}")
+    if value > MOST:
+        raise NetworkError(f"{value} is too large; the largest selectivity is {MOST}")
+    return value
+
+
+def _parse_seed(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise NetworkError(f"must be a whole number, zero or more, not {value!r}")
+    return value
+
+
+def _parse_mode(value: object) -> str:
+    if not isinstance(value, str) or value not in MODES:
+        raise NetworkError(unknown("mode", str(value), MODES))
+    return value

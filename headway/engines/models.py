@@ -1,0 +1,151 @@
+"""Models for the simulator: what boxes cost, and what else takes time.
+
+A model is frozen data, read from a mapping or a file, or taken from the summary of a real run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from headway.boxes.base import Key, check_keys, inside
+from headway.boxes.costs import Constant, Cost, parse_cost
+from headway.errors import HeadwayError, NetworkError, RunError, unknown
+from headway.yamls import read_text
+
+MODEL_KEYS = (
+    Key(
+        "costs",
+        "costs",
+        "by box what a tuple costs: `2ms`, seconds, {uniform: [1ms, 3ms]} or {zipf: [2, 100, 10us]}",
+    ),
+    Key("default", "cost", "what a tuple costs at all other boxes (default 1us; universal boxes cost what they say)"),
+    Key("overheads", "overheads", "what else takes time: {call, scheduler, preemption, storage} (default 0)"),
+    Key("measured", "text", "the summary of a real run (--summary), whose measured costs are taken"),
+    Key("seed", "count", "what distributions of costs are drawn from (default 0)"),
+)
+OVERHEAD_KEYS = (
+    Key("call", "cost", "each call of a box"),
+    Key("scheduler", "cost", "each time the policy is asked"),
+    Key("preemption", "cost", "each time a step is preempted"),
+    Key("storage", "cost", "each time a box takes tuples from a queue that another step filled"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Overheads:
+    """Seconds that are no box's work, each time."""
+
+    call: float = 0.0
+    scheduler: float = 0.0
+    preemption: float = 0.0
+    storage: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What takes how long in virtual time."""
+
+    costs: Mapping[str, Cost] = field(default_factory=dict)
+    """By box: what a tuple costs. A universal box that is not named costs what it says itself."""
+    calls: Mapping[str, float] = field(default_factory=dict)
+    """By box: seconds that a call costs beside its tuples."""
+    default: Cost = Constant(1e-6)  # noqa: RUF009 - frozen
+    overheads: Overheads = Overheads()
+    seed: int = 0
+
+    def check(self, boxes: Mapping[str, Any]) -> None:
+        """Raise a RunError if the model names a box that the network does not have."""
+        for name in (*self.costs, *self.calls):
+            if name not in boxes:
+                raise RunError(f"model: costs: {unknown('box', name, boxes)}")
+
+
+def parse_model(value: object, folder: Path | None = None) -> Model:
+    """Read a model from a mapping, a path to one, or a path to the summary of a real run; raise a HeadwayError."""
+    if isinstance(value, Model):
+        return value
+    if isinstance(value, str | Path):
+        path = Path(value) if folder is None else folder / value
+        return parse_model(_read(path), path.parent)
+    if not isinstance(value, Mapping):
+        raise RunError(f"model: must be a mapping or the path of a file, not {value!r}")
+    if "engine" in value and "boxes" in value:
+        return model_of_summary(value)
+    with inside("model"):
+        check_keys(value, MODEL_KEYS)
+        base = Model()
+        if value.get("measured") is not None:
+            measured = value["measured"]
+            if isinstance(measured, str | Path):
+                measured = _read(Path(measured) if folder is None else folder / measured)
+            base = model_of_summary(measured)
+        with inside("costs"):
+            costs = _costs(value.get("costs"))
+        with inside("default"):
+            default = base.default if value.get("default") is None else parse_cost(value["default"])
+        seed = value.get("seed", base.seed)
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise NetworkError(f"seed: must be a whole number, zero or more, not {seed!r}")
+        calls = {name: seconds for name, seconds in base.calls.items() if name not in costs}
+        overheads = _overheads(value.get("overheads"), base.overheads)
+        return Model({**base.costs, **costs}, calls, default, overheads, seed)
+
+
+def _costs(value: object) -> dict[str, Cost]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise NetworkError(f"must be a mapping from boxes to costs, not {value!r}")
+    costs = {}
+    for name, cost in value.items():
+        with inside(f"box '{name}'"):
+            costs[str(name)] = parse_cost(cost)
+    return costs
+
+
+def _overheads(value: object, base: Overheads) -> Overheads:
+    if value is None:
+        return base
+    with inside("overheads"):
+        if not isinstance(value, Mapping):
+            raise NetworkError(f"must be a mapping such as {{call: 5us, scheduler: 20us}}, not {value!r}")
+        check_keys(value, OVERHEAD_KEYS)
+        for name, cost in value.items():
+            with inside(name):
+                base = replace(base, **{name: parse_cost(cost).mean})
+        return base
+
+
+def model_of_summary(summary: object) -> Model:
+    """Return the model that a run's summary tells: measured costs, and the engine's overheads shared out."""
+    try:
+        assert isinstance(summary, Mapping)
+        boxes: Mapping[str, Any] = summary["boxes"]
+        spent, plans, calls = summary["time"], summary["plans"], summary["box_calls"]
+        return Model(
+            {name: Constant(float(one["cost_per_tuple"])) for name, one in boxes.items()},
+            {name: float(one["cost_per_call"]) for name, one in boxes.items()},
+            overheads=Overheads(
+                scheduler=float(spent["scheduler"]) / max(1, plans), storage=float(spent["storage"]) / max(1, calls)
+            ),
+        )
+    except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RunError(
+            f"model: measured: this is not the summary of a run ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _read(path: Path) -> object:
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text file in UTF-8"
+        raise RunError(f"model: {path}: cannot be read: {reason}") from error
+    try:
+        return json.loads(text) if path.suffix == ".json" else read_text(text)
+    except (ValueError, HeadwayError) as error:
+        raise RunError(f"model: {path}: {error}") from error

@@ -1,0 +1,5 @@
+"""The sim engine: networks in virtual time. Importing it registers the engine."""
+
+from headway.engines.sim.engine import SimEngine
+
+__all__ = ["SimEngine"]

@@ -1,0 +1,288 @@
+"""The simulator: real boxes and real tuples in virtual time.
+
+Everything that decides results is as in the engine `local`: sources, queues, kernels, outputs. What takes time is
+modelled: a call lasts what its tuples cost, its results come when it ends, and the clock jumps from event to event. So
+results are those of any other engine, and every moment is exact and the same in every repetition.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from headway.checking import CheckedNetwork
+from headway.clock import SECOND, ManualClock, stopwatch
+from headway.connectors.wrapping import Awaited
+from headway.engines.base import RunResult, RunSettings, Status, register_engine
+from headway.engines.ingest import Ingest
+from headway.engines.interrupts import on_interrupt
+from headway.engines.local.runtime import Runtime
+from headway.engines.local.workers import quiet
+from headway.engines.models import Model
+from headway.engines.opening import open_readers
+from headway.engines.outlets import Outlets
+from headway.engines.readings import Readings
+from headway.engines.sim.processors import Processors
+from headway.engines.sim.work import Costs
+from headway.engines.summaries import summarise_flow
+from headway.engines.traces import Recorder
+from headway.errors import HeadwayError, RunError
+from headway.kernels.universal import without_burning
+from headway.scheduling.base import Plan, Snapshot, is_preemptive
+
+_STATUS_EVERY = SECOND // 4
+_MOST_READ = 65_536
+_LEAST_READ = 1024
+_STUCK = 10_000
+"""Times in a row that a policy may let ready units wait until a moment that is already there."""
+
+
+class SimEngine:
+    """Runs networks in virtual time."""
+
+    def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
+        """Run until all inputs have ended and everything is delivered.
+
+        The first Ctrl-C ends the inputs: what has arrived is processed and delivered. A second one gives up.
+        """
+        with contextlib.ExitStack() as stack, quiet():
+            return _Run(checked, settings, stack).go()
+
+
+class _Run:
+    """One run."""
+
+    def __init__(self, checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack) -> None:
+        self._checked = checked
+        self._settings = settings
+        self._schedule = settings.schedule
+        self._clock = ManualClock()
+        network = checked.network
+        readers = open_readers(checked, settings, stack)
+        self._outlets = Outlets(checked, settings, self._clock, stack)
+        self._runtime = Runtime(
+            checked, self._outlets.deliveries, settings.tables, self._outlets.letters, self._clock, settings.remember
+        )
+        for box in self._runtime.boxes:
+            box.kernel = without_burning(box.kernel)
+        self._costs = Costs(checked, settings.model or Model())
+        self._costs.declare(self._runtime.statistics)
+        self._units = self._schedule.units(self._runtime.topology)
+        self._readings = Readings(self._runtime, self._units)
+        self._policy = self._schedule.make_policy()
+        self._preemptive = is_preemptive(self._policy)
+        self._traversal = self._schedule.make_traversal(self._runtime.topology)
+        self._recorder: Recorder | None = None
+        if settings.trace:
+            names = [unit.name for unit in self._units]
+            self._recorder = Recorder(network.name, names, self._runtime.topology.boxes, str(self._schedule), start=0)
+        count = settings.workers or 1
+        self._processors = Processors(
+            self._runtime, self._readings, self._costs, count, self._traversal, self._recorder
+        )
+        self._feeds = [
+            # There is no waiting for the outside world in virtual time: live sources are read to their end in turn.
+            self._runtime.feed(source.name, Awaited(reader) if reader.live else reader)
+            for source, reader in zip(network.sources, readers, strict=True)
+        ]
+        self._train = self._schedule.most
+        self._chunk = min(max(16 * self._train, _LEAST_READ), _MOST_READ)
+        self._ingest = Ingest(self._feeds, self._clock, self._chunk, self._outlets.letters.refuse)
+        stack.callback(self._ingest.stop)
+        self._timed = [box for box in self._runtime.boxes if box.timed]
+        self._memory: Any = self._policy.start()
+        self._plans = 0
+        self._peak_queued = 0
+        self._interrupted = False
+        self._spun = 0
+        self._next_status = 0
+
+    def go(self) -> RunResult:
+        """Run to the end."""
+        begun = stopwatch()
+        self._begun = begun
+        with on_interrupt(self._interrupt):
+            try:
+                self._loop()
+            except HeadwayError:
+                raise
+            except Exception as error:
+                name = self._processors.last
+                raise RunError(f"'{name}' failed: {type(error).__name__}: {error}") from error
+        tables = self._outlets.complete()
+        trace = None if self._recorder is None else self._recorder.trace()
+        real = (stopwatch() - begun) / 1e9
+        return RunResult(tables, self._summary(real), self._outlets.letters.table(), trace)
+
+    def _interrupt(self) -> None:
+        self._interrupted = True
+
+    # The loop: whatever happens at a moment, then what to do about it, then the next moment.
+
+    def _loop(self) -> None:
+        ended = False
+        until: int | None = None
+        starved = False  # nothing was to be done the last time, so holding sources back would not help
+        while True:
+            now = self._clock.now()
+            ended_calls = self._processors.finish(now)
+            issued = self._ingest.issued
+            self._tick_if_due(now)
+            queued = self._runtime.board.bytes
+            self._peak_queued = max(self._peak_queued, queued)
+            open_ = queued <= self._settings.memory or starved
+            if self._interrupted and not self._ingest.stopped:
+                self._ingest.stop()
+            if open_:
+                self._ingest.pull(self._hungry())
+            arrived = self._ingest.issued != issued
+            due = until is not None and now >= until
+            ready = False
+            if self._processors.free or (self._preemptive and (arrived or due or ended_calls)):
+                ready, until = self._decide(now, queued)
+            self._report()
+            busy = self._processors.busy
+            starved = not ready and not busy
+            if starved and self._ingest.ended:
+                if ended:
+                    self._check_drained()
+                    return
+                ended = True
+                self._ingest.end()
+                continue
+            self._advance(now, until, open_, ready)
+
+    def _decide(self, now: int, queued: int) -> tuple[bool, int | None]:
+        """Ask the policy as long as processors are free and there is something to do.
+
+        Returns whether something was ready, and until when the policy lets it wait.
+        """
+        readings, processors = self._readings, self._processors
+        while True:
+            changed = readings.refresh()
+            view = processors.view(now, self._preemptive)
+            snapshot = readings.snapshot(
+                now,
+                queued=queued,
+                train=self._train,
+                busy=view.busy,
+                workers=processors.count,
+                free=processors.free,
+                room=processors.free or processors.count,
+                more=self._ingest.more_in_turn or not self._ingest.ended,
+                changed=changed,
+                rates=lambda: self._ingest.rates(now),
+                outputs=self._outlets.readings,
+                spent=view.spent,
+                held=view.held,
+                waits=view.waits,
+            )
+            able = snapshot.ready if self._preemptive else snapshot.ready & ~snapshot.busy
+            if not able.any():
+                return bool(snapshot.ready.any()), None
+            plan, after = self._policy.plan(snapshot, self._memory)
+            self._plans += 1
+            if self._recorder is not None:
+                self._recorder.plan(snapshot, self._policy, self._memory, plan)
+            self._memory = after
+            started = self._enact(plan, snapshot, now)
+            if not started or self._preemptive or not processors.free:
+                return True, plan.until
+
+    def _enact(self, plan: Plan, snapshot: Snapshot, now: int) -> int:
+        if self._preemptive:
+            return self._processors.switch(plan.steps, snapshot, now, self._plans)
+        return self._processors.start(plan.steps, snapshot, now, self._plans)
+
+    def _advance(self, now: int, until: int | None, open_: bool, ready: bool) -> None:
+        """Move the clock to the next event."""
+        moments = [] if self._processors.next_end is None else [self._processors.next_end]
+        if not self._ingest.ended:
+            due = self._ingest.next_due()
+            if due is not None and (open_ or due > now):
+                moments.append(due)
+            moments += [box.deadline for box in self._timed if box.deadline is not None]
+        if until is not None and (ready or self._processors.busy):
+            moments.append(until)
+        if not moments:
+            self._spun = 0 if self._ingest.more_in_turn else self._spun + 1
+            if self._spun > _STUCK:
+                raise RunError(f"policy '{self._schedule}' serves none of the units that are ready")
+            return
+        following = max(now, min(moments))
+        self._spun = self._spun + 1 if following == now else 0
+        if self._spun > _STUCK:
+            raise RunError(f"policy '{self._schedule}' lets units wait until a moment that has passed")
+        self._clock.advance(following - now)
+
+    def _hungry(self) -> bool:
+        """Whether sources without rates should give more: when the slowest reader has little left."""
+        if not self._ingest.more_in_turn:
+            return False
+        board = self._runtime.board
+        return int((board.arrived - board.taken).max(initial=0)) < self._chunk
+
+    def _tick_if_due(self, now: int) -> None:
+        due = [box for box in self._timed if box.deadline is not None and box.deadline <= now]
+        if due and not self._ingest.ended:
+            for box in due:
+                box.deadline = None  # until the tick has reached it
+            self._ingest.tick()
+
+    def _check_drained(self) -> None:
+        self._readings.refresh()
+        left = self._readings.box_waiting
+        if left.any():
+            names = [self._runtime.boxes[at].name for at in left.nonzero()[0]]
+            raise RunError(f"the run ended with tuples left at: {', '.join(names)}")
+
+    # Readings
+
+    def _report(self) -> None:
+        moment = stopwatch()
+        board = self._runtime.board
+        waiting = int((board.arrived - board.taken).sum()) + self._processors.held if self._recorder else 0
+        if self._recorder is not None:
+            self._recorder.queued(self._clock.now(), waiting, board.bytes)
+        if self._settings.on_status is None or moment < self._next_status:
+            return
+        self._next_status = moment + _STATUS_EVERY
+        self._settings.on_status(
+            Status(
+                self._clock.now() / SECOND,
+                self._ingest.tuples,
+                self._outlets.tuples,
+                int((board.arrived - board.taken).sum()),
+                board.bytes,
+                self._outlets.letters.total,
+                board.bytes > self._settings.memory,
+            )
+        )
+
+    def _summary(self, real: float) -> dict[str, Any]:
+        runtime, processors = self._runtime, self._processors
+        readings = runtime.statistics.readings()
+        seconds = self._clock.now() / SECOND
+        return {
+            "network": self._checked.network.name,
+            "engine": "sim",
+            "policy": str(self._schedule),
+            "workers": processors.count,
+            **summarise_flow(seconds, runtime, self._feeds, self._outlets, readings),
+            "real_seconds": real,
+            "interrupted": self._interrupted,
+            "time": {
+                "scheduler": self._plans * self._costs.scheduler / SECOND,
+                "boxes": processors.worked / SECOND,
+                "storage": processors.fetched * self._costs.storage / SECOND,
+                "sources": 0.0,
+                "sinks": 0.0,
+                "preemption": processors.preemptions * self._costs.preemption / SECOND,
+            },
+            "plans": self._plans,
+            "preemptions": processors.preemptions,
+            "peak_queued_bytes": self._peak_queued,
+        }
+
+
+register_engine("sim", SimEngine)

@@ -1,0 +1,274 @@
+"""Processors in virtual time: steps begin, are preempted, go on and end at exact moments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.catalog import Floats
+from headway.clock import SECOND
+from headway.columns import Int64s, Mask
+from headway.engines.local.runtime import RunningBox, Runtime
+from headway.engines.readings import Readings, Waits
+from headway.engines.sim.work import Costs, UnderWay, Work
+from headway.engines.traces import CallRecord, Recorder
+from headway.scheduling.base import Snapshot, Step
+from headway.scheduling.traversing import Traverser
+from headway.trains import Train
+
+
+class View(NamedTuple):
+    """What a snapshot has to know of steps under way and preempted; None: there are none."""
+
+    busy: Mask | None = None
+    spent: Floats | None = None
+    held: Int64s | None = None
+    waits: Waits | None = None
+
+
+class Processors:
+    """A number of equal processors and the steps that they carry out."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        readings: Readings,
+        costs: Costs,
+        count: int,
+        traversal: Traverser | None,
+        recorder: Recorder | None,
+    ) -> None:
+        """Start with all processors free."""
+        self._runtime = runtime
+        self._readings = readings
+        self._costs = costs
+        self._traversal = traversal
+        self._recorder = recorder
+        self.count = count
+        self._running: list[Work | None] = [None] * count
+        self._preempted: dict[int, Work] = {}
+        self._own = [frozenset(unit.boxes) for unit in readings.units]
+        self.free = count
+        self.worked = 0
+        """Nanoseconds of box calls."""
+        self.fetched = 0
+        """How often a box took tuples from storage."""
+        self.preemptions = 0
+        self.last = ""
+        """The box that was called last."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step is under way."""
+        return self.free < self.count
+
+    @property
+    def next_end(self) -> int | None:
+        """The moment at which the next call ends."""
+        return min([work.end for work in self._running if work is not None], default=None)
+
+    @property
+    def held(self) -> int:
+        """Tuples that calls under way or preempted have taken: they still need memory."""
+        return sum(work.call.tuples for work in self._works() if work.call is not None)
+
+    def _works(self) -> list[Work]:
+        return [*(work for work in self._running if work is not None), *self._preempted.values()]
+
+    # What policies see
+
+    def view(self, now: int, preemptive: bool) -> View:
+        """Return what is under way; for a preemptive policy these units can be chosen, too."""
+        works = self._works()
+        if not works:
+            return View()
+        readings, units = self._readings, len(self._readings.units)
+        busy = readings.members.any(self._runtime.busy)
+        spent, held = np.zeros(units), np.zeros(units, np.int64)
+        ready, waiting, oldest = readings.ready, readings.waiting, readings.oldest
+        if preemptive:
+            ready, waiting, oldest = ready.copy(), waiting.copy(), oldest.copy()
+        for work in works:
+            if work.call is None:
+                continue
+            spent[work.unit] = work.spent(now) / SECOND
+            held[work.unit] = work.call.tuples
+            if preemptive:
+                ready[work.unit] = True
+                busy[work.unit] = work.worker >= 0
+                oldest[work.unit] = min(int(oldest[work.unit]), work.call.oldest)
+                if work.worker < 0:
+                    waiting[work.unit] += work.call.tuples
+        return View(busy, spent, held, Waits(ready, waiting, oldest))
+
+    # Beginning
+
+    def start(self, steps: Sequence[Step], snapshot: Snapshot, now: int, plan: int, wait: int = 0) -> int:
+        """Begin steps while processors are free; return how many began. One whose boxes are at work is refused."""
+        begun = 0
+        for step in steps:
+            if not self.free:
+                break
+            begun += self._take_up(step, snapshot, now, now + self._costs.scheduler + wait, plan)
+        return begun
+
+    def _take_up(self, step: Step, snapshot: Snapshot, now: int, begin: int, plan: int) -> bool:
+        work = self._preempted.get(step.unit) or self._holder(step.unit)
+        if work is not None:
+            del self._preempted[work.unit]
+            work.plan = plan
+            assert work.call is not None
+            work.begin, work.end = begin, begin + work.call.left
+        else:
+            boxes = self._readings.members.boxes[step.unit]
+            if self._runtime.busy[boxes].any():
+                return False
+            self._runtime.busy[boxes] = True
+            order = None if self._traversal is None else self._traversal.order(step.unit, snapshot)
+            unit = self._readings.units[step.unit]
+            work = Work(step.unit, step.tuples, unit.boxes if order is None else order, plan)
+            if not self._next_call(work, begin):
+                self._runtime.busy[boxes] = False
+                return True  # there was nothing to do after all
+        work.worker = self._running.index(None)
+        work.started = now
+        self._running[work.worker] = work
+        self.free -= 1
+        return True
+
+    def _holder(self, unit: int) -> Work | None:
+        """Return a preempted step that holds a box of this unit: it has to be brought to its end first."""
+        for work in self._preempted.values():
+            if not self._own[unit].isdisjoint(self._own[work.unit]):
+                return work
+        return None
+
+    def _next_call(self, work: Work, begin: int) -> bool:
+        """Begin the next call of a step that has anything to do; False if there is none."""
+        costs = self._costs
+        while work.place < len(work.order):
+            box = self._runtime.boxes[work.order[work.place]]
+            work.place += 1
+            fed = work.fed.pop(box.index, None)
+            trains = self._take(box, work, fed)
+            if trains is None:
+                continue
+            parts = [train.numbers for train in trains if len(train.numbers)]
+            numbers = parts[0] if len(parts) == 1 else np.sort(np.concatenate([*parts, _NO_NUMBERS]))
+            offsets = costs.offsets(box.index, numbers)
+            cost = costs.call[box.index] + (int(offsets[-1]) if len(offsets) else 0)
+            if fed is None:
+                work.taken += len(numbers)
+                self.fetched += 1
+                cost += costs.storage
+            work.call = UnderWay(box.index, trains, len(numbers), numbers, offsets, cost, cost, begin)
+            work.begin, work.end = begin, begin + cost
+            return True
+        work.call = None
+        return False
+
+    def _take(self, box: RunningBox, work: Work, fed: int | None) -> tuple[Train, ...] | None:
+        """Take a box's next trains: at most the step's limit of each queue, or what the step itself has put there."""
+        limit = work.limit if fed is None else max(fed, work.limit)
+        if len(box.cursors) == 1:
+            return None if box.cursors[0].idle else (box.cursors[0].take(limit),)
+        upto = self._runtime.takeable(box, self._own[work.unit])
+        return None if upto is None else self._runtime.take(box, limit, upto)
+
+    # Preempting
+
+    def switch(self, steps: Sequence[Step], snapshot: Snapshot, now: int, plan: int) -> int:
+        """Let the first units of a plan run, as many as there are processors, and preempt others for them."""
+        wanted = {step.unit: step for step in steps[: self.count]}
+        running = [work for work in self._running if work is not None]
+        missing = [step for unit, step in wanted.items() if all(work.unit != unit for work in running)]
+        begun = self.start(missing, snapshot, now, plan)
+        stoppable = [work for work in reversed(running) if work.unit not in wanted]
+        switched = 0
+        for step in missing[begun:]:
+            if not stoppable or not self._can_begin(step.unit):
+                continue
+            self._preempt(stoppable.pop(), now)
+            switched += self.start([step], snapshot, now, plan, self._costs.preemption)
+        if not begun and not switched and running:
+            # Somebody's processor was used to find out that nothing has to change.
+            running[0].begin += self._costs.scheduler
+            running[0].end += self._costs.scheduler
+        return begun + switched
+
+    def _can_begin(self, unit: int) -> bool:
+        """Whether a unit's boxes are used by nobody who is under way."""
+        own = self._own[unit]
+        return all(work is None or own.isdisjoint(self._own[work.unit]) for work in self._running)
+
+    def _preempt(self, work: Work, now: int) -> None:
+        assert work.call is not None
+        work.call.left -= max(0, min(now, work.end) - work.begin)
+        self._record(work, now, preempted=True)
+        self._running[work.worker] = None
+        work.worker = -1
+        self._preempted[work.unit] = work
+        self.free += 1
+        self.preemptions += 1
+
+    # Ending
+
+    def finish(self, now: int) -> int:
+        """End the calls whose moment has come, and begin the next ones of their steps; return how many ended."""
+        ended = 0
+        for at, work in enumerate(self._running):
+            while work is not None and work.end <= now:
+                self._end_call(work)
+                ended += 1
+                if self._next_call(work, now):
+                    continue
+                self._runtime.busy[self._readings.members.boxes[work.unit]] = False
+                self._record(work, now, preempted=False)
+                self._running[at] = work = None
+                self.free += 1
+        return ended
+
+    def _end_call(self, work: Work) -> None:
+        call = work.call
+        assert call is not None
+        box = self._runtime.boxes[call.box]
+        self.last = box.name
+        box.state, result = self._runtime.call((box.index,), box.kernel, box.state, call.trains, call.cost)
+        if box.timed:
+            box.deadline = box.kernel.deadline(box.state)
+        self.worked += call.cost
+        for arc, train in zip(box.arcs, result.outputs, strict=False):
+            if arc is None:
+                continue
+            if arc.deliveries and len(train):
+                moments = _moments(call, work.end, train)
+                for delivery in arc.deliveries:
+                    delivery.deliver(train, moments)
+            if arc.queue.cursors:
+                arc.queue.push(train)
+                for cursor in arc.queue.cursors:
+                    consumer = int(self._runtime.cursor_box[cursor.number])
+                    if consumer in self._own[work.unit]:
+                        work.fed[consumer] = work.fed.get(consumer, 0) + len(train)
+        if self._recorder is not None:
+            tuples = sum(len(train) for train in result.outputs)
+            work.log.append(CallRecord((box.index,), max(call.begun, work.started), work.end, call.tuples, tuples))
+
+    def _record(self, work: Work, now: int, preempted: bool) -> None:
+        if self._recorder is not None:
+            self._recorder.step(work.unit, work.worker, work.started, now, work.taken, work.log, preempted, work.plan)
+            work.log = []
+
+
+_NO_NUMBERS: Int64s = np.zeros(0, np.int64)
+
+
+def _moments(call: UnderWay, end: int, train: Train) -> Int64s:
+    """Return when each result left: one after the other, as the tuples that caused them were done."""
+    if not len(call.offsets):
+        return np.full(len(train), end, np.int64)
+    cause = np.searchsorted(call.numbers, train.numbers, side="right") - 1
+    moments: Int64s = end - call.offsets[-1] + call.offsets[np.maximum(cause, 0)]
+    return moments

@@ -1,0 +1,320 @@
+"""Recorded runs: which step ran when, and why it was chosen before others.
+
+An engine tells a `Recorder` of its plans and steps; what comes out is a `Trace`, which can be read line by line, as a
+table, or drawn on a timeline. A plan is explained when it is made, because only then the readings are there that
+the policy saw. Moments are nanoseconds on the run's clock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from headway.clock import MILLISECOND, SECOND
+from headway.engines import chrome
+from headway.engines.reasons import Reason, Terms, Values, reasons, span_text, why
+from headway.errors import InputError
+from headway.scheduling.base import Plan, Policy, Snapshot
+
+MOST = 1_000_000
+"""How many records are kept at most, unless said otherwise."""
+FORMAT = "headway trace 1"
+
+_REFUSED = 64
+"""How many plans in a row may name a unit whose step is under way until the reasons of some are forgotten."""
+
+
+class CallRecord(NamedTuple):
+    """One call within a step: a box, or neighbouring ones that are called as one."""
+
+    boxes: tuple[int, ...]
+    begin: int
+    end: int
+    tuples_in: int
+    tuples_out: int
+
+
+class StepRecord(NamedTuple):
+    """A step that was carried out."""
+
+    unit: int
+    worker: int
+    begin: int
+    end: int
+    tuples: int
+    calls: tuple[CallRecord, ...]
+    reason: Reason
+    preempted: bool
+    plan: int
+    """The number of the plan that asked for it, from 1; 0 where none did."""
+
+
+class Queued(NamedTuple):
+    """What waited in all queues at a moment."""
+
+    moment: int
+    tuples: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A recorded run: its steps in the order in which they began."""
+
+    network: str
+    policy: str
+    units: tuple[str, ...]
+    boxes: tuple[str, ...]
+    start: int
+    steps: tuple[StepRecord, ...]
+    counters: tuple[Queued, ...]
+    left_out: int
+    """Steps that were carried out after the last one that was kept."""
+
+    def lines(self) -> Iterator[str]:
+        """Return a readable line for each step."""
+        return (explain(step, self.units, self.start) for step in self.steps)
+
+    def table(self) -> pa.Table:
+        """Return a row for each step; `moment` is in seconds since the run's start."""
+        steps = self.steps
+        columns = {
+            "moment": pa.array([(step.begin - self.start) / SECOND for step in steps], pa.float64()),
+            "worker": pa.array([step.worker for step in steps], pa.int64()),
+            "unit": pa.array([self.units[step.unit] for step in steps], pa.string()),
+            "tuples": pa.array([step.tuples for step in steps], pa.int64()),
+            "seconds": pa.array([(step.end - step.begin) / SECOND for step in steps], pa.float64()),
+            "preempted": pa.array([step.preempted for step in steps], pa.bool_()),
+            "plan": pa.array([step.plan for step in steps], pa.int64()),
+            "reason": pa.array([why(step.reason, self.units) for step in steps], pa.string()),
+        }
+        return pa.table(columns)
+
+    def to_chrome(self) -> dict[str, Any]:
+        """Return the trace in the trace event format, as one object."""
+        return chrome.document(self._about(), self._events())
+
+    def write(self, path: Path | str) -> None:
+        """Write a file in that format; it appears when it is whole. Raises OutputError."""
+        chrome.write_events(Path(path), self._about(), self._events())
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "network": self.network,
+            "policy": self.policy,
+            "start": self.start,
+            "left_out": self.left_out,
+            "units": list(self.units),
+            "boxes": list(self.boxes),
+        }
+
+    def _events(self) -> Iterator[chrome.Event]:
+        start = self.start
+        workers = sorted({step.worker for step in self.steps})
+        yield from chrome.names(f"headway {self.network}", {worker: f"worker {worker}" for worker in workers})
+        for step in self.steps:
+            args = self._args(step)
+            name, begin, end = self.units[step.unit], step.begin - start, step.end - start
+            yield chrome.complete(name, "step", step.worker, begin, end, args)
+            for call in step.calls:
+                name = "+".join([self.boxes[box] for box in call.boxes])
+                sizes = {"in": call.tuples_in, "out": call.tuples_out, "boxes": list(call.boxes)}
+                yield chrome.complete(name, "call", step.worker, call.begin - start, call.end - start, sizes)
+        for queued in self.counters:  # two counters, because the series of one are stacked
+            yield chrome.counter("queued tuples", queued.moment - start, {"tuples": queued.tuples})
+            yield chrome.counter("queued bytes", queued.moment - start, {"bytes": queued.bytes})
+
+    def _args(self, step: StepRecord) -> dict[str, Any]:
+        reason = step.reason
+        others = [{"unit": self.units[unit], "terms": _to_json(terms)} for unit, terms in reason.competitors]
+        return {
+            "tuples": step.tuples,
+            "plan": step.plan,
+            "why": reason.rule,
+            "terms": _to_json(reason.terms),
+            "competitors": others,
+            "preempted": step.preempted,
+        }
+
+
+class Recorder:
+    """Collects what an engine tells of a run.
+
+    At most `most` records are kept, of steps, calls and counters together; from the first step on that does not
+    fit, steps are only counted, so that what is kept is the run's beginning without gaps.
+
+    `plan` and `queued` are called by the scheduler, `step` also by workers. A step must be told of before the next
+    plan that finds its unit no longer busy: by then, a step that a plan asked for and nobody told of was refused.
+    """
+
+    def __init__(
+        self,
+        network: str,
+        units: Sequence[str],
+        boxes: Sequence[str],
+        policy: str,
+        *,
+        start: int | None = None,
+        most: int = MOST,
+    ) -> None:
+        """Begin a recording; `units` and `boxes` are names by number.
+
+        Times will be counted from the moment `start`, without one from the first moment that is told.
+        """
+        self._network, self._policy = network, policy
+        self._units, self._boxes = tuple(units), tuple(boxes)
+        self._start = start
+        self._room = most
+        self._full = False
+        self._left_out = 0
+        self._plans = 0
+        self._asked: dict[int, list[tuple[int, Reason]]] = {}
+        self._steps: list[StepRecord] = []
+        self._counters: list[Queued] = []
+        self._lock = threading.Lock()
+
+    def plan(self, snapshot: Snapshot, policy: Policy, memory: Any, plan: Plan) -> None:
+        """Take down why the steps of a plan were chosen; plans are numbered from 1.
+
+        `memory` is what the policy was given, not what it returned.
+        """
+        self._plans += 1
+        self._begin(snapshot.now)
+        if self._full or not plan.steps:
+            return
+        found = reasons(snapshot, policy, memory, plan, self._policy)
+        with self._lock:
+            for unit, reason in found:
+                asked = self._asked.setdefault(unit, [])
+                if asked and asked[-1][0] != self._plans and not snapshot.busy[unit]:
+                    asked.clear()
+                elif len(asked) > _REFUSED:
+                    del asked[1]  # the first may be the one that is under way
+                asked.append((self._plans, reason))
+
+    def step(
+        self,
+        unit: int,
+        worker: int,
+        begin: int,
+        end: int,
+        tuples: int,
+        calls: Iterable[CallRecord] = (),
+        preempted: bool = False,
+        plan: int = 0,
+    ) -> None:
+        """Take down a step that a plan asked for and that has ended, or was preempted.
+
+        Steps of one worker must not overlap, and calls lie within their step.
+        """
+        made = tuple(calls)
+        with self._lock:
+            if self._full or 1 + len(made) > self._room:
+                self._full = True
+                self._left_out += 1
+                self._asked.clear()
+                return
+            self._begin(begin)
+            self._room -= 1 + len(made)
+            reason = self._reason(unit, plan)
+            record = StepRecord(unit, worker, int(begin), int(end), int(tuples), made, reason, bool(preempted), plan)
+            self._steps.append(record)
+
+    def _reason(self, unit: int, plan: int) -> Reason:
+        asked = self._asked.get(unit, [])
+        for at, (number, reason) in enumerate(asked):
+            if number == plan:
+                del asked[at]
+                return reason
+        return Reason(self._policy, "not told")
+
+    def queued(self, moment: int, tuples: int, bytes: int) -> None:
+        """Take down what waits in all queues; of each millisecond of the run the last is kept."""
+        queued = Queued(int(moment), int(tuples), int(bytes))
+        with self._lock:
+            start = self._begin(moment)
+            last = self._counters[-1].moment if self._counters else None
+            if self._full:
+                return
+            if last is not None and (last - start) // MILLISECOND == (moment - start) // MILLISECOND:
+                self._counters[-1] = queued
+            elif self._room > 0:
+                self._room -= 1
+                self._counters.append(queued)
+
+    def _begin(self, moment: int) -> int:
+        if self._start is None:
+            self._start = int(moment)
+        return self._start
+
+    def trace(self) -> Trace:
+        """Return what has been recorded up to now."""
+        with self._lock:
+            steps = sorted(self._steps, key=lambda step: (step.begin, step.worker))
+            counters, left_out = tuple(self._counters), self._left_out
+        start = self._begin(0)
+        return Trace(self._network, self._policy, self._units, self._boxes, start, tuple(steps), counters, left_out)
+
+
+def read_trace(path: Path | str) -> Trace:
+    """Return the trace that `Trace.write` wrote. Raises InputError."""
+    path = Path(path)
+    about, events = chrome.read_events(path, FORMAT)
+    try:
+        return _read(about, events)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise InputError(f"'{path}' is not {chrome.EXPECTED}: {type(error).__name__}: {error}") from error
+
+
+def explain(record: StepRecord, names: Sequence[str], start: int = 0) -> str:
+    """Return a step and its reason in one line; `names` are the units', `start` is when the run began."""
+    moment = f"{(record.begin - start) / MILLISECOND:,.3f} ms"
+    tuples = "1 tuple" if record.tuples == 1 else f"{record.tuples:,} tuples"
+    took = span_text((record.end - record.begin) / SECOND) + (", preempted" if record.preempted else "")
+    what = f"'{names[record.unit]}' on {tuples}, {took}"
+    return f"{moment}  worker {record.worker}  {what}: {why(record.reason, names)}"
+
+
+def _read(about: Mapping[str, Any], events: Iterable[chrome.Event]) -> Trace:
+    units, boxes = (tuple([str(name) for name in about[key]]) for key in ("units", "boxes"))
+    number = {name: at for at, name in enumerate(units)}
+    start, policy = int(about["start"]), str(about["policy"])
+    known: dict[tuple[str, ...], tuple[str, ...]] = {}
+    steps: list[StepRecord] = []
+    calls: list[list[CallRecord]] = []
+    counters: list[Queued] = []
+    for event in events:
+        kind, args = event["ph"], event["args"]
+        if kind == "X":
+            begin, end = chrome.span(event)
+            if event["cat"] == "call":
+                sizes = int(args["in"]), int(args["out"])
+                calls[-1].append(CallRecord(tuple(args["boxes"]), start + begin, start + end, *sizes))
+                continue
+            names = tuple(args["terms"])
+            others = tuple([(number[one["unit"]], _from_json(one["terms"])) for one in args["competitors"]])
+            reason = Reason(policy, str(args["why"]), known.setdefault(names, names), _from_json(args["terms"]), others)
+            unit, worker = number[event["name"]], chrome.thread(event)
+            tuples, preempted, plan = int(args["tuples"]), bool(args["preempted"]), int(args["plan"])
+            steps.append(StepRecord(unit, worker, start + begin, start + end, tuples, (), reason, preempted, plan))
+            calls.append([])
+        elif kind == "C" and "tuples" in args:
+            counters.append(Queued(start + chrome.moment(event), int(args["tuples"]), 0))
+        elif kind == "C":
+            counters[-1] = counters[-1]._replace(bytes=int(args["bytes"]))
+    made = tuple([step._replace(calls=tuple(own)) for step, own in zip(steps, calls, strict=True)])
+    return Trace(str(about["network"]), policy, units, boxes, start, made, tuple(counters), int(about["left_out"]))
+
+
+def _to_json(terms: Terms) -> dict[str, float | str]:
+    return {name: chrome.to_json(value) for name, value in terms}
+
+
+def _from_json(terms: Mapping[str, float | str]) -> Values:
+    return tuple([chrome.from_json(value) for value in terms.values()])

@@ -1,0 +1,120 @@
+"""Universal: pass tuples on, some of them never and some several times, and burn what they cost.
+
+A tuple's draw is a hash of its arrival number, so it does not matter in which train it comes. Only where several tuples
+have the same number does the kernel have to remember where among them the last train ended; an engine that never cuts
+there may run mode `random` without its state, from `initial` each time, and in parallel. Mode `even` counts all tuples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.boxes.costs import Constant, Keys, Place, draw, places_of, tuple_keys
+from headway.boxes.universal import Universal
+from headway.clock import SECOND, burn
+from headway.columns import Int64s
+from headway.errors import RunError
+from headway.kernels.base import Kernel, Result
+from headway.kernels.codec import pack, unpack
+from headway.kernels.union import merge
+from headway.trains import Train
+
+_PASSING = 2
+"""Which draw of a tuple's key decides whether it passes; its cost is another one."""
+
+
+class UniversalState(NamedTuple):
+    """How many tuples the box has seen, and the last of them. Immutable: a run gives a new one."""
+
+    seen: int = 0
+    last: Place = Place()
+
+
+@dataclass(slots=True)
+class UniversalKernel:
+    """The running universal box. With `burns` false it costs next to nothing: for engines with a time of their own."""
+
+    spec: Universal
+    box: str
+    burns: bool = True
+    _whole: int = field(init=False, repr=False)
+    _part: int = field(init=False, repr=False)
+    _of: int = field(init=False, repr=False)
+    _chance: float = field(init=False, repr=False)
+    _keyed: bool = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Take the selectivity apart: whole copies, and one more in `part` of `of` cases."""
+        ratio = self.spec.ratio
+        self._whole, self._of = int(ratio), ratio.denominator
+        self._part = ratio.numerator - self._whole * self._of
+        self._chance = self._part / self._of
+        drawn = self._part > 0 and not self.spec.counts
+        self._keyed = drawn or not isinstance(self.spec.cost, Constant)
+
+    def initial(self) -> UniversalState:
+        """Return the state before the first tuple."""
+        return UniversalState()
+
+    def deadline(self, state: UniversalState) -> int | None:
+        """No tick is ever needed."""
+        return None
+
+    def run(self, state: UniversalState, trains: Sequence[Train], now: int) -> tuple[UniversalState, Result]:
+        """Merge the inputs, choose what passes, and burn the cost of all that came in."""
+        train = merge(trains) if len(trains) > 1 else trains[0]
+        if not len(train):
+            return state, Result((train,))
+        keys, last = self._keys(train, state.last) if self._keyed else (None, state.last)
+        output = self._pass(train, self._copies(len(train), state.seen, keys))
+        if self.burns:
+            burn(round(self._seconds(len(train), keys) * SECOND))
+        return UniversalState(state.seen + len(train), last), Result((output,))
+
+    def _keys(self, train: Train, last: Place) -> tuple[Keys, Place]:
+        places, last = places_of(train.numbers, last)
+        return tuple_keys(self.spec.seed, self.box, train.numbers, places), last
+
+    def _copies(self, count: int, before: int, keys: Keys | None) -> Int64s | None:
+        """Return how often each tuple leaves; None: once. `before` tuples came in earlier trains."""
+        if self._part == 0:
+            return None if self._whole == 1 else np.full(count, self._whole, np.int64)
+        if self.spec.counts:
+            # Of all tuples so far only what is left over from whole copies matters, so that 64 bits are enough.
+            over = before * self._part % self._of
+            reached = (over + self._part * np.arange(count + 1, dtype=np.int64)) // self._of
+            return self._whole + np.diff(reached)
+        assert keys is not None
+        return self._whole + (draw(keys, _PASSING) < self._chance).astype(np.int64)
+
+    def _pass(self, train: Train, copies: Int64s | None) -> Train:
+        if copies is None or bool((copies == 1).all()):
+            return train
+        return train.take(np.repeat(np.arange(len(train)), copies))
+
+    def _seconds(self, count: int, keys: Keys | None) -> float:
+        cost = self.spec.cost
+        return cost.mean * count if keys is None or isinstance(cost, Constant) else float(cost.seconds(keys).sum())
+
+    def dump(self, state: UniversalState) -> bytes:
+        """Write the state to bytes."""
+        number, place = state.last
+        return pack({"op": "universal", "seen": state.seen, "number": number, "place": place}, {})
+
+    def load(self, data: bytes) -> UniversalState:
+        """Read a state back."""
+        meta, _ = unpack(data)
+        found = [meta[name] for name in ("seen", "number", "place")]
+        if not all(isinstance(one, int) for one in found):
+            raise RunError("a box's saved state is damaged, or not in this version's format")
+        seen, number, place = found
+        return UniversalState(seen, Place(number, place))
+
+
+def without_burning(kernel: Kernel) -> Kernel:
+    """Return a kernel that gives the same results and burns nothing: for engines that move their clock themselves."""
+    return replace(kernel, burns=False) if isinstance(kernel, UniversalKernel) else kernel

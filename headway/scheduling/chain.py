@@ -1,0 +1,97 @@
+"""Chain: first the boxes that set memory free fastest, together with those that must run before them.
+
+Babcock, Babu, Datar and Motwani, "Chain: Operator Scheduling for Memory Minimization in Data Stream Systems" (SIGMOD
+2003). A path's progress chart has a point for every box, and one for the start::
+
+    x = C1 + S1 C2 + ... + S1 ... Sk-1 Ck   seconds of work on a tuple that enters the path, up to and with box k
+    y = S1 ... Sk * size                    expected size of what is then left of it; 0 after the last box
+
+Its lower envelope goes from point to point, from each to the one that is reached most steeply. A box has the slope of
+the piece of the envelope that spans it as its priority, the steepest where it is on several paths: so a box that frees
+nothing itself is worth running if it leads to one that frees much. Steepest first, equals by their oldest tuple.
+
+It keeps queues small in bursts. Tuples near the end of a path with a flat end wait long, though.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.catalog import BoxReadings
+from headway.columns import Mask
+from headway.errors import PolicyError
+from headway.scheduling.base import Floats, Policy, Snapshot, Term, register_policy
+from headway.scheduling.paths import MANY, ByPath, Kept, Paths, Stretches, unit_priorities
+
+_ROUNDS = 16
+"""Rounds over all paths at once; few paths need more, and those are finished one by one."""
+
+
+@dataclass(frozen=True)
+class Chain(ByPath):
+    """Serve the ready units by the slope of the lower envelope, then by their oldest tuple."""
+
+    def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
+        """Return by box the slope of its piece of the envelope."""
+        pieces = envelope(paths.stretches(boxes))
+        return paths.largest(pieces, pieces.slope)
+
+    def terms(self, snapshot: Snapshot, memory: Kept) -> tuple[Term, ...]:
+        """Return the slope and the oldest timestamp."""
+        return Term("slope", unit_priorities(snapshot, memory), largest=True), Term("oldest", snapshot.oldest)
+
+
+def envelope(stretches: Stretches, rounds: int = _ROUNDS) -> Stretches:
+    """Return the pieces of the lower envelope of every path.
+
+    Where a stretch is steeper than the one before, no piece of the envelope ends between them; joining such
+    neighbours until there are none leaves the envelope, in whatever order they are joined.
+    """
+    for _ in range(rounds):
+        steeper = stretches.steeper()
+        if not steeper.any():
+            return stretches
+        stretches = stretches.joined(steeper)
+    return stretches.joined(_one_by_one(stretches))
+
+
+def _one_by_one(stretches: Stretches) -> Mask:
+    """Return which stretches are to be joined to the one before, in one go along each path that is not done."""
+    joins: Mask = np.zeros(len(stretches.cost), np.bool_)
+    bounds = np.append(np.flatnonzero(stretches.begins), len(joins))
+    unfinished = np.unique(np.searchsorted(bounds, np.flatnonzero(stretches.steeper()), side="right") - 1)
+    for first, end in zip(bounds[unfinished].tolist(), bounds[unfinished + 1].tolist(), strict=True):
+        cost, passing, size_in, size_out = [
+            values[first:end].tolist()
+            for values in (stretches.cost, stretches.passing, stretches.size_in, stretches.size_out)
+        ]
+        pieces: list[tuple[int, float, float, float]] = []  # head, cost, passing, slope
+        for at, out in enumerate(size_out):
+            head, work, left = at, cost[at], passing[at]
+            slope = (size_in[head] - left * out) / work
+            while pieces and slope > pieces[-1][3]:
+                head, before, reach, _ = pieces.pop()
+                work, left = before + reach * work, min(reach * left, MANY)
+                slope = (size_in[head] - left * out) / work
+            pieces.append((head, work, left, slope))
+        joins[first:end] = True
+        joins[[first + head for head, *_ in pieces]] = False
+    return joins
+
+
+def _make(argument: str | None) -> Policy:
+    if argument is not None:
+        raise PolicyError(f"policy 'chain' takes no argument, not '{argument}'")
+    return Chain()
+
+
+register_policy(
+    "chain",
+    _make,
+    "first the boxes that set memory free fastest, together with those that must run before them",
+    formula="slope of the lower envelope of the points (C1 + S1 C2 + ..., S1 ... Sk * size)",
+    paper="Babcock et al., Chain, SIGMOD 2003; compared in Sutherland et al., AMoS, section 2.1",
+    use="small queues in bursts, where memory is short and latency matters less",
+)

@@ -1,0 +1,80 @@
+"""Earliest deadline first: the unit whose oldest tuple is the first to leave the good zone.
+
+The classical rule of real-time scheduling, with the deadline read from the QoS graphs. For every unit::
+
+    good     = the end of the good zone of its outputs, the least over them
+    deadline = oldest stamp + good
+    place    = the number of its last box in topological order
+
+and the units are ordered by (deadline, smallest first; place, largest first). An output without a latency graph, or
+with one that never falls, has the zone of `patience.DEFAULT_GOOD`; so has a unit that leads to no output. Equals go
+from the outputs backwards, as in `fifo`: what is nearest to delivery can be sure to make it.
+
+While everything can be delivered in time this order does so. Under overload it does not: the tuples that are late
+already have the earliest deadlines, are served first, and make the next ones late; `slope-slack` gives them up.
+Nor does it ask what a step costs. Units where only marks wait come last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.clock import SECOND
+from headway.columns import Int64s
+from headway.errors import PolicyError
+from headway.scheduling.base import Policy, Snapshot, Term, Unit, register_policy
+from headway.scheduling.fifo import unit_places
+from headway.scheduling.patience import unit_zones
+from headway.scheduling.ranking import Ranked
+
+_NEVER = int(np.iinfo(np.int64).max)
+_LONGEST = 2**62
+"""The longest good zone that is told apart, in nanoseconds: 146 years."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowances:
+    """How long the units' tuples may take, and how far downstream the units stand."""
+
+    units: tuple[Unit, ...]
+    good: Int64s
+    """By unit: the end of its good zone in nanoseconds."""
+    last: Int64s
+    """By unit: the number of its last box."""
+
+
+@dataclass(frozen=True)
+class EarliestDeadline(Ranked):
+    """Serve the ready units by the deadline of their oldest tuple, equals from the outputs backwards."""
+
+    def prepare(self, snapshot: Snapshot, memory: Allowances | None) -> Allowances:
+        """Look up zones and places, once for a network."""
+        if memory is None or memory.units is not snapshot.units:
+            good = unit_zones(snapshot.topology, snapshot.units).good
+            allowed = np.rint(np.minimum(good * SECOND, _LONGEST)).astype(np.int64)
+            return Allowances(snapshot.units, allowed, unit_places(snapshot.units).last)
+        return memory
+
+    def terms(self, snapshot: Snapshot, memory: Allowances) -> tuple[Term, ...]:
+        """Return the deadline and the place."""
+        # The largest number stands for no tuple: adding to it would make it the smallest.
+        deadline: Int64s = np.minimum(snapshot.oldest, _NEVER - memory.good) + memory.good
+        return Term("deadline", deadline), Term("place", memory.last, largest=True)
+
+
+def _make(argument: str | None) -> Policy:
+    if argument is not None:
+        raise PolicyError(f"policy 'earliest-deadline' takes no argument, not '{argument}'")
+    return EarliestDeadline()
+
+
+register_policy(
+    "earliest-deadline",
+    _make,
+    "the unit whose oldest tuple is the first to leave the good zone of its outputs",
+    formula="deadline = oldest stamp + end of the good zone, smallest first",
+    paper="the classical rule, with the good zones of Aurora's QoS graphs (Abadi et al., VLDB Journal 2003, 4.3)",
+    use="outputs of unequal urgency on hardware that can keep up",
+)

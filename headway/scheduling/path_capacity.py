@@ -1,0 +1,55 @@
+"""Path capacity: first the path that takes in most tuples per second, run as a whole.
+
+MavStream's strategy for short latency, from Jiang and Chakravarthy, "Scheduling Strategies for Processing Continuous
+Queries over Streams" (BNCOD 2004). The processing capacity of the path O1, ..., On, in tuples per second::
+
+    capacity = 1 / (C1 + S1 C2 + S1 S2 C3 + ...)
+
+Its boxes share it; one that is on several paths has the largest. A chosen path is run from its beginning to its end,
+for as long as tuples wait before it. As boxes are chosen one at a time here, this means: among equals the one
+furthest downstream first, so that what has been taken in is delivered before more is taken in. Then the oldest tuple.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headway.catalog import BoxReadings
+from headway.errors import PolicyError
+from headway.scheduling.base import Floats, Policy, Snapshot, Term, register_policy
+from headway.scheduling.paths import ByPath, Kept, Paths, unit_levels, unit_priorities
+
+
+@dataclass(frozen=True)
+class PathCapacity(ByPath):
+    """Serve the ready units by the capacity of their path, then from its end to its beginning."""
+
+    def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
+        """Return by box the capacity of its path."""
+        whole = paths.stretches(boxes)
+        whole = whole.joined(~whole.begins)
+        return paths.largest(whole, 1.0 / whole.cost)
+
+    def terms(self, snapshot: Snapshot, memory: Kept) -> tuple[Term, ...]:
+        """Return the capacity, how far downstream, and the oldest timestamp."""
+        return (
+            Term("capacity", unit_priorities(snapshot, memory), largest=True),
+            Term("level", unit_levels(snapshot, memory), largest=True),
+            Term("oldest", snapshot.oldest),
+        )
+
+
+def _make(argument: str | None) -> Policy:
+    if argument is not None:
+        raise PolicyError(f"policy 'path-capacity' takes no argument, not '{argument}'")
+    return PathCapacity()
+
+
+register_policy(
+    "path-capacity",
+    _make,
+    "first the path that takes in most tuples per second, from its beginning to its end",
+    formula="capacity = 1 / (C1 + S1 C2 + S1 S2 C3 + ...)",
+    paper="Jiang and Chakravarthy, Scheduling Strategies for Processing Continuous Queries over Streams, BNCOD 2004",
+    use="short latency where memory is plenty",
+)

@@ -1,0 +1,253 @@
+"""Paths from where tuples enter to where they leave, as flat arrays: what Chain and MavStream's policies share.
+
+Such a policy looks at a path as a whole. A tuple that enters it costs ``C1 + S1 C2 + S1 S2 C3 + ...`` seconds on its
+way, and shrinks at each box from what goes in to what comes out, until it leaves the system with the last box and
+takes up nothing. Drawn over each other these are the path's progress chart. A policy cuts the path into stretches
+and says what each is worth; every box then has the priority of its stretch, the largest where it is on several.
+
+Priorities move slowly and networks may be large, so they are kept for a while (`Kept`) instead of being computed
+for every plan.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from headway.catalog import BoxReadings, Topology
+from headway.clock import SECOND
+from headway.columns import Int64s, Mask
+from headway.scheduling.base import Floats, Snapshot, Unit
+from headway.scheduling.ranking import Places, Ranked
+
+TINY = 1e-12
+"""Seconds that a tuple costs at least, so that what was never measured counts as very fast."""
+PAUSE = SECOND // 20
+"""Nanoseconds for which priorities are kept."""
+_PLACE = 5_000
+"""Nanoseconds for which they are kept for each place, if that is longer: computing them must stay a small share."""
+_MOST = 1_000_000
+"""Places in all paths after which a new path ends where it meets an older one."""
+MANY = 1e100
+"""The most tuples that come of one, so that products along long paths stay finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Paths cut into stretches, in their order. What is said is said of one tuple that enters the stretch.
+
+    So nothing is lost on long paths where tuples become very few or very many; and slopes are the same as if it were
+    said of a tuple that enters the path, because what it costs and what it frees are both as many times as much.
+    """
+
+    first: Places
+    """By stretch: its first place."""
+    begins: Mask
+    """By stretch: whether a path begins with it."""
+    cost: Floats
+    """Seconds of work; above 0."""
+    passing: Floats
+    """Tuples that come out."""
+    size_in: Floats
+    size_out: Floats
+    """Bytes of a tuple that comes out, 0 where it leaves the system."""
+
+    @property
+    def slope(self) -> Floats:
+        """Bytes that are set free per second of work, by stretch; below 0 where tuples grow."""
+        return (self.size_in - self.passing * self.size_out) / self.cost
+
+    def steeper(self) -> Mask:
+        """Return by stretch whether it frees more per second than the one before it on its path."""
+        slope = self.slope
+        found: Mask = np.zeros(len(slope), np.bool_)
+        found[1:] = (slope[1:] > slope[:-1]) & ~self.begins[1:]
+        return found
+
+    def joined(self, joins: Mask) -> Stretches:
+        """Return these with some of them joined to the one before, which is on the same path."""
+        heads = np.flatnonzero(~joins)
+        if len(heads) == len(joins):
+            return self
+        lengths = np.diff(heads, append=len(joins))
+        ends = heads + lengths - 1
+        left = self._left(np.arange(len(joins)) - np.repeat(heads, lengths), int(lengths.max()))
+        return Stretches(
+            self.first[heads],
+            self.begins[heads],
+            np.add.reduceat(left * self.cost, heads),
+            np.minimum(left[ends] * self.passing[ends], MANY),
+            self.size_in[heads],
+            self.size_out[ends],
+        )
+
+    def _left(self, place: Places, longest: int) -> Floats:
+        """Return how many tuples reach a stretch that is the first, second, ... (`place`) of those to be joined."""
+        left: Floats = np.append(1.0, self.passing[:-1])
+        left[place == 0] = 1.0
+        # Products over 1, 2, 4, ... places: few rounds even on long paths, and the same for paths that are alike.
+        stride = 1
+        while stride < longest:
+            some = np.flatnonzero(place >= stride)
+            left[some] = np.minimum(left[some] * left[some - stride], MANY)
+            stride *= 2
+        return left
+
+
+class Paths:
+    """The paths of a network, laid end to end; a place is a box on a path.
+
+    A path leads from every box that reads a source to a box that nobody reads. At a fork it takes the first branch
+    that no path took before, or else the first; branches that are left over are paths of their own, from their
+    first box on. So every box is on a path, and all paths together have no more places than entries times depth.
+    """
+
+    def __init__(self, topology: Topology, most: int = _MOST) -> None:
+        """Find the paths, once for a network. Beyond `most` places a path ends where it meets an older one."""
+        self.routes = tuple(_routes(topology, most))
+        lengths = np.array([len(route) for route in self.routes], np.intp)
+        self.box: Places = np.array([box for route in self.routes for box in route], np.intp)
+        """By place: its box."""
+        starts = np.cumsum(lengths) - lengths
+        self.begins: Mask = np.zeros(len(self.box), np.bool_)
+        """By place: whether a path begins there."""
+        self.begins[starts] = True
+        self._last = starts + lengths - 1
+        self._by_box = np.argsort(self.box, kind="stable")
+        self._box_starts = np.searchsorted(self.box[self._by_box], np.arange(len(topology.boxes)))
+        self.level: Floats = _levels(topology)
+        """By box: the most boxes that a tuple can have passed before it."""
+
+    def stretches(self, boxes: BoxReadings) -> Stretches:
+        """Return every place as a stretch of its own, by readings of the boxes.
+
+        A call's overhead is left out, because nobody knows how many tuples will share it; but it stands in for the
+        cost of a tuple where that was measured as nothing. A tuple whose size is unknown counts as one of mean
+        size, or of size 1 where no size is known.
+        """
+        cost = np.maximum(np.where(boxes.cost > 0, boxes.cost, boxes.overhead), TINY)[self.box]
+        known = boxes.tuple_size > 0
+        mean = float(boxes.tuple_size[known].mean()) if known.any() else 1.0
+        size = np.where(known, boxes.tuple_size, mean)[self.box]
+        after: Floats = np.append(size[1:], 0.0)
+        after[self._last] = 0.0  # results leave the system
+        passing = np.minimum(boxes.selectivity, MANY)[self.box]
+        return Stretches(np.arange(len(size)), self.begins, cost, passing, size, after[: len(size)])
+
+    def largest(self, stretches: Stretches, values: Floats) -> Floats:
+        """Return by box the largest value among the stretches that it is on."""
+        if not len(self.box):
+            return np.zeros(0)
+        by_place = np.repeat(values, np.diff(stretches.first, append=len(self.box)))
+        found: Floats = np.maximum.reduceat(by_place[self._by_box], self._box_starts)
+        return found
+
+
+class UnitBoxes:
+    """The boxes of units, laid end to end."""
+
+    def __init__(self, units: Sequence[Unit]) -> None:
+        """Lay them out once; every unit has a box."""
+        lengths = np.array([len(unit.boxes) for unit in units], np.intp)
+        self._flat = np.array([box for unit in units for box in unit.boxes], np.intp)
+        self._starts = np.cumsum(lengths) - lengths
+        self._single = bool((lengths == 1).all())
+
+    def largest(self, values: Floats, waiting: Int64s) -> Floats:
+        """Return by unit the largest value among its boxes at which tuples wait, or among all where none waits."""
+        if self._single:
+            return values[self._flat]
+        mine = values[self._flat]
+        some: Floats = np.maximum.reduceat(np.where(waiting[self._flat] > 0, mine, -np.inf), self._starts)
+        return np.where(some > -np.inf, some, np.maximum.reduceat(mine, self._starts))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a policy over paths remembers: how the network lies, and the priorities of its boxes at some moment."""
+
+    topology: Topology
+    units: tuple[Unit, ...]
+    paths: Paths
+    members: UnitBoxes
+    moment: int
+    boxes: Floats
+    """By box: its priority, above -infinity."""
+
+    def holds(self, snapshot: Snapshot) -> bool:
+        """Return whether it may still be used: the same units, and not older than the pause."""
+        pause = max(PAUSE, _PLACE * len(self.paths.box))
+        return self.units is snapshot.units and 0 <= snapshot.now - self.moment < pause
+
+
+class ByPath(Ranked):
+    """Orders units by priorities of boxes that follow from their paths.
+
+    A box that has seen no tuple yet comes before all others, so that something is learnt about it.
+    """
+
+    @abstractmethod
+    def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
+        """Return by box its priority, as an array of its own; finite, the largest comes first."""
+
+    def prepare(self, snapshot: Snapshot, memory: Kept | None) -> Kept:
+        """Return the priorities that were kept, or new ones."""
+        if memory is not None and memory.holds(snapshot):
+            return memory
+        if memory is None or memory.topology is not snapshot.topology:
+            paths = Paths(snapshot.topology)
+        else:
+            paths = memory.paths
+        if memory is None or memory.units is not snapshot.units:
+            members = UnitBoxes(snapshot.units)
+        else:
+            members = memory.members
+        made = np.where(snapshot.boxes.tuples_in > 0, self.priorities(paths, snapshot.boxes), np.inf)
+        return Kept(snapshot.topology, snapshot.units, paths, members, snapshot.now, made)
+
+
+def unit_priorities(snapshot: Snapshot, kept: Kept) -> Floats:
+    """Return by unit the largest priority among its boxes at which tuples wait."""
+    return kept.members.largest(kept.boxes, snapshot.box_waiting)
+
+
+def unit_levels(snapshot: Snapshot, kept: Kept) -> Floats:
+    """Return by unit how far downstream the furthest of its boxes is at which tuples wait."""
+    return kept.members.largest(kept.paths.level, snapshot.box_waiting)
+
+
+def _routes(topology: Topology, most: int) -> Iterator[tuple[int, ...]]:
+    entries = sorted({box for some in topology.readers for box in some})
+    covered = bytearray(len(topology.boxes))
+    taken = [0] * len(topology.boxes)  # by box: how many of its first consumers are known to be covered
+    places = 0
+    for at, entry in enumerate(chain(entries, range(len(topology.boxes)))):
+        if covered[entry] and (at >= len(entries) or places >= most):
+            continue
+        route: list[int] = []
+        box = entry
+        while True:
+            route.append(box)
+            covered[box] = 1
+            consumers = topology.consumers[box]
+            if not consumers:
+                break
+            while taken[box] < len(consumers) and covered[consumers[taken[box]]]:
+                taken[box] += 1
+            fresh = taken[box] < len(consumers)
+            if not fresh and places + len(route) >= most:
+                break
+            box = consumers[taken[box] if fresh else 0]
+        places += len(route)
+        yield tuple(route)
+
+
+def _levels(topology: Topology) -> Floats:
+    level = [0] * len(topology.boxes)
+    for box, producers in enumerate(topology.producers):
+        level[box] = 1 + max([level[one] for one in producers], default=-1)
+    return np.array(level, np.float64)

@@ -1,0 +1,336 @@
+"""Trains: how many tuples a step takes, as a rule that is written as text.
+
+Carney et al., "Operator Scheduling in a Data Stream Manager" (VLDB 2003), section 4.2, name what may bound a train
+and leave the rest open: tuples, variance in latencies, expected processing cost, memory. `TRAINS` lists the texts.
+
+A rule says how many of a unit's waiting tuples a step should take, n. An engine takes so many of each queue,
+though, and a unit may have several; so the step's number is the largest that takes no more than n in all (for
+``overhead``, the smallest that takes at least n). It is at least 1, or nothing would ever move.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Protocol
+
+import numpy as np
+
+from headway.boxes.durations import Duration
+from headway.clock import SECOND
+from headway.columns import Int64s
+from headway.errors import NetworkError, PolicyError, choices
+from headway.scheduling.base import Plan, Policy, Snapshot, Step, Term, is_preemptive, rule_of, terms_of
+from headway.scheduling.patience import FIRST, MOST, Patient
+
+AUTO = "auto"
+TRAINS = {
+    "1000": "tuples: at most so many of each queue, as soon as there are some",
+    "50%": "share of the unit's waiting tuples",
+    "5ms": "time (us, ms, s): as many tuples as are expected to take that long, calls included",
+    "64kB": "memory (B, kB, MB, GB): as many tuples as fit, by their mean size",
+    "spread:10ms": "latency spread: the tuples that arrived within so long of the oldest",
+    "overhead:5%": "self-tuned: the fewest tuples for which calls and planning stay below this share of a step's time",
+    AUTO: "wait for more while results stay good, and leave others their slack: by QoS graphs and measured cost",
+}
+"""By example of its form: what a train is."""
+
+_BYTES = {"GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
+_ROUNDING = 1e-9
+"""So that 7 % of 100 are 7, whatever binary fractions make of it."""
+
+
+class TrainRule(Protocol):
+    """How many tuples a step takes. `str` gives the text that `parse_train` reads back."""
+
+    @property
+    def most(self) -> int:
+        """What a snapshot calls its train."""
+        ...
+
+    def wrap(self, policy: Policy) -> Policy:
+        """Return the policy with steps of this size."""
+        ...
+
+
+class SizeRule(ABC):
+    """A rule by which each step has a size of its own."""
+
+    __slots__ = ()
+
+    @property
+    def most(self) -> int:
+        """As many as a step can take: the rule says how many it does."""
+        return MOST
+
+    def wrap(self, policy: Policy) -> Policy:
+        """Return the policy, with its steps cut to the rule's size."""
+        return Sized(policy, self)
+
+    @abstractmethod
+    def size(self, snapshot: Snapshot, unit: int) -> int:
+        """Return how many tuples of each queue a step of a unit should take, at least 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """Any policy, with steps no larger than a rule says; its memory is the inner policy's."""
+
+    policy: Policy
+    train: SizeRule
+
+    @property
+    def preemptive(self) -> bool:
+        """Whether the inner policy is."""
+        return is_preemptive(self.policy)
+
+    def start(self) -> Any:
+        """Return the inner policy's memory."""
+        return self.policy.start()
+
+    def plan(self, snapshot: Snapshot, memory: Any) -> tuple[Plan, Any]:
+        """Return the inner policy's plan with steps of the right size."""
+        plan, memory = self.policy.plan(snapshot, memory)
+        steps = [Step(unit, min(tuples, self.size(snapshot, unit))) for unit, tuples in plan.steps]
+        return Plan(tuple(steps), plan.until), memory
+
+    def size(self, snapshot: Snapshot, unit: int) -> int:
+        """Return how large a step of a unit may be, also for a policy around this one that adds steps."""
+        return self.train.size(snapshot, unit)
+
+    def terms(self, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
+        """Return the inner policy's terms."""
+        return terms_of(self.policy, snapshot, memory)
+
+    def rule(self, snapshot: Snapshot, memory: Any, unit: int) -> str | None:
+        """Return the inner policy's rule."""
+        return rule_of(self.policy, snapshot, memory, unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuples:
+    """So many tuples; the snapshot says it, and policies keep to it."""
+
+    most: int
+
+    def wrap(self, policy: Policy) -> Policy:
+        """Return the policy itself."""
+        return policy
+
+    def __str__(self) -> str:
+        return str(self.most)
+
+
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """Trains that follow from slack and cost."""
+
+    @property
+    def most(self) -> int:
+        """What is taken as long as nothing is known."""
+        return FIRST
+
+    def wrap(self, policy: Policy) -> Policy:
+        """Return a patient policy."""
+        return Patient(policy)
+
+    def __str__(self) -> str:
+        return AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class Share(SizeRule):
+    """A share of the unit's waiting tuples, rounded up."""
+
+    percent: float
+
+    def size(self, snapshot: Snapshot, unit: int) -> int:
+        """Return the share."""
+        return _at_most(snapshot, unit, math.ceil(self.percent * int(snapshot.waiting[unit]) / 100 - _ROUNDING))
+
+    def __str__(self) -> str:
+        return f"{_plain(self.percent)}%"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget(SizeRule):
+    """As many tuples as are expected to be delivered within a time, the overhead of calls included."""
+
+    time: Duration
+
+    def size(self, snapshot: Snapshot, unit: int) -> int:
+        """Return how many tuples fit into the time; FIRST where nothing is known of their cost."""
+        overhead, cost = float(snapshot.costs.overhead[unit]), float(snapshot.costs.cost[unit])
+        if cost <= 0:
+            return MOST if overhead > 0 else FIRST
+        return _at_most(snapshot, unit, _whole((self.time.seconds - overhead) / cost + _ROUNDING))
+
+    def __str__(self) -> str:
+        return str(self.time)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory(SizeRule):
+    """As many tuples as fit into some bytes, by the mean size of those that wait."""
+
+    bytes: int
+
+    def size(self, snapshot: Snapshot, unit: int) -> int:
+        """Return how many tuples fit; FIRST where nothing is known of their size."""
+        boxes, queues = np.array(snapshot.units[unit].boxes, np.intp), snapshot.queues
+        size, tuples = int(queues.bytes[boxes].sum()), int(queues.tuples[boxes].sum())
+        if size <= 0 or tuples <= 0:
+            return FIRST
+        return _at_most(snapshot, unit, self.bytes * tuples // size)
+
+    def __str__(self) -> str:
+        unit = next(name for name, factor in _BYTES.items() if self.bytes % factor == 0)
+        return f"{self.bytes // _BYTES[unit]}{unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Spread(SizeRule):
+    """The tuples that arrived within some time of the oldest.
+
+    They are taken to have arrived evenly, the newest as far from their mean latency as the oldest.
+    """
+
+    time: Duration
+
+    def size(self, snapshot: Snapshot, unit: int) -> int:
+        """Return how many tuples lie within the time."""
+        waiting = int(snapshot.waiting[unit])
+        if waiting < 2:
+            return MOST
+        age = (snapshot.now - int(snapshot.oldest[unit])) / SECOND
+        apart = 2 * (age - snapshot.latency_of(unit))  # the oldest and the newest
+        if apart <= self.time.seconds:
+            return MOST
+        return _at_most(snapshot, unit, 1 + _whole(self.time.seconds * (waiting - 1) / apart + _ROUNDING))
+
+    def __str__(self) -> str:
+        return f"spread:{self.time}"
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead(SizeRule):
+    """The fewest tuples for which overhead stays below a share of a step's time.
+
+    A step of n tuples takes ``overhead + cost * n``, and planning it takes some time, too; so
+    ``n >= (overhead + planning) * (1 / share - 1) / cost``. It never waits for tuples: where fewer are there, it
+    takes those.
+    """
+
+    percent: float
+
+    def size(self, snapshot: Snapshot, unit: int) -> int:
+        """Return how many tuples are enough; FIRST where nothing is known of their cost."""
+        overhead, cost = float(snapshot.costs.overhead[unit]), float(snapshot.costs.cost[unit])
+        planning = float(getattr(snapshot, "planning", 0.0))  # seconds per plan, where an engine tells
+        if cost <= 0:
+            return MOST if overhead > 0 else FIRST
+        enough = (overhead + planning) * (100 / self.percent - 1) / cost
+        return _at_least(snapshot, unit, math.ceil(min(MOST, enough) - _ROUNDING))
+
+    def __str__(self) -> str:
+        return f"overhead:{_plain(self.percent)}%"
+
+
+def parse_train(value: int | str) -> TrainRule:
+    """Return the rule that a number or a text says. Raises a PolicyError that lists the forms."""
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return Tuples(value)
+    if not isinstance(value, str):
+        raise _refused(value)
+    text = value.strip()
+    kind, colon, rest = text.partition(":")
+    if colon:
+        if kind == "spread":
+            return Spread(_duration(rest, value))
+        if kind == "overhead":
+            percent = _percent(rest)
+            if percent is not None and percent < 100:
+                return Overhead(percent)
+        raise _refused(value)
+    if text == AUTO:
+        return Auto()
+    if re.fullmatch("[0-9]+", text) and int(text) > 0:
+        return Tuples(int(text))
+    percent = _percent(text)
+    if percent is not None:
+        return Share(percent)
+    memory = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?(B|kB|KB|MB|GB)", text)
+    if memory:
+        bytes = Decimal(memory[1]) * _BYTES[memory[2].replace("KB", "kB")]
+        if bytes >= 1 and bytes == int(bytes):
+            return Memory(int(bytes))
+        raise _refused(value)
+    return Budget(_duration(text, value))
+
+
+def _percent(text: str) -> float | None:
+    """Return a percentage above 0 and up to 100, or None where a text is none."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?%", text)
+    percent = float(found[1]) if found else 0.0
+    return percent if 0 < percent <= 100 else None
+
+
+def _duration(text: str, value: str) -> Duration:
+    try:
+        time = Duration.parse(text)
+    except NetworkError:
+        raise _refused(value) from None
+    if time.microseconds <= 0:
+        raise _refused(value)
+    return time
+
+
+def _refused(value: object) -> PolicyError:
+    return PolicyError(
+        f"train {value!r} is none of these forms: {choices(TRAINS)}; numbers are above 0, shares up to 100%, "
+        "and that of overhead below"
+    )
+
+
+def _plain(number: float) -> str:
+    """Return a number without an exponent, and without a fraction where it has none."""
+    text = format(Decimal(repr(number)), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _whole(number: float) -> int:
+    return math.floor(max(0.0, min(MOST, number)))
+
+
+def _at_most(snapshot: Snapshot, unit: int, total: int) -> int:
+    """Return the largest number of tuples of each queue that takes no more than `total` of a unit; at least 1."""
+    boxes = snapshot.units[unit].boxes
+    if len(boxes) == 1:
+        return max(1, min(total, MOST))
+    queued = np.sort(snapshot.box_waiting[list(boxes)])
+    if total >= int(queued.sum()):
+        return max(1, min(total, MOST))
+    return max(1, _level(queued, total))
+
+
+def _at_least(snapshot: Snapshot, unit: int, total: int) -> int:
+    """Return the smallest number of tuples of each queue that takes `total` of a unit, or all; at least 1."""
+    boxes = snapshot.units[unit].boxes
+    if len(boxes) == 1:
+        return max(1, min(total, MOST))
+    queued = np.sort(snapshot.box_waiting[list(boxes)])
+    if total > int(queued.sum()):
+        return max(1, min(total, MOST))
+    return _level(queued, total - 1) + 1 if total > 0 else 1
+
+
+def _level(queued: Int64s, total: int) -> int:
+    """Return the largest number of tuples of each queue that takes no more than `total`, fewer than wait in all."""
+    count = len(queued)
+    below = np.cumsum(queued) - queued  # what the shorter queues hold
+    levels = (total - below) // np.arange(count, 0, -1)
+    # The first queue that is longer than the number which it and the longer ones could share.
+    return int(levels[np.argmax(queued > levels)])

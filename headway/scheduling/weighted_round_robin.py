@@ -1,0 +1,123 @@
+"""Weighted round robin: every unit that has something to do, in turn, some on more tuples than others.
+
+The second policy of MavStream (its paper on the runtime optimizer, section 3.1). A quantum is counted in tuples::
+
+    quantum = weight * train, at least one tuple
+
+``weighted-round-robin:joined=3,across=2`` gives weights by name; units that are not named weigh 1. Without an argument
+the paper's two examples hold: a box that reads a source weighs 2, because what it leaves undone holds back all
+others, a box with several inputs weighs 2, because it works more for each tuple, and one that is both weighs 4. A
+superbox weighs as much as the heaviest of its boxes.
+
+Weights need trains of a given size: with automatic trains the sizes follow from slack and cost instead.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.catalog import Topology
+from headway.errors import PolicyError, unknown
+from headway.scheduling.base import Floats, Plan, Policy, Snapshot, Step, Unit, register_policy
+from headway.scheduling.turns import Turn, next_in_turn
+
+_READS_SOURCE = 2.0
+_SEVERAL_INPUTS = 2.0
+_HEAVIEST = 1e6
+"""The largest weight, so that a quantum is a sensible number of tuples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What the units of a network weigh, and whose turn it is."""
+
+    units: tuple[Unit, ...] | None
+    weights: Floats
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedRoundRobin:
+    """Serve the ready units in their order, beginning after the one that was served last."""
+
+    weights: tuple[tuple[str, float], ...] = ()
+    """The units that do not weigh 1, by name; with none the weights follow from the network."""
+
+    fair = True
+    rule = "next in turn"
+
+    def start(self) -> Weighed:
+        """Begin with the first unit; weights are not known before a network is."""
+        return Weighed(None, np.zeros(0), Turn())
+
+    def plan(self, snapshot: Snapshot, memory: Weighed) -> tuple[Plan, Weighed]:
+        """Return a step for each ready unit, of its quantum.
+
+        Raises a PolicyError at the first plan of a network that lacks a named unit.
+        """
+        if memory.units is not snapshot.units:
+            memory = Weighed(snapshot.units, self._weigh(snapshot), Turn())
+        chosen, turn = next_in_turn(snapshot, memory.turn)
+        quanta = np.maximum(1, np.rint(memory.weights[chosen] * snapshot.train)).astype(np.int64).tolist()
+        plan = Plan(tuple([Step(unit, tuples) for unit, tuples in zip(chosen, quanta, strict=True)]))
+        return plan, Weighed(memory.units, memory.weights, turn)
+
+    def _weigh(self, snapshot: Snapshot) -> Floats:
+        units = snapshot.units
+        if not self.weights:
+            of_boxes = box_weights(snapshot.topology).tolist()
+            return np.array([max([of_boxes[box] for box in unit.boxes]) for unit in units], np.float64)
+        given = dict(self.weights)
+        names = [unit.name for unit in units]
+        for name in sorted(given.keys() - set(names)):
+            raise PolicyError(f"policy 'weighted-round-robin': {unknown('unit', name, names)}")
+        return np.array([given.get(name, 1.0) for name in names], np.float64)
+
+
+def box_weights(topology: Topology) -> Floats:
+    """Return what boxes weigh if nobody says it: twice for reading a source, twice for several inputs."""
+    sources = np.zeros(len(topology.boxes), np.int64)
+    for readers in topology.readers:
+        np.add.at(sources, list(readers), 1)
+    inputs = sources + np.array([len(some) for some in topology.producers], np.int64)
+    weights: Floats = np.where(sources > 0, _READS_SOURCE, 1.0) * np.where(inputs > 1, _SEVERAL_INPUTS, 1.0)
+    return weights
+
+
+def _make(argument: str | None) -> Policy:
+    if argument is None:
+        return WeightedRoundRobin()
+    weights: dict[str, float] = {}
+    for part in argument.split(","):
+        name, equals, text = part.partition("=")
+        name, weight = name.strip(), _number(text)
+        if not name or not equals or weight is None:
+            raise PolicyError(
+                f"policy 'weighted-round-robin:{argument}': '{part}' is no weight; after the colon stand units with "
+                f"numbers above 0 and up to {_HEAVIEST:.0f}, such as 'joined=3,across=0.5'"
+            )
+        if name in weights:
+            raise PolicyError(f"policy 'weighted-round-robin:{argument}': unit '{name}' has two weights; one is enough")
+        weights[name] = weight
+    return WeightedRoundRobin(tuple(weights.items()))
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and 0 < number <= _HEAVIEST else None
+
+
+register_policy(
+    "weighted-round-robin",
+    _make,
+    "every unit that has something to do, in turn, some on more tuples than others",
+    formula="quantum = weight * train; weights by name, or 2 for reading a source, times 2 for several inputs",
+    paper="MavStream's runtime optimizer, 3.1 (weighted round-robin)",
+    use="throughput where some units have more to do than others; it costs little and starves nobody",
+)

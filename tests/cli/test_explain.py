@@ -1,0 +1,182 @@
+"""``headway explain`` and ``--trace``: lines, summaries, and files that cannot be explained."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from headway.cli.arguments import Parser, UsageError
+from headway.cli.explain import EPILOG, add_arguments, explain
+from headway.cli.traces import add_trace_option, check_trace_path, write_trace
+from headway.clock import MILLISECOND
+from headway.engines.reasons import Reason
+from headway.engines.traces import StepRecord, Trace
+from headway.errors import InputError, OutputError
+
+BY_UTILITY = Reason("p", "largest utility", ("utility",), (0.5,), ((1, (0.25,)),))
+ONLY = Reason("p", "the only one left", ("utility",), (0.25,))
+
+
+def step(unit: int, begin: int, end: int, tuples: int, reason: Reason, preempted: bool = False) -> StepRecord:
+    """Return a step from `begin` to `end`, in milliseconds."""
+    return StepRecord(unit, 0, begin * MILLISECOND, end * MILLISECOND, tuples, (), reason, preempted, 1)
+
+
+TRACE = Trace(
+    "border",
+    "slope-slack/box/1000",
+    ("alarms", "counts", "pairs"),
+    ("x",),
+    0,
+    (
+        step(0, 0, 10, 100, BY_UTILITY),
+        step(1, 10, 40, 2000, ONLY, preempted=True),
+        step(0, 60, 70, 1, BY_UTILITY),
+        step(0, 75, 85, 9, BY_UTILITY),
+    ),
+    (),
+    0,
+)
+"""'alarms' works for 30 ms and waits 50 ms and 5 ms; 'counts' works for 30 ms; 'pairs' never ran."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return the trace in a file."""
+    write_trace(tmp_path / "run.json", TRACE)
+    return tmp_path / "run.json"
+
+
+def parse(*argv: object) -> argparse.Namespace:
+    parser = Parser(prog="headway explain", epilog=EPILOG)
+    add_arguments(parser)
+    return parser.parse_args([str(word) for word in argv])
+
+
+def shown(capsys: pytest.CaptureFixture[str], *argv: object) -> list[str]:
+    capsys.readouterr()
+    assert explain(parse(*argv)) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_line_for_each_step(capsys: pytest.CaptureFixture[str], path: Path) -> None:
+    assert shown(capsys, path) == [
+        "network 'border', policy slope-slack/box/1000: 4 steps",
+        "",
+        "0.000 ms  worker 0  'alarms' on 100 tuples, 10 ms: largest utility; utility 0.5; before 'counts' "
+        "(utility 0.25)",
+        "10.000 ms  worker 0  'counts' on 2,000 tuples, 30 ms, preempted: the only one left; utility 0.25",
+        "60.000 ms  worker 0  'alarms' on 1 tuple, 10 ms: largest utility; utility 0.5; before 'counts' (utility 0.25)",
+        "75.000 ms  worker 0  'alarms' on 9 tuples, 10 ms: largest utility; utility 0.5; before 'counts' "
+        "(utility 0.25)",
+    ]
+
+
+def test_the_first_steps_and_how_to_see_more(capsys: pytest.CaptureFixture[str], path: Path) -> None:
+    lines = shown(capsys, path, "--first", 3)
+    assert len(lines) == 7
+    assert lines[-1] == "1 more step; --first 4 shows all"
+    assert shown(capsys, path, "--first", 1)[-1] == "3 more steps; --first 4 shows all"
+    assert len(shown(capsys, path, "--first", 4)) == 6
+
+
+def test_fifty_steps_unless_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    steps = tuple([step(0, at, at + 1, 1, ONLY) for at in range(60)])
+    write_trace(tmp_path / "long.json", replace(TRACE, steps=steps))
+    lines = shown(capsys, tmp_path / "long.json")
+    assert len([line for line in lines if "worker 0" in line]) == 50
+    assert lines[-1] == "10 more steps; --first 60 shows all"
+
+
+def test_one_unit(capsys: pytest.CaptureFixture[str], path: Path) -> None:
+    lines = shown(capsys, path, "--unit", "counts")
+    assert [line.split()[0] for line in lines[2:]] == ["10.000"]
+    lines = shown(capsys, path, "--unit", "alarms", "--first", 1)
+    assert lines[-1] == "2 more steps; --first 3 shows all"
+    assert len(shown(capsys, path, "--unit", "pairs")) == 2
+
+
+def test_a_summary(capsys: pytest.CaptureFixture[str], path: Path) -> None:
+    lines = [line.split() for line in shown(capsys, path, "--summary")]
+    assert ["unit", "steps", "tuples", "seconds", "share", "longest", "wait"] in lines
+    assert ["alarms", "3", "110", "0.030", "50", "%", "50.0", "ms"] in lines
+    assert ["counts", "1", "2,000", "0.030", "50", "%", "-"] in lines
+    assert not [line for line in lines if line[:1] == ["pairs"]]
+    assert lines.index(["largest", "utility", "3"]) < lines.index(["the", "only", "one", "left", "1"])
+    assert lines[-1] == ["1", "step", "was", "preempted"]
+
+
+def test_a_summary_of_one_unit(capsys: pytest.CaptureFixture[str], path: Path) -> None:
+    lines = [line.split() for line in shown(capsys, path, "--summary", "--unit", "counts")]
+    assert ["counts", "1", "2,000", "0.030", "50", "%", "-"] in lines
+    assert not [line for line in lines if line[:1] in (["alarms"], ["largest"])]
+
+
+@pytest.mark.parametrize("options", [(), ("--summary",)])
+def test_a_recording_that_is_not_whole(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    write_trace(tmp_path / "part.json", replace(TRACE, left_out=1234))
+    last = shown(capsys, tmp_path / "part.json", *options)[-1]
+    assert last == "the recording is not whole: 1,234 later steps were left out, to save memory"
+
+
+@pytest.mark.parametrize("options", [(), ("--summary",)])
+def test_a_trace_without_steps(capsys: pytest.CaptureFixture[str], tmp_path: Path, options: tuple[str, ...]) -> None:
+    write_trace(tmp_path / "none.json", replace(TRACE, steps=()))
+    assert shown(capsys, tmp_path / "none.json", *options)[0].endswith(": 0 steps")
+
+
+def test_names_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    names = ("al\x1b[2Jarms", "counts", "pairs")
+    write_trace(tmp_path / "odd.json", replace(TRACE, units=names, network="b\nx"))
+    for options in ((), ("--summary",)):
+        text = "".join(shown(capsys, tmp_path / "odd.json", *options))
+        assert text.isprintable()
+        assert "al\\x1b[2Jarms" in text
+
+
+def test_errors(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"unknown unit 'alarm'; did you mean 'alarms'.*alarms, counts, pairs"):
+        explain(parse(path, "--unit", "alarm"))
+    with pytest.raises(InputError, match=r"there is no file .*x\.json"):
+        explain(parse(tmp_path / "x.json"))
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(InputError, match="'headway run --trace' wrote"):
+        explain(parse(tmp_path / "x.json"))
+    with pytest.raises(UsageError, match="not allowed with"):
+        parse(path, "--first", 3, "--summary")
+    with pytest.raises(UsageError, match="whole number above 0"):
+        parse(path, "--first", 0)
+
+
+def test_help_teaches() -> None:
+    assert "examples:\n" in EPILOG
+    parser = Parser(prog="headway run")
+    add_trace_option(parser.add_argument_group("reports"))
+    assert "ui.perfetto.dev" in parser.format_help()
+    assert parser.parse_args(["--trace", "run.json"]).trace == "run.json"
+    assert parser.parse_args([]).trace is None
+
+
+def test_a_path_is_checked_before_the_run(tmp_path: Path) -> None:
+    check_trace_path(tmp_path / "run.json")
+    with pytest.raises(OutputError, match="is a directory"):
+        check_trace_path(tmp_path)
+    with pytest.raises(OutputError, match="does not exist"):
+        check_trace_path(tmp_path / "nowhere" / "run.json")
+    with pytest.raises(OutputError, match="standard output"):
+        check_trace_path(Path("-"))
+
+
+def test_the_file_is_json_for_viewers(path: Path) -> None:
+    assert [event["name"] for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"] == [
+        "alarms",
+        "counts",
+        "alarms",
+        "alarms",
+    ]

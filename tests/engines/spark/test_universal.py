@@ -1,0 +1,42 @@
+"""The universal box on Spark: the very tuples that pass elsewhere, and the time that they cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import headway as hw
+from headway.engines.spark.cut import cut
+from headway.engines.spark.native import plan_native
+from headway.engines.spark.work import make_work
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NETWORK: dict[str, Any] = {
+    "network": "universal",
+    "sources": {"s": {"schema": "a int"}, "r": {"schema": "a int"}},
+    "boxes": {
+        "drawn": {"op": "universal", "in": ["s", "r"], "selectivity": 1.4, "seed": 7, "cost": {"uniform": [0, "1us"]}},
+        "even": {"op": "universal", "in": "drawn", "selectivity": 0.3, "mode": "even"},
+        "again": {"op": "universal", "in": "drawn", "selectivity": 0.5, "cost": "1ms"},
+        "late": {"op": "universal", "in": "even", "selectivity": 0.5},
+    },
+    "outputs": {"drawn": {"from": "drawn"}, "again": {"from": "again"}, "late": {"from": "late"}},
+}
+
+
+def test_the_same_tuples_as_on_the_local_engine(spark: SparkSession) -> None:
+    rows = {"s": [(at,) for at in range(100)], "r": [(at,) for at in range(1000, 1060)]}
+    here, there = (hw.run(NETWORK, rows, engine=engine) for engine in ("local", "spark"))
+    for name in NETWORK["outputs"]:
+        assert there.outputs[name].to_pydict() == here.outputs[name].to_pydict()
+    assert 160 < here.outputs["drawn"].num_rows < 320
+    box = there.summary["boxes"]["again"]
+    assert box["seconds"] >= 0.001 * box["tuples_in"]
+
+
+def test_spark_itself_never_runs_it() -> None:
+    checked = hw.check(hw.load(NETWORK))
+    (unit,) = cut(checked, 2, [["drawn", "again"]]).units[:1]
+    work = make_work(checked, unit, 2)
+    assert plan_native(checked, unit, work.lanes) == "box 'drawn': universal is not native; filter, map and union are"

@@ -1,0 +1,341 @@
+"""Recorders and traces: what is kept, how it reads, and that files come back as they were."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headway.clock import MILLISECOND, SECOND
+from headway.engines import chrome
+from headway.engines.reasons import Reason
+from headway.engines.traces import CallRecord, Queued, Recorder, StepRecord, Trace, explain, read_trace
+from headway.errors import InputError, OutputError
+from headway.scheduling.base import Plan, Snapshot, Step
+from headway.scheduling.slope_slack import SlopeSlack
+from tests.scheduling.snapshots import measured, snapshot
+
+NOW = 100 * SECOND
+LATE = ((0.0, 1.0), (1.0, 1.0), (3.0, 0.6), (4.0, 0.1), (5.0, 0.0))
+
+
+def refuse(word: str) -> NoReturn:
+    raise AssertionError(f"JSON has no {word}")
+
+
+def strict(text: str) -> Any:
+    return json.loads(text, parse_constant=refuse)
+
+
+def recorder(**more: Any) -> Recorder:
+    return Recorder("border", ["alarms", "counts", "pairs"], ["x", "y", "z"], "slope-slack/box", **more)
+
+
+def recorded() -> Trace:
+    """Return one plan of three steps, two of which were carried out."""
+    made = recorder(start=NOW - 10 * MILLISECOND)
+    seen = measured([[LATE]] * 3, [3.5, 2.0, 4.5])
+    plan, _ = SlopeSlack().plan(seen, None)
+    made.plan(seen, SlopeSlack(), None, plan)
+    calls = [
+        CallRecord((0,), NOW + 100_000, NOW + 300_000, 100, 40),
+        CallRecord((1, 2), NOW + 300_001, NOW + 800_000, 40, 7),
+    ]
+    made.step(0, 0, NOW + 100_000, NOW + 900_000, 100, calls, False, 1)
+    made.queued(NOW, 200, 1600)
+    made.step(1, 1, NOW + 50_000, NOW + 60_000, 1, [], True, 1)
+    return made.trace()
+
+
+def test_steps_in_the_order_in_which_they_began() -> None:
+    trace = recorded()
+    assert [(step.unit, step.worker, step.tuples, step.plan) for step in trace.steps] == [(1, 1, 1, 1), (0, 0, 100, 1)]
+    assert [step.preempted for step in trace.steps] == [True, False]
+    assert trace.steps[1].reason.rule == "largest utility"
+    assert trace.left_out == 0
+    assert trace.start == NOW - 10 * MILLISECOND
+
+
+def test_a_step_in_one_line() -> None:
+    trace = recorded()
+    assert list(trace.lines()) == [
+        "10.050 ms  worker 1  'counts' on 1 tuple, 10 µs, preempted: largest utility; utility 0.2, slack 1 s, "
+        "oldest 2 s ago; before 'pairs' (utility 0.1, slack inf, oldest 4.5 s ago)",
+        "10.100 ms  worker 0  'alarms' on 100 tuples, 0.8 ms: largest utility; utility 0.5, slack 0.5 s, "
+        "oldest 3.5 s ago; before 'counts' (utility 0.2, slack 1 s, oldest 2 s ago), "
+        "'pairs' (utility 0.1, slack inf, oldest 4.5 s ago)",
+    ]
+    step = StepRecord(0, 3, 12_345_000, 13_345_000, 1000, (), Reason("", "next in turn"), False, 1)
+    assert explain(step, ["a"]) == "12.345 ms  worker 3  'a' on 1,000 tuples, 1 ms: next in turn"
+
+
+def test_as_a_table() -> None:
+    table = recorded().table()
+    assert table.column_names == ["moment", "worker", "unit", "tuples", "seconds", "preempted", "plan", "reason"]
+    row = table.to_pylist()[1]
+    assert row["moment"] == pytest.approx(0.0101)
+    assert row["seconds"] == pytest.approx(0.0008)
+    assert (row["unit"], row["worker"], row["tuples"], row["plan"]) == ("alarms", 0, 100, 1)
+    assert row["reason"].startswith("largest utility; utility 0.5")
+    assert recorder().trace().table().num_rows == 0
+
+
+def test_the_events() -> None:
+    made = recorded().to_chrome()
+    events = made["traceEvents"]
+    names = [(event["name"], event["tid"], event["args"]) for event in events if event["ph"] == "M"]
+    assert names == [
+        ("process_name", 1, {"name": "headway border"}),
+        ("thread_name", 1, {"name": "worker 0"}),
+        ("thread_sort_index", 1, {"sort_index": 0}),
+        ("thread_name", 2, {"name": "worker 1"}),
+        ("thread_sort_index", 2, {"sort_index": 1}),
+    ]
+    spans = [(event["cat"], event["name"], event["tid"]) for event in events if event["ph"] == "X"]
+    assert spans == [("step", "counts", 2), ("step", "alarms", 1), ("call", "x", 1), ("call", "y+z", 1)]
+    step = next(event for event in events if event["name"] == "alarms")
+    assert (step["ts"], step["dur"]) == (10_100.0, 800.0)
+    assert step["args"]["tuples"] == 100
+    assert step["args"]["plan"] == 1
+    assert step["args"]["preempted"] is False
+    assert step["args"]["why"] == "largest utility"
+    assert step["args"]["terms"] == pytest.approx({"utility": 0.5, "slack": 0.5, "oldest": -3.5})
+    assert [one["unit"] for one in step["args"]["competitors"]] == ["counts", "pairs"]
+    assert step["args"]["competitors"][1]["terms"]["slack"] == "inf"
+    call = next(event for event in events if event["name"] == "y+z")
+    assert (call["ts"], call["dur"]) == (10_300.001, 499.999)
+    assert call["args"] == {"in": 40, "out": 7, "boxes": [1, 2]}
+    counters = [(event["name"], event["ts"], event["args"]) for event in events if event["ph"] == "C"]
+    assert counters == [("queued tuples", 10_000.0, {"tuples": 200}), ("queued bytes", 10_000.0, {"bytes": 1600})]
+
+
+def test_a_file_is_strict_json_and_comes_back(tmp_path: Path) -> None:
+    trace, path = recorded(), tmp_path / "run.json"
+    trace.write(path)
+    text = path.read_text("utf-8")
+    assert strict(text) == trace.to_chrome()
+    assert read_trace(path) == trace
+    assert len(text.splitlines()) == len(trace.to_chrome()["traceEvents"]) + 2
+    assert [one.name for one in tmp_path.iterdir()] == ["run.json"]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_file_that_another_program_laid_out_anew(tmp_path: Path, indent: int | None) -> None:
+    trace, path = recorded(), tmp_path / "run.json"
+    path.write_text(json.dumps(trace.to_chrome(), indent=indent))
+    assert read_trace(path) == trace
+
+
+def test_a_trace_without_steps(tmp_path: Path) -> None:
+    trace = recorder().trace()
+    trace.write(tmp_path / "none.json")
+    assert strict((tmp_path / "none.json").read_text()) == trace.to_chrome()
+    assert read_trace(tmp_path / "none.json") == trace
+
+
+def test_a_failing_write_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text("old")
+    broken = replace(recorded(), units=("alarms",))  # a step names a unit that is not there
+    with pytest.raises(IndexError):
+        broken.write(path)
+    assert path.read_text() == "old"
+    assert [one.name for one in tmp_path.iterdir()] == ["run.json"]
+    with pytest.raises(OutputError, match=r"trace: .*nowhere.* cannot be written"):
+        recorded().write(tmp_path / "nowhere" / "run.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "is not a trace"),
+        ("hello", "is not a trace"),
+        ("[]", 'does not say "format"'),
+        ('{"traceEvents": []}', 'does not say "format"'),
+        ('{"otherData": {"format": "headway trace 1"}}', 'does not say "format"'),
+        ('{"otherData": {"format": "headway trace 1"}, "traceEvents": []}', "KeyError"),
+        ("[" * 100_000, "is not a trace"),
+    ],
+)
+def test_files_that_are_no_traces(tmp_path: Path, text: str, expected: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=expected):
+        read_trace(path)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"there is no file .*x\.json.*headway run --trace"):
+        read_trace(tmp_path / "x.json")
+    with pytest.raises(InputError, match="is a directory"):
+        read_trace(tmp_path)
+    (tmp_path / "x.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_trace(tmp_path / "x.json")
+
+
+def test_damaged_traces(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    recorded().write(path)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]))
+    with pytest.raises(InputError, match="cut off"):
+        read_trace(path)
+    path.write_text("".join([*lines[:4], '{"name": \n', *lines[5:]]))
+    with pytest.raises(InputError, match="damaged"):
+        read_trace(path)
+    for wrong in ('{"ph": "X"},\n', '{"ph": "C", "ts": 1, "args": {"tuples": "many"}},\n', "7,\n"):
+        path.write_text("".join([lines[0], wrong, *lines[1:]]))
+        with pytest.raises(InputError, match="is not a trace"):
+            read_trace(path)
+
+
+class InTurn:
+    rule = "next in turn"
+
+    def start(self) -> None:
+        return None
+
+    def plan(self, snapshot: Snapshot, memory: Any) -> tuple[Plan, Any]:
+        return Plan(()), memory
+
+
+def asked(made: Recorder, seen: Snapshot, *units: int) -> None:
+    made.plan(seen, InTurn(), None, Plan(tuple([Step(unit, 1) for unit in units])))
+
+
+def plans_of(made: Recorder) -> list[tuple[int, int, int]]:
+    return [(step.unit, step.plan, len(step.reason.others)) for step in made.trace().steps]
+
+
+def test_every_step_finds_the_reason_of_its_plan() -> None:
+    made, seen = recorder(start=0), snapshot([True] * 3)
+    asked(made, seen, 0, 1, 2)
+    made.step(0, 0, 1, 2, 1, plan=1)
+    asked(made, seen, 1, 2)  # unit 1 was refused the first time
+    made.step(1, 0, 3, 4, 1, plan=2)
+    asked(made, seen, 2, 2)
+    made.step(2, 0, 5, 6, 1, plan=3)
+    made.step(2, 0, 7, 8, 1, plan=3)
+    made.step(2, 0, 9, 10, 1, plan=3)  # nobody asked for it
+    assert plans_of(made) == [(0, 1, 2), (1, 2, 1), (2, 3, 0), (2, 3, 0), (2, 3, 0)]
+    assert [step.reason.rule for step in made.trace().steps] == ["next in turn"] * 4 + ["not told"]
+
+
+def test_a_long_step_keeps_its_reason_while_plans_go_on() -> None:
+    made, seen = recorder(start=0), snapshot([True] * 3)
+    asked(made, seen, 0, 1, 2)
+    busy = replace(seen, busy=np.array([True, False, False]))
+    for _ in range(1000):
+        asked(made, busy, 0, 1)
+    made.step(0, 0, 1, 2, 1, plan=1)
+    made.step(0, 0, 3, 4, 1, plan=1001)
+    assert plans_of(made) == [(0, 1, 2), (0, 1001, 1)]
+
+
+def test_what_does_not_fit_is_counted() -> None:
+    made = recorder(start=0, most=5)
+    call = CallRecord((0,), 0, 1, 1, 1)
+    made.step(0, 0, 0, 1, 1, [call, call])
+    made.queued(0, 1, 8)
+    made.step(0, 0, 1, 2, 1, [call])  # does not fit
+    made.step(0, 0, 2, 3, 1)  # would fit, but a gap would mislead
+    made.queued(5 * MILLISECOND, 2, 16)
+    asked(made, snapshot([True] * 3), 0)
+    trace = made.trace()
+    assert (len(trace.steps), trace.left_out, trace.counters) == (1, 2, (Queued(0, 1, 8),))
+    assert trace.to_chrome()["otherData"]["left_out"] == 2
+
+
+def test_of_each_millisecond_the_last_count_is_kept() -> None:
+    made = recorder(start=500)
+    for moment in range(0, 3 * MILLISECOND, 100_000):
+        made.queued(500 + moment, moment, 8)
+    counters = made.trace().counters
+    assert [one.tuples for one in counters] == [900_000, 1_900_000, 2_900_000]
+
+
+def test_without_a_start_times_count_from_the_first_moment() -> None:
+    made = recorder()
+    asked(made, replace(snapshot([True] * 3), now=70), 0)
+    made.step(0, 0, 90, 100, 1, plan=1)
+    assert made.trace().start == 70
+
+
+def test_numbers_of_numpy_become_plain(tmp_path: Path) -> None:
+    made = recorder(start=0)
+    made.step(0, 0, np.int64(1), np.int64(2), np.int64(3))  # type: ignore[arg-type]
+    made.queued(np.int64(0), np.int64(1), np.int64(8))  # type: ignore[arg-type]
+    made.trace().write(tmp_path / "run.json")
+    assert read_trace(tmp_path / "run.json") == made.trace()
+
+
+def test_workers_may_tell_of_steps_at_once() -> None:
+    made, many = recorder(start=0, most=1500), 500
+
+    def work(worker: int) -> None:
+        for at in range(many):
+            made.step(worker, worker, at, at + 1, 1)
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    trace = made.trace()
+    assert len(trace.steps) == 1500
+    assert trace.left_out == 0
+
+
+numbers = st.one_of(st.integers(-5, 5), st.floats(allow_nan=False))
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
+moments = st.integers(0, 10**15)
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> Trace:
+    units = tuple(draw(st.lists(texts, min_size=1, max_size=4, unique=True)))
+    boxes = tuple(draw(st.lists(texts, min_size=1, max_size=3)))
+    start = draw(st.integers(0, 2 * 10**18))
+    unit, box = st.integers(0, len(units) - 1), st.integers(0, len(boxes) - 1)
+    steps = []
+    for _ in range(draw(st.integers(0, 4))):
+        names = tuple(draw(st.lists(texts, max_size=3, unique=True)))
+        values = st.tuples(*[numbers] * len(names))
+        reason = Reason(
+            "p", draw(texts), names, draw(values), tuple(draw(st.lists(st.tuples(unit, values), max_size=3)))
+        )
+        begin = start + draw(moments)
+        calls = [
+            CallRecord(tuple(draw(st.lists(box, min_size=1, max_size=2))), begin, begin + draw(moments), 3, 4)
+            for _ in range(draw(st.integers(0, 2)))
+        ]
+        end = begin + draw(moments)
+        steps.append(
+            StepRecord(draw(unit), draw(st.integers(0, 3)), begin, end, 5, tuple(calls), reason, draw(st.booleans()), 6)
+        )
+    counters = tuple([Queued(start + draw(moments), 1, 2) for _ in range(draw(st.integers(0, 2)))])
+    return Trace(draw(texts), "p", units, boxes, start, tuple(steps), counters, draw(st.integers(0, 9)))
+
+
+@settings(deadline=None)
+@given(trace=traces())
+def test_every_trace_comes_back(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("traces") / "run.json"
+    trace.write(path)
+    assert strict(path.read_text("utf-8")) == trace.to_chrome()
+    assert read_trace(path) == trace
+
+
+def test_numbers_that_json_does_not_have() -> None:
+    for number in (math.inf, -math.inf, 0.0, 1, -2.5):
+        assert chrome.from_json(strict(json.dumps(chrome.to_json(number)))) == number
+    assert math.isnan(chrome.from_json(chrome.to_json(math.nan)))
