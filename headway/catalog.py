@@ -22,8 +22,6 @@ Floats = npt.NDArray[np.float64]
 Number = TypeVar("Number", np.int64, np.float64)
 
 REMEMBER = 1000.0
-"""How many calls of a box its statistics remember, where nothing is said."""
-REMEMBER = 1000.0
 """Calls of a box after which a call counts about a third, unless somebody wants it otherwise."""
 _FOLD_AFTER = 4096
 """Calls that may wait to be folded in, so that reports cost little and memory does not grow."""
@@ -178,6 +176,12 @@ class Statistics:
     def report(self, box: int, tuples_in: int, tuples_out: int, nanoseconds: int, bytes_in: int) -> None:
         """Note one box call; may come from any thread. `bytes_in` is -1 where nobody measured it."""
         self._calls.append((box, tuples_in, tuples_out, nanoseconds, bytes_in))
+        if len(self._calls) >= _FOLD_AFTER:
+            self.fold()
+
+    def report_all(self, calls: Sequence[tuple[int, int, int, int, int]]) -> None:
+        """Note several box calls, each as `report` takes it."""
+        self._calls += calls
         if len(self._calls) >= _FOLD_AFTER:
             self.fold()
 

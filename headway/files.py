@@ -47,6 +47,7 @@ SCHEDULE_KEYS = (
     Key("traversal", "text", "the order of the boxes in a superbox: mc, ml, mm, best"),
     Key("train", "train", "the most tuples that a step takes, or a rule: `50%`, `5ms`, `64kB`, `spread:10ms`, `auto`"),
     Key("wait", "text", "how long a unit that is ready waits at most, such as `10s`, or `off`"),
+    Key("plan", "positive", "engine local: steps that are carried out before the policy is asked again (default 256)"),
     Key("remember", "positive", "how many calls of a box its statistics remember (default 1000)"),
     Key("model", "model", "engine sim: what boxes cost and what else takes time, as a mapping or a path"),
     Key("workers", "positive", "how many boxes, on Spark how many streaming queries, may run at once"),

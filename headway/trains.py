@@ -20,7 +20,8 @@ _NONE: Int64s = np.zeros(0, np.int64)
 
 def constant(value: int, count: int) -> Int64s:
     """Return one number many times, without the memory: tuples that entered together share their timestamp."""
-    return np.broadcast_to(np.int64(value), (count,))
+    made: Int64s = np.ndarray((count,), np.int64, np.int64(value).tobytes(), 0, (0,))  # broadcast_to is slow
+    return made
 
 
 def is_constant(numbers: Int64s) -> bool:
@@ -35,9 +36,9 @@ def ascends(numbers: Int64s) -> bool:
 
 def take_numbers(numbers: Int64s, indices: Indices) -> Int64s:
     """Return the numbers at these positions; constant ones stay so."""
-    return (
-        np.broadcast_to(numbers[0], (len(indices),)) if is_constant(numbers) and len(numbers) else numbers.take(indices)
-    )
+    if is_constant(numbers) and len(numbers):
+        return constant(int(numbers[0]), len(indices))
+    return numbers.take(indices)
 
 
 class Selection(NamedTuple):

@@ -9,7 +9,7 @@ from headway.cli.printing import emit
 from headway.cli.tables import text_table
 from headway.errors import PolicyError, unknown
 from headway.scheduling.base import PolicyEntry, registered_policies
-from headway.scheduling.schedule import DEFAULT_SCHEDULES, UNITS, WAITS
+from headway.scheduling.schedule import DEFAULT_SCHEDULES, PLANS, UNITS, WAITS
 from headway.scheduling.sizes import TRAINS
 from headway.scheduling.traversals import TRAVERSALS
 
@@ -47,6 +47,7 @@ def policies(args: argparse.Namespace) -> int:
         text_table(("traversal", "the order of the boxes in a superbox"), traversals),
         text_table(("train", "how many tuples a step takes"), list(TRAINS.items())),
         text_table(("longest wait", "so that nobody starves"), list(WAITS.items())),
+        text_table(("plan", "how often the policy is asked"), list(PLANS.items())),
         "A schedule is policy/unit/traversal/train; what comes after the policy can be left out.\n"
         f"The default is {defaults}. Results never depend on it, only when they come.\n",
     ]

@@ -13,6 +13,7 @@ import pyarrow as pa
 from headway.clock import SECOND, Clock
 from headway.columns import exporter
 from headway.connectors.base import Writer
+from headway.connectors.sinks import DiscardSink
 from headway.network import Output
 from headway.scheduling.base import OutputReadings
 from headway.schema import Schema
@@ -84,10 +85,12 @@ class Delivery:
         self._schema = schema.to_arrow()
         self._exporters = [exporter(type_) for type_ in schema.types]
         self._writer = writer
+        self._discarded = isinstance(writer, DiscardSink)  # then there is nobody to make batches for
         self._clock = clock
         self._lock = threading.Lock()
         self._latencies = LatencyHistogram()
         self._measured: list[npt.NDArray[np.int64]] = []
+        self._alike: list[tuple[int, int]] = []  # latencies of trains whose tuples arrived together, with their numbers
         self.tuples = 0
         self._utility = 0.0
 
@@ -99,19 +102,22 @@ class Delivery:
         count = len(train)
         if count == 0:
             return
-        arrays = [export(column) for export, column in zip(self._exporters, train.columns, strict=True)]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        batch = None
+        if not self._discarded:
+            arrays = [export(column) for export, column in zip(self._exporters, train.columns, strict=True)]
+            batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         with self._lock:
-            self._writer.write(batch)
+            if batch is not None:
+                self._writer.write(batch)
             self.tuples += count
             now = self._clock.now()
             if moments is not None:
                 self._measured.append(moments - train.stamps)
             elif count > 1 and is_constant(train.stamps):
-                self._note(np.array([now - train.stamps[0]]), count)
+                self._alike.append((now - int(train.stamps[0]), count))
             else:
                 self._measured.append(now - train.stamps)
-            if len(self._measured) >= _FOLD_AFTER:
+            if len(self._measured) + len(self._alike) >= _FOLD_AFTER:
                 self._fold()
 
     def count(self, stamps: Counts, counts: Counts) -> None:
@@ -120,23 +126,25 @@ class Delivery:
             return
         with self._lock:
             self.tuples += int(counts.sum())
-            seconds = np.maximum(self._clock.now() - stamps, 0) / SECOND
-            self._latencies.add_each(seconds, counts)
-            if self._graph is not None:
-                self._utility += float((self._graph.values(seconds) * counts).sum())
+            self._note(np.maximum(self._clock.now() - stamps, 0) / SECOND, counts)
 
     def _fold(self) -> None:
         """Take the latencies of many trains into account at once: short trains then cost little."""
         if self._measured:
             measured, self._measured = self._measured, []
-            self._note(np.concatenate(measured), 1)
+            seconds = np.maximum(np.concatenate(measured), 0) / SECOND
+            self._latencies.add(seconds)
+            if self._graph is not None:
+                self._utility += float(self._graph.values(seconds).sum())
+        if self._alike:
+            alike, self._alike = np.array(self._alike, np.int64), []
+            self._note(np.maximum(alike[:, 0], 0) / SECOND, alike[:, 1])
 
-    def _note(self, nanoseconds: npt.NDArray[np.int64], times: int) -> None:
+    def _note(self, seconds: npt.NDArray[np.float64], times: Counts) -> None:
         """Take latencies into account, each so many times."""
-        seconds = np.maximum(nanoseconds, 0) / SECOND
-        self._latencies.add(seconds, times)
+        self._latencies.add_each(seconds, times)
         if self._graph is not None:
-            self._utility += times * float(self._graph.values(seconds).sum())
+            self._utility += float((self._graph.values(seconds) * times).sum())
 
     @property
     def latencies(self) -> LatencyHistogram:

@@ -22,6 +22,9 @@ from headway.engines.rates import Rates
 from headway.errors import HeadwayError
 from headway.trains import NOTHING, Tick, Train, constant, join_trains
 
+_FAR = int(np.iinfo(np.int64).max)
+_SOON = -1
+"""Before any due moment."""
 _LIVE_CHUNKS = 8
 """Chunks that a live source may be ahead; then its thread waits."""
 
@@ -40,6 +43,10 @@ class Feed:
         self.empty = empty
         self.tuples = 0
         self.ended = False
+        self.read = False
+        """Whether the reader was asked since somebody looked for malformed rows."""
+        self.head = _FAR
+        """The due moment of the next tuple at hand; far away if there is none, or if it is not timed."""
         self._buffer: list[Chunk] = []
         self._buffered = 0
         self._chunks: queue.Queue[Chunk | BaseException | None] | None = None
@@ -48,6 +55,7 @@ class Feed:
         """Have at least one tuple at hand, unless the source has ended."""
         while not self.ended and self._buffered == 0:
             chunk = self.reader.read(limit)
+            self.read = True
             if chunk is None:
                 self.ended = True
             else:
@@ -85,6 +93,7 @@ class Feed:
                 item = self._chunks.get_nowait()
             except queue.Empty:
                 return
+            self.read = True
             if item is None:
                 self.ended = True
             elif isinstance(item, BaseException):
@@ -119,6 +128,7 @@ class Feed:
                 rest = 0
         self._buffered -= count
         self.tuples += count
+        self._set_head()
         trains, at = [], 0
         for batch in batches:
             stop = at + batch.num_rows
@@ -130,6 +140,11 @@ class Feed:
         if len(chunk):
             self._buffer.append(chunk)
             self._buffered += len(chunk)
+            self._set_head()
+
+    def _set_head(self) -> None:
+        due = self._buffer[0].due if self._buffer else None
+        self.head = _FAR if due is None else int(due[0])
 
 
 class Ingest:
@@ -154,6 +169,8 @@ class Ingest:
         self.issued = issued
         self.wake = threading.Event()
         self._stop = threading.Event()
+        self._earliest = _SOON
+        self._hearing = any(feed.reader.live for feed in self._timed)
         self._start = clock.now()
         self.stopped = False
         self._rates = Rates(len(self._feeds), self._start)
@@ -204,7 +221,9 @@ class Ingest:
         if hungry and self._turns:
             self._pull_turns()
         for feed in self._feeds:
-            self._refuse(feed.reader.malformed())
+            if feed.read:
+                feed.read = False
+                self._refuse(feed.reader.malformed())
         return self.issued - before
 
     def _pull_turns(self) -> None:
@@ -224,9 +243,13 @@ class Ingest:
 
     def _pull_timed(self) -> None:
         limit = self._clock.now() - self._start
+        if limit < self._earliest and not self._hearing:
+            return  # what is at hand is known, and none of it is due
         arrivals: list[tuple[Feed, Int64s]] = []
         for feed in self._timed:
             self._fill(feed)
+            if feed.head > limit:
+                continue
             due = feed.due()
             count = int(np.searchsorted(due, limit, side="right"))
             arrivals.append((feed, due[:count]))
@@ -244,6 +267,7 @@ class Ingest:
         ]
         filled = [(feed, due) for feed, due in arrivals if len(due)]
         if not filled:
+            self._find_earliest()
             return
         merged = np.argsort(np.concatenate([due for _, due in filled]), kind="stable")
         numbers = np.empty(len(merged), np.int64)
@@ -253,6 +277,12 @@ class Ingest:
             entering.append((feed, due + self._start, numbers[at : at + len(due)]))
             at += len(due)
         self._enter(entering)
+        self._find_earliest()
+
+    def _find_earliest(self) -> None:
+        """Note when the next timed tuple is due; a source with nothing at hand may have one that is due at once."""
+        heads = [_SOON if feed.waiting == 0 and not feed.ended else feed.head for feed in self._timed]
+        self._earliest = min(heads, default=_FAR)
 
     def _fill(self, feed: Feed) -> None:
         """Have tuples at hand, if that needs no waiting for the outside world."""
@@ -289,17 +319,16 @@ class Ingest:
 
     def next_due(self) -> int | None:
         """Return the moment at which the next timed tuple is due, or None."""
-        moments = []
-        for feed in self._timed:
-            try:
-                self._fill(feed)
-            except HeadwayError:
-                return self._clock.now()  # the next pull raises it
-            if feed.waiting:
-                due = feed._buffer[0].due
-                assert due is not None
-                moments.append(int(due[0]))
-        return min(moments) + self._start if moments else None
+        if self._earliest == _SOON or self._hearing:
+            for feed in self._timed:
+                try:
+                    self._fill(feed)
+                except HeadwayError:
+                    return self._clock.now()  # the next pull raises it
+            self._find_earliest()
+            waiting = [feed.head for feed in self._timed if feed.waiting]
+            return min(waiting) + self._start if waiting else None
+        return None if self._earliest == _FAR else self._earliest + self._start
 
     @property
     def more_in_turn(self) -> bool:

@@ -127,8 +127,8 @@ def model_of_summary(summary: object) -> Model:
         boxes: Mapping[str, Any] = summary["boxes"]
         spent, plans, calls = summary["time"], summary["plans"], summary["box_calls"]
         return Model(
-            {name: Constant(float(one["cost_per_tuple"])) for name, one in boxes.items()},
-            {name: float(one["cost_per_call"]) for name, one in boxes.items()},
+            {name: _measured(name, one["cost_per_tuple"]) for name, one in boxes.items()},
+            {name: _measured(name, one["cost_per_call"]).mean for name, one in boxes.items()},
             overheads=Overheads(
                 scheduler=float(spent["scheduler"]) / max(1, plans), storage=float(spent["storage"]) / max(1, calls)
             ),
@@ -137,6 +137,12 @@ def model_of_summary(summary: object) -> Model:
         raise RunError(
             f"model: measured: this is not the summary of a run ({type(error).__name__}: {error})"
         ) from error
+
+
+def _measured(box: str, value: Any) -> Cost:
+    """Check a cost that a summary says, which somebody may have edited."""
+    with inside("model"), inside("measured"), inside(f"box '{box}'"):
+        return parse_cost(float(value))
 
 
 def _read(path: Path) -> object:

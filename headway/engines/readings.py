@@ -6,7 +6,7 @@ look is read again, so that a snapshot of 100,000 boxes costs little more than o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 from headway.catalog import BoxReadings, Floats
 from headway.clock import SECOND
 from headway.columns import Int64s, Mask
-from headway.engines.local.runtime import Runtime
+from headway.engines.runtime import Runtime
 from headway.scheduling.base import OutputReadings, QueueReadings, Snapshot, Unit, UnitCosts
 from headway.scheduling.costs import CostModel
 from headway.scheduling.members import Members
@@ -53,6 +53,7 @@ class Readings:
             for at, unit in enumerate(units):
                 for box in unit.boxes:
                     self._units_of[box].append(at)
+        self._changed: set[int] | None = None  # units that have changed since the policy was asked; None: maybe all
         self._read = False  # whether the arrays below hold anything yet
         self._stuck: set[int] = set()  # boxes with several inputs that have tuples but cannot take them
         self._ages: Ages | None = None  # these two are made when a policy first asks
@@ -66,13 +67,23 @@ class Readings:
         self._none: Int64s = np.zeros(len(units), np.int64)
         self._idle: Mask = np.zeros(len(units), np.bool_)
 
-    def refresh(self) -> Sequence[int] | None:
+    def refresh(self) -> None:
+        """Read what has moved."""
+        if self._large:
+            units = self._read_moved()
+            self._changed = None if units is None or self._changed is None else self._changed | units
+        else:
+            self._read_all()
+
+    def told(self) -> None:
+        """Note that the policy was asked: from now on, units that change are gathered for the next time."""
+        if self._large:
+            self._changed = set()
+
+    def _read_moved(self) -> set[int] | None:
         """Read what has moved; return the units that it concerns, None if it may be all."""
         board = self._runtime.board
-        if not self._large:
-            self._read_all()
-            return None
-        moved = np.flatnonzero(board.moved)
+        moved = np.flatnonzero(board.moved.copy())  # workers may write to it meanwhile
         board.moved[moved] = 0  # first this, then the readings: what moves meanwhile is read again
         if not self._read or len(moved) * _MANY > len(board.moved):
             self._read_all()
@@ -83,7 +94,8 @@ class Readings:
         if len(concerned) * _MANY > len(self.units) + 1:
             self._read_all()
             return None
-        return self._read_some(boxes, concerned)
+        self._read_some(boxes, concerned)
+        return concerned
 
     def _read_all(self) -> None:
         runtime, board = self._runtime, self._runtime.board
@@ -100,7 +112,7 @@ class Readings:
                     self._stuck.add(box.index)
         self.ready, self.waiting, self.oldest = self.members.gather(self._box_ready, self.box_waiting, self.box_oldest)
 
-    def _read_some(self, boxes: set[int], concerned: set[int]) -> list[int]:
+    def _read_some(self, boxes: set[int], concerned: set[int]) -> None:
         runtime, board = self._runtime, self._runtime.board
         memo: dict[str, int] = {}
         for at in boxes:
@@ -119,7 +131,6 @@ class Readings:
             self.ready[unit] = self._box_ready[mine].any()
             self.waiting[unit] = self.box_waiting[mine].sum()
             self.oldest[unit] = self.box_oldest[mine].min()
-        return list(concerned)
 
     def snapshot(
         self,
@@ -132,12 +143,12 @@ class Readings:
         free: int,
         room: int,
         more: bool,
-        changed: Sequence[int] | None,
         rates: Callable[[], Floats],
         outputs: Callable[[], OutputReadings],
         spent: Floats | None = None,
         held: Int64s | None = None,
         waits: Waits | None = None,
+        planning: float = 0.0,
     ) -> Snapshot:
         """Return what a policy may look at, as of the last refresh; `waits` stands in for what was read of units."""
         ready, waiting, oldest = waits or (self.ready, self.waiting, self.oldest)
@@ -157,7 +168,7 @@ class Readings:
             workers,
             free,
             room,
-            changed,
+            None if self._changed is None else list(self._changed),
             self._nothing if spent is None else spent,
             self._none if held is None else held,
             more,
@@ -168,6 +179,7 @@ class Readings:
             partial(self._latencies, now),
             partial(self._costs, now),
             partial(self._latency, now),
+            planning=planning,
         )
 
     def boxes(self, now: int) -> BoxReadings:

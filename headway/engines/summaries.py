@@ -7,8 +7,8 @@ from typing import Any
 
 from headway.catalog import BoxReadings
 from headway.engines.ingest import Feed
-from headway.engines.local.runtime import Runtime
 from headway.engines.outlets import Outlets
+from headway.engines.runtime import Runtime
 
 
 def summarise_boxes(

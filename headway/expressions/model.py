@@ -34,6 +34,8 @@ class Expression:
     slots: tuple[int, ...]
     field: int | None
     evaluate: Run = dataclasses.field(repr=False, compare=False)
+    loud: Run | None = dataclasses.field(default=None, repr=False, compare=False)
+    """The same, but numpy may warn of infinities and NaN unless the caller sees to it; None: it never warns."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,8 @@ def finish(node: Node, text: str, tree: exp.Expression) -> Expression:
     """Return a node as an expression."""
     if node.type == VOID:
         raise ExpressionError("NULL has no type here; write cast(NULL as type)")
-    run = _quiet(node.run) if node.warns else node.run
-    return Expression(text, to_sql(tree), node.type, tuple(sorted(node.slots)), node.field, run)
+    run, loud = (_quiet(node.run), node.run) if node.warns else (node.run, None)
+    return Expression(text, to_sql(tree), node.type, tuple(sorted(node.slots)), node.field, run, loud)
 
 
 def _quiet(step: Run) -> Run:

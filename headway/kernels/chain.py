@@ -15,6 +15,7 @@ import numpy as np
 
 from headway.columns import UNREAD, Column, Int64s, Mask
 from headway.expressions import EvaluationError, Expression
+from headway.expressions.nodes import Run
 from headway.kernels.base import DeadLetter, Result, Stateless
 from headway.kernels.isolation import evaluate
 from headway.schema import Schema
@@ -42,6 +43,8 @@ class ChainKernel(Stateless):
     wanted: frozenset[int] | None = None
     """The columns that whoever gets the output will read; None: all. The others are left out. Only after a filter."""
     _needed: list[frozenset[int]] = field(init=False, repr=False)
+    _made: list[list[Run]] = field(init=False, repr=False)
+    _warns: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Find out which columns are still needed before each link, and at the end."""
@@ -49,6 +52,9 @@ class ChainKernel(Stateless):
         needed = frozenset(range(len(last.schema) if last.predicate else len(last.fields)))
         if self.wanted is not None:
             needed &= self.wanted
+        # Numpy is kept quiet once for a call, not once for each expression.
+        self._made = [[expression.loud or expression.evaluate for expression in link.fields] for link in self.links]
+        self._warns = any(expression.loud is not None for link in self.links for expression in link.fields)
         self._needed = [needed]
         for link in reversed(self.links):
             if link.predicate:
@@ -68,6 +74,12 @@ class ChainKernel(Stateless):
     def _run_fused(self, train: Train) -> Result:
         if len(self.links) == 1:
             return self._run_one(self.links[0], train)
+        if not self._warns:
+            return self._run_links(train)
+        with np.errstate(all="ignore"):
+            return self._run_links(train)
+
+    def _run_links(self, train: Train) -> Result:
         work = _Work(train)
         counts: list[int] = []
         for at, link in enumerate(self.links):
@@ -76,10 +88,11 @@ class ChainKernel(Stateless):
                 work.narrow(link.predicate, self._needed[at + 1])
             else:
                 work.compact(self._needed[at])
-                work.columns = [expression.evaluate(work.columns, work.count) for expression in link.fields]
+                columns, count = work.columns, work.count
+                work.columns = [make(columns, count) for make in self._made[at]]
         work.compact(self._needed[-1])
-        columns = tuple([UNREAD if column is None else column for column in work.columns])
-        output = Train(columns, work.stamps, work.numbers, train.progress, train.ticks, train.end)
+        made = tuple([UNREAD if column is None else column for column in work.columns])
+        output = Train(made, work.stamps, work.numbers, train.progress, train.ticks, train.end)
         return Result((output,), counts=tuple(counts))
 
     def _run_one(self, link: Link, train: Train) -> Result:
@@ -124,10 +137,13 @@ class _Work:
     def narrow(self, predicate: Expression, needed: frozenset[int]) -> None:
         """Drop the tuples for which the predicate is not true."""
         mask = truth(predicate.evaluate(self.columns, self.count))
-        self.live = mask if self.live is None else self.live & mask
-        self.alive = int(np.count_nonzero(self.live))
-        if 2 * self.alive < self.count:
-            self.compact(needed)
+        if self.live is not None:
+            mask = mask & self.live
+        self.alive = int(np.count_nonzero(mask))
+        if self.alive < self.count:
+            self.live = mask
+            if 2 * self.alive < self.count:
+                self.compact(needed)
 
     def compact(self, needed: frozenset[int]) -> None:
         """Take the tuples that are still alive, of the columns that are still needed."""

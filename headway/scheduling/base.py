@@ -115,6 +115,10 @@ class Snapshot:
     read_latencies: Callable[[], Floats]
     read_costs: Callable[[], UnitCosts]
     read_latency: Callable[[int], float]
+    exclusive: bool = True
+    """Whether units that have a box in common cannot run at once; on Spark each query has boxes of its own."""
+    planning: float = 0.0
+    """Seconds that a plan has taken lately, as far as the engine knows."""
 
     @cached_property
     def rates(self) -> Floats:

@@ -90,7 +90,7 @@ def apart(snapshot: Snapshot, order: Places, most: int) -> list[int]:
         if len(chosen) >= most:
             break
         boxes = snapshot.units[unit].boxes
-        if used.isdisjoint(boxes):
+        if not snapshot.exclusive or used.isdisjoint(boxes):
             used.update(boxes)
             chosen.append(int(unit))
     return chosen

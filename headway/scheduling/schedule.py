@@ -29,7 +29,7 @@ UNITS = {
 """By example of its form: what is scheduled as one."""
 _SPANNER = "spanner"
 _SPAN = 5
-PARTS = ("policy", "unit", "traversal", "train", "wait")
+PARTS = ("policy", "unit", "traversal", "train", "wait", "plan")
 """What a schedule consists of: the keys of its mapping."""
 DEFAULT_TRAIN = 65_536
 LONGEST_WAIT = Duration(10_000_000)
@@ -37,6 +37,8 @@ WAITS = {
     "wait:10s": "a unit that has been ready for so long is served whatever the policy says (the default)",
     "wait:off": "it may wait for ever: for experiments",
 }
+DEFAULT_PLAN = 256
+PLANS = {"plan:1": "steps that are carried out before the policy is asked again: engine local (default 256)"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class Schedule:
     train: TrainRule = Tuples(DEFAULT_TRAIN)  # noqa: RUF009 - frozen
     wait: Duration | None = LONGEST_WAIT
     """How long a unit that is ready waits at most; None: for ever."""
+    plan: int = DEFAULT_PLAN
+    """The most steps of a plan that an engine with one worker carries out before it asks again."""
 
     @classmethod
     def parse(
@@ -86,14 +90,15 @@ class Schedule:
             return replace(self, traversal=part)
         if _is_unit(part):
             return replace(self, unit=part)
-        if part.startswith("wait:"):
-            return self._with("wait", part.removeprefix("wait:"))
+        for name in ("wait", "plan"):
+            if part.startswith(f"{name}:"):
+                return self._with(name, part.removeprefix(f"{name}:"))
         try:
             return replace(self, train=parse_train(part))
         except PolicyError as error:
             raise PolicyError(
                 f"policy '{text}': '{part}' is no unit ({choices(UNITS)}), traversal ({choices(TRAVERSALS)}), "
-                f"train ({choices(TRAINS)}) or longest wait ({choices(WAITS)})"
+                f"train ({choices(TRAINS)}), longest wait ({choices(WAITS)}) or length of plans ({choices(PLANS)})"
             ) from error
 
     def _with(self, name: str, value: Any) -> Schedule:
@@ -109,6 +114,8 @@ class Schedule:
             return replace(self, traversal=value)
         if name == "policy":
             return self._with_policy(value)
+        if name == "plan":
+            return self._with_plan(value)
         if name != "wait":
             raise PolicyError(unknown("part of a schedule", name, PARTS))
         try:
@@ -119,11 +126,18 @@ class Schedule:
             raise PolicyError(f"wait: must be more than 0, not {value!r}; or 'off'")
         return replace(self, wait=wait)
 
+    def _with_plan(self, value: object) -> Schedule:
+        text = str(value)
+        if isinstance(value, bool) or not text.isdecimal() or not 1 <= int(text) <= DEFAULT_PLAN:
+            raise PolicyError(f"plan: must be a number of steps from 1 to {DEFAULT_PLAN}, not {value!r}")
+        return replace(self, plan=int(text))
+
     def __str__(self) -> str:
         """Return the schedule as text that `parse` reads."""
         traversal = "" if self.unit == "box" else f"/{self.traversal}"
         wait = "" if self.wait == LONGEST_WAIT else f"/wait:{self.wait or 'off'}"
-        return f"{self.policy}/{self.unit}{traversal}/{self.train}{wait}"
+        plan = "" if self.plan == DEFAULT_PLAN else f"/plan:{self.plan}"
+        return f"{self.policy}/{self.unit}{traversal}/{self.train}{wait}{plan}"
 
     @property
     def most(self) -> int:

@@ -229,10 +229,9 @@ class Overhead(SizeRule):
     def size(self, snapshot: Snapshot, unit: int) -> int:
         """Return how many tuples are enough; FIRST where nothing is known of their cost."""
         overhead, cost = float(snapshot.costs.overhead[unit]), float(snapshot.costs.cost[unit])
-        planning = float(getattr(snapshot, "planning", 0.0))  # seconds per plan, where an engine tells
         if cost <= 0:
             return MOST if overhead > 0 else FIRST
-        enough = (overhead + planning) * (100 / self.percent - 1) / cost
+        enough = (overhead + snapshot.planning) * (100 / self.percent - 1) / cost
         return _at_least(snapshot, unit, math.ceil(min(MOST, enough) - _ROUNDING))
 
     def __str__(self) -> str:

@@ -58,7 +58,7 @@ def _apart(snapshot: Snapshot, order: list[int], most: int) -> tuple[list[int], 
         if len(chosen) >= most:
             break
         boxes = snapshot.units[unit].boxes
-        if snapshot.busy[unit] or not used.isdisjoint(boxes):
+        if snapshot.busy[unit] or (snapshot.exclusive and not used.isdisjoint(boxes)):
             passed.append(unit)
         else:
             used.update(boxes)

@@ -209,7 +209,11 @@ class Cursor:
                 board.taken[number] += limit
                 board.oldest[number] = segment.stamps[stop]
                 board.moved[number] = 1
-                return segment.slice(start, stop)
+                # Consumers of an arc mostly cut it at the same places: the part is made once for all of them.
+                place = (self._segment, start, stop)
+                if queue._part_at != place:
+                    queue._part, queue._part_at = segment.slice(start, stop), place
+                return queue._part
             last = at + 1 == len(segments)
             if start or not size or (stop > size and not last):
                 return None
@@ -246,6 +250,8 @@ class Queue:
         self._end = 0  # segments so far
         self._lock = threading.Lock()
         self._released = 0
+        self._part = Train.empty(schema)  # what was cut last, and where
+        self._part_at = (-1, 0, 0)
         self._appended = 0
         self._number = board.add_queue()
         widths = [numpy_type(field.type) for field in schema]

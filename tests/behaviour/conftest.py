@@ -22,7 +22,7 @@ settings.register_profile("thorough", max_examples=1000, deadline=None, suppress
 settings.register_profile("unshrunk", settings.get_profile("ci"), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-ENGINES = ("local", "sharded")
+ENGINES = ("local", "sharded", "sim")
 """On Spark itself all tests run together: see test_on_spark."""
 
 

@@ -44,6 +44,7 @@ def test_defaults() -> None:
         ("qos/ml/50%", Schedule("qos", traversal="ml", train=Share(50))),
         ("chain/spanner:3/mm", Schedule("chain", unit="spanner:3", traversal="mm")),
         ("fifo/wait:2s", Schedule("fifo", wait=Duration(2_000_000))),
+        ("fifo/plan:1", Schedule("fifo", plan=1)),
         ("fifo/box/wait:off/1", Schedule("fifo", unit="box", train=Tuples(1), wait=None)),
     ],
 )
@@ -56,9 +57,10 @@ def test_parts_may_be_left_out_and_stand_in_any_order(text: str, made: Schedule)
     traversal=st.sampled_from(sorted(TRAVERSALS)),
     train=st.one_of(st.sampled_from(sorted(TRAINS)), st.integers(1, 10**9)),
     wait=st.sampled_from(["off", "10s", "250ms", "1h30m"]),
+    plan=st.integers(1, 256),
 )
-def test_text_goes_both_ways(unit: str, traversal: str, train: int | str, wait: str) -> None:
-    schedule = Schedule.parse("chain", train, unit=unit, traversal=traversal, wait=wait)
+def test_text_goes_both_ways(unit: str, traversal: str, train: int | str, wait: str, plan: int) -> None:
+    schedule = Schedule.parse("chain", train, unit=unit, traversal=traversal, wait=wait, plan=plan)
     again = Schedule.parse(str(schedule))
     assert str(again) == str(schedule)
     if unit != "box":  # which has nothing to traverse
@@ -114,6 +116,7 @@ def test_what_is_left_out_comes_from_the_default() -> None:
         ("fifo/spanner:0", "'spanner:0' is no unit"),
         ("fifo/wait:soon", "wait: 'soon' is not a duration.*or 'off'"),
         ("fifo/wait:0s", "more than 0"),
+        ("fifo/plan:0", "plan: must be a number of steps from 1 to 256, not '0'"),
     ],
 )
 def test_bad_texts(text: str, message: str) -> None:

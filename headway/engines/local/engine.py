@@ -13,13 +13,13 @@ from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
 from headway.engines.ingest import Ingest
 from headway.engines.interrupts import on_interrupt
-from headway.engines.local.runtime import Runtime
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import BoxThreads, drive
 from headway.engines.local.workers import Job, Pool, quiet
 from headway.engines.opening import open_readers
 from headway.engines.outlets import Outlets
 from headway.engines.readings import Readings
+from headway.engines.runtime import Runtime
 from headway.engines.summaries import summarise_flow
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
@@ -28,8 +28,6 @@ from headway.scheduling.base import Plan, Snapshot, Step, is_preemptive
 _STATUS_EVERY = SECOND // 4
 _MOST_READ = 65_536
 _LEAST_READ = 1024
-_ROOM = 256
-"""The most steps of a plan that are carried out before the policy is asked again."""
 _PART = SECOND // 1000
 """How long a preemptive policy has to wait for the end of a part of a train, as far as costs are known."""
 _FIRST_PART = 64
@@ -184,6 +182,7 @@ class _Run:
     def _plan(self, snapshot: Snapshot, memory: Any) -> tuple[list[Job], int | None, Any]:
         """Ask the policy; return what to do, until when units may wait, and the policy's memory."""
         plan, after = self._policy.plan(snapshot, memory)
+        self._readings.told()
         self._plans += 1
         if self._recorder is not None:
             self._recorder.plan(snapshot, self._policy, memory, plan)
@@ -367,7 +366,7 @@ class _Run:
 
     def _snapshot(self, queued: int) -> Snapshot:
         workers, readings = self._workers, self._readings
-        changed = readings.refresh()
+        readings.refresh()
         return readings.snapshot(
             self._clock.now(),
             queued=queued,
@@ -375,11 +374,11 @@ class _Run:
             busy=None if workers is None else readings.members.any(self._runtime.busy),
             workers=self._worker_count,
             free=1 if workers is None else workers.free,
-            room=_ROOM,
+            room=self._schedule.plan,
             more=queued <= self._settings.memory and (self._ingest.more_in_turn or not self._ingest.ended),
-            changed=changed,
             rates=lambda: self._ingest.rates(self._clock.now()),
             outputs=self._outlets.readings,
+            planning=self._scheduling / SECOND / self._plans if self._plans else 0.0,
         )
 
     def _report(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headway.clock import stopwatch
 from headway.engines.fusion import chains
-from headway.engines.local.runtime import ALL, Arc, Runtime
+from headway.engines.runtime import ALL, Arc, Runtime
 from headway.engines.traces import CallRecord
 from headway.kernels.base import Kernel
 from headway.scheduling.base import Unit
@@ -28,6 +28,8 @@ class Call:
     """The same with only the columns that the next box of the step reads, for when it gets them directly."""
     next: Cursor | None = None
     """That box's cursor."""
+    within: tuple[Cursor, ...] = ()
+    """The cursors between its boxes: while something waits there, they cannot run as one."""
 
 
 class StepRunner:
@@ -49,12 +51,14 @@ class StepRunner:
         calls = []
         for part in parts:
             fused = runtime.fuse(part) if len(part) > 1 else None
+            within = tuple(runtime.boxes[at].cursors[0] for at in part[1:])
             consumer = runtime.only_consumer(part[-1]) if runtime.boxes[part[-1]].is_filter else None
             wanted = None if consumer not in unit.boxes else getattr(runtime.boxes[consumer].kernel, "reads", None)
             if wanted is None or consumer is None:
-                calls.append(Call(part, fused))
+                calls.append(Call(part, fused, within=within))
             else:
-                calls.append(Call(part, fused, runtime.fuse(part, wanted), runtime.boxes[consumer].cursors[0]))
+                slim, follower = runtime.fuse(part, wanted), runtime.boxes[consumer].cursors[0]
+                calls.append(Call(part, fused, slim, follower, within))
         return tuple(calls)
 
     def run(self, unit: int, limit: int, order: Sequence[int] | None = None, log: Log | None = None) -> int:
@@ -127,12 +131,15 @@ class StepRunner:
                 box.deadline = box.kernel.deadline(box.state)
             self._pass_on(box.arcs, result.outputs, handed, own)
             return result.outputs
-        boxes = [runtime.boxes[at] for at in call.boxes]
         fused = call.slim if call.next is not None and call.next.idle else call.fused
-        if fused is not None and all(box.cursors[0].idle for box in boxes[1:]):
+        for cursor in call.within:
+            if not cursor.idle:
+                fused = None
+        if fused is not None:
             _, result = runtime.call(call.boxes, fused, None, trains)
-            self._pass_on(boxes[-1].arcs, result.outputs, handed, own)
+            self._pass_on(runtime.boxes[call.boxes[-1]].arcs, result.outputs, handed, own)
             return result.outputs
+        boxes = [runtime.boxes[at] for at in call.boxes]
         for place, box in enumerate(boxes):
             box.state, result = runtime.call((box.index,), box.kernel, box.state, trains)
             if box.timed:

@@ -16,8 +16,8 @@ import numpy as np
 
 from headway.clock import SECOND, WallClock, stopwatch
 from headway.engines.ingest import Ingest
-from headway.engines.local.runtime import RunningBox, Runtime
 from headway.engines.local.workers import quiet
+from headway.engines.runtime import RunningBox, Runtime
 from headway.errors import HeadwayError, RunError
 
 _STATUS_EVERY = SECOND // 4

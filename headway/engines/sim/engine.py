@@ -16,17 +16,17 @@ from headway.connectors.wrapping import Awaited
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
 from headway.engines.ingest import Ingest
 from headway.engines.interrupts import on_interrupt
-from headway.engines.local.runtime import Runtime
 from headway.engines.local.workers import quiet
 from headway.engines.models import Model
 from headway.engines.opening import open_readers
 from headway.engines.outlets import Outlets
 from headway.engines.readings import Readings
+from headway.engines.runtime import Runtime
 from headway.engines.sim.processors import Processors
 from headway.engines.sim.work import Costs
 from headway.engines.summaries import summarise_flow
 from headway.engines.traces import Recorder
-from headway.errors import HeadwayError, RunError
+from headway.errors import RunError
 from headway.kernels.universal import without_burning
 from headway.scheduling.base import Plan, Snapshot, is_preemptive
 
@@ -34,7 +34,9 @@ _STATUS_EVERY = SECOND // 4
 _MOST_READ = 65_536
 _LEAST_READ = 1024
 _STUCK = 10_000
-"""Times in a row that a policy may let ready units wait until a moment that is already there."""
+"""Times in a row that a policy may be asked while nothing happens."""
+_NAMED = 5
+"""Units that an error names."""
 
 
 class SimEngine:
@@ -45,6 +47,8 @@ class SimEngine:
 
         The first Ctrl-C ends the inputs: what has arrived is processed and delivered. A second one gives up.
         """
+        if settings.clock is not None:
+            raise RunError("clock is not for the engine 'sim', which has a virtual one of its own")
         with contextlib.ExitStack() as stack, quiet():
             return _Run(checked, settings, stack).go()
 
@@ -94,7 +98,7 @@ class _Run:
         self._plans = 0
         self._peak_queued = 0
         self._interrupted = False
-        self._spun = 0
+        self._idle = 0
         self._next_status = 0
 
     def go(self) -> RunResult:
@@ -102,13 +106,7 @@ class _Run:
         begun = stopwatch()
         self._begun = begun
         with on_interrupt(self._interrupt):
-            try:
-                self._loop()
-            except HeadwayError:
-                raise
-            except Exception as error:
-                name = self._processors.last
-                raise RunError(f"'{name}' failed: {type(error).__name__}: {error}") from error
+            self._loop()
         tables = self._outlets.complete()
         trace = None if self._recorder is None else self._recorder.trace()
         real = (stopwatch() - begun) / 1e9
@@ -122,27 +120,30 @@ class _Run:
     def _loop(self) -> None:
         ended = False
         until: int | None = None
+        moved = True  # whether the clock has moved since the last round
+        held = False  # the policy lets all that is ready wait, so that more is wanted however much waits
         starved = False  # nothing was to be done the last time, so holding sources back would not help
         while True:
             now = self._clock.now()
             ended_calls = self._processors.finish(now)
             issued = self._ingest.issued
             self._tick_if_due(now)
-            queued = self._runtime.board.bytes
-            self._peak_queued = max(self._peak_queued, queued)
-            open_ = queued <= self._settings.memory or starved
+            open_ = self._runtime.board.bytes <= self._settings.memory or starved
             if self._interrupted and not self._ingest.stopped:
                 self._ingest.stop()
             if open_:
-                self._ingest.pull(self._hungry())
+                self._ingest.pull(held or self._hungry())
+            self._peak_queued = max(self._peak_queued, self._runtime.board.bytes)
             arrived = self._ingest.issued != issued
             due = until is not None and now >= until
-            ready = False
+            ready, started = False, 0
             if self._processors.free or (self._preemptive and (arrived or due or ended_calls)):
-                ready, until = self._decide(now, queued)
+                ready, started, until = self._decide(now, open_)
+            elif not self._preemptive:
+                until = None  # nobody can be asked before a call ends
             self._report()
             busy = self._processors.busy
-            starved = not ready and not busy
+            starved, held = not ready and not busy, ready and not busy and not started
             if starved and self._ingest.ended:
                 if ended:
                     self._check_drained()
@@ -150,70 +151,90 @@ class _Run:
                 ended = True
                 self._ingest.end()
                 continue
-            self._advance(now, until, open_, ready)
+            self._idle = 0 if ended_calls or arrived or started or (busy and moved) else self._idle + 1
+            if self._idle > _STUCK:
+                self._give_up(busy)
+            if held and open_ and self._ingest.more_in_turn:
+                continue  # what comes in turn is there for the asking
+            moved = self._advance(now, until if ready or busy else None, open_)
 
-    def _decide(self, now: int, queued: int) -> tuple[bool, int | None]:
+    def _decide(self, now: int, open_: bool) -> tuple[bool, int, int | None]:
         """Ask the policy as long as processors are free and there is something to do.
 
-        Returns whether something was ready, and until when the policy lets it wait.
+        Returns whether something was ready, how many steps began, and when the policy wants to be asked again.
         """
         readings, processors = self._readings, self._processors
+        begun = 0
         while True:
-            changed = readings.refresh()
+            readings.refresh()
             view = processors.view(now, self._preemptive)
             snapshot = readings.snapshot(
                 now,
-                queued=queued,
+                queued=self._runtime.board.bytes,
                 train=self._train,
                 busy=view.busy,
                 workers=processors.count,
                 free=processors.free,
                 room=processors.free or processors.count,
-                more=self._ingest.more_in_turn or not self._ingest.ended,
-                changed=changed,
+                more=open_ and (self._ingest.more_in_turn or not self._ingest.ended),
                 rates=lambda: self._ingest.rates(now),
                 outputs=self._outlets.readings,
                 spent=view.spent,
                 held=view.held,
                 waits=view.waits,
+                planning=self._costs.scheduler / SECOND,
             )
             able = snapshot.ready if self._preemptive else snapshot.ready & ~snapshot.busy
             if not able.any():
-                return bool(snapshot.ready.any()), None
+                return bool(snapshot.ready.any()), begun, None
             plan, after = self._policy.plan(snapshot, self._memory)
+            readings.told()
             self._plans += 1
             if self._recorder is not None:
                 self._recorder.plan(snapshot, self._policy, self._memory, plan)
             self._memory = after
-            started = self._enact(plan, snapshot, now)
-            if not started or self._preemptive or not processors.free:
-                return True, plan.until
+            if self._preemptive:
+                return True, *self._switch(plan, snapshot, now)
+            started = processors.start(plan.steps, snapshot, now, self._plans)
+            begun += started
+            if not started or not processors.free:
+                return True, begun, plan.until
 
-    def _enact(self, plan: Plan, snapshot: Snapshot, now: int) -> int:
-        if self._preemptive:
-            return self._processors.switch(plan.steps, snapshot, now, self._plans)
-        return self._processors.start(plan.steps, snapshot, now, self._plans)
+    def _switch(self, plan: Plan, snapshot: Snapshot, now: int) -> tuple[int, int | None]:
+        """Let run what a preemptive policy wants; return how many steps began, and when it wants to be asked again.
 
-    def _advance(self, now: int, until: int | None, open_: bool, ready: bool) -> None:
-        """Move the clock to the next event."""
+        Overheads come first: a slice of time counts from when work on it begins, or one that is shorter than them
+        would never get anything done.
+        """
+        before = self._processors.preemptions
+        started = self._processors.switch(plan.steps, snapshot, now, self._plans)
+        if plan.until is None:
+            return started, None
+        switched = self._processors.preemptions > before
+        return started, plan.until + self._costs.scheduler + (self._costs.preemption if switched else 0)
+
+    def _advance(self, now: int, until: int | None, open_: bool) -> bool:
+        """Move the clock to the next event; False if that is now, or if there is none."""
         moments = [] if self._processors.next_end is None else [self._processors.next_end]
         if not self._ingest.ended:
             due = self._ingest.next_due()
             if due is not None and (open_ or due > now):
                 moments.append(due)
             moments += [box.deadline for box in self._timed if box.deadline is not None]
-        if until is not None and (ready or self._processors.busy):
+        if until is not None:
             moments.append(until)
-        if not moments:
-            self._spun = 0 if self._ingest.more_in_turn else self._spun + 1
-            if self._spun > _STUCK:
-                raise RunError(f"policy '{self._schedule}' serves none of the units that are ready")
-            return
-        following = max(now, min(moments))
-        self._spun = self._spun + 1 if following == now else 0
-        if self._spun > _STUCK:
-            raise RunError(f"policy '{self._schedule}' lets units wait until a moment that has passed")
+        following = min(moments, default=now)
+        if following <= now:
+            return False
         self._clock.advance(following - now)
+        return True
+
+    def _give_up(self, busy: bool) -> None:
+        if busy:
+            raise RunError(f"policy '{self._schedule}' wants to be asked again at a moment that has passed")
+        ready = [self._units[at].name for at in self._readings.ready.nonzero()[0]]
+        names = ", ".join(f"'{name}'" for name in ready[:_NAMED]) + (", ..." if len(ready) > _NAMED else "")
+        raise RunError(f"policy '{self._schedule}' serves none of the units that are ready: {names}")
 
     def _hungry(self) -> bool:
         """Whether sources without rates should give more: when the slowest reader has little left."""

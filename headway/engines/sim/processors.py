@@ -10,10 +10,11 @@ import numpy as np
 from headway.catalog import Floats
 from headway.clock import SECOND
 from headway.columns import Int64s, Mask
-from headway.engines.local.runtime import RunningBox, Runtime
 from headway.engines.readings import Readings, Waits
-from headway.engines.sim.work import Costs, UnderWay, Work
+from headway.engines.runtime import RunningBox, Runtime
+from headway.engines.sim.work import Costs, Stretch, UnderWay, Work
 from headway.engines.traces import CallRecord, Recorder
+from headway.errors import HeadwayError, RunError
 from headway.scheduling.base import Snapshot, Step
 from headway.scheduling.traversing import Traverser
 from headway.trains import Train
@@ -56,8 +57,6 @@ class Processors:
         self.fetched = 0
         """How often a box took tuples from storage."""
         self.preemptions = 0
-        self.last = ""
-        """The box that was called last."""
 
     @property
     def busy(self) -> bool:
@@ -85,7 +84,7 @@ class Processors:
         if not works:
             return View()
         readings, units = self._readings, len(self._readings.units)
-        busy = readings.members.any(self._runtime.busy)
+        busy = readings.members.any(self._boxes_at_work())
         spent, held = np.zeros(units), np.zeros(units, np.int64)
         ready, waiting, oldest = readings.ready, readings.waiting, readings.oldest
         if preemptive:
@@ -93,15 +92,24 @@ class Processors:
         for work in works:
             if work.call is None:
                 continue
-            spent[work.unit] = work.spent(now) / SECOND
+            spent[work.unit] = work.call.done(now) / SECOND
             held[work.unit] = work.call.tuples
             if preemptive:
                 ready[work.unit] = True
-                busy[work.unit] = work.worker >= 0
                 oldest[work.unit] = min(int(oldest[work.unit]), work.call.oldest)
                 if work.worker < 0:
                     waiting[work.unit] += work.call.tuples
         return View(busy, spent, held, Waits(ready, waiting, oldest))
+
+    def _boxes_at_work(self) -> Mask:
+        """Return which boxes belong to steps under way; those of preempted ones may be asked for."""
+        if not self._preempted:
+            return self._runtime.busy
+        at_work: Mask = np.zeros_like(self._runtime.busy)
+        for work in self._running:
+            if work is not None:
+                at_work[self._readings.members.boxes[work.unit]] = True
+        return at_work
 
     # Beginning
 
@@ -120,7 +128,8 @@ class Processors:
             del self._preempted[work.unit]
             work.plan = plan
             assert work.call is not None
-            work.begin, work.end = begin, begin + work.call.left
+            work.call.go_on(begin)
+            work.call.taken_up = begin
         else:
             boxes = self._readings.members.boxes[step.unit]
             if self._runtime.busy[boxes].any():
@@ -131,7 +140,7 @@ class Processors:
             work = Work(step.unit, step.tuples, unit.boxes if order is None else order, plan)
             if not self._next_call(work, begin):
                 self._runtime.busy[boxes] = False
-                return True  # there was nothing to do after all
+                return False  # there was nothing to do after all
         work.worker = self._running.index(None)
         work.started = now
         self._running[work.worker] = work
@@ -151,7 +160,8 @@ class Processors:
         while work.place < len(work.order):
             box = self._runtime.boxes[work.order[work.place]]
             work.place += 1
-            fed = work.fed.pop(box.index, None)
+            fed = work.fed.pop(box.index, 0)
+            others = sum([cursor.waiting for cursor in box.cursors]) - fed
             trains = self._take(box, work, fed)
             if trains is None:
                 continue
@@ -159,19 +169,21 @@ class Processors:
             numbers = parts[0] if len(parts) == 1 else np.sort(np.concatenate([*parts, _NO_NUMBERS]))
             offsets = costs.offsets(box.index, numbers)
             cost = costs.call[box.index] + (int(offsets[-1]) if len(offsets) else 0)
-            if fed is None:
-                work.taken += len(numbers)
-                self.fetched += 1
-                cost += costs.storage
-            work.call = UnderWay(box.index, trains, len(numbers), numbers, offsets, cost, cost, begin)
-            work.begin, work.end = begin, begin + cost
+            fetched = min(others, len(numbers))  # they have waited longer than what this step put there
+            storage = costs.storage if fetched else 0
+            work.taken += fetched
+            self.fetched += fetched > 0
+            begun = [Stretch(0, begin)]
+            work.call = UnderWay(
+                box.index, trains, len(numbers), numbers, offsets, cost + storage, storage, begun, begin
+            )
             return True
         work.call = None
         return False
 
-    def _take(self, box: RunningBox, work: Work, fed: int | None) -> tuple[Train, ...] | None:
+    def _take(self, box: RunningBox, work: Work, fed: int) -> tuple[Train, ...] | None:
         """Take a box's next trains: at most the step's limit of each queue, or what the step itself has put there."""
-        limit = work.limit if fed is None else max(fed, work.limit)
+        limit = max(fed, work.limit)
         if len(box.cursors) == 1:
             return None if box.cursors[0].idle else (box.cursors[0].take(limit),)
         upto = self._runtime.takeable(box, self._own[work.unit])
@@ -192,10 +204,9 @@ class Processors:
                 continue
             self._preempt(stoppable.pop(), now)
             switched += self.start([step], snapshot, now, plan, self._costs.preemption)
-        if not begun and not switched and running:
+        if not begun and not switched and running and running[0].call is not None:
             # Somebody's processor was used to find out that nothing has to change.
-            running[0].begin += self._costs.scheduler
-            running[0].end += self._costs.scheduler
+            running[0].call.delay(now, self._costs.scheduler)
         return begun + switched
 
     def _can_begin(self, unit: int) -> bool:
@@ -205,7 +216,7 @@ class Processors:
 
     def _preempt(self, work: Work, now: int) -> None:
         assert work.call is not None
-        work.call.left -= max(0, min(now, work.end) - work.begin)
+        work.call.halt(now)
         self._record(work, now, preempted=True)
         self._running[work.worker] = None
         work.worker = -1
@@ -234,16 +245,28 @@ class Processors:
         call = work.call
         assert call is not None
         box = self._runtime.boxes[call.box]
-        self.last = box.name
-        box.state, result = self._runtime.call((box.index,), box.kernel, box.state, call.trains, call.cost)
+        try:
+            outputs = self._call(box, call, work)
+        except HeadwayError:
+            raise
+        except Exception as error:
+            raise RunError(f"'{box.name}' failed: {type(error).__name__}: {error}") from error
+        if self._recorder is not None:
+            tuples = sum([len(train) for train in outputs])
+            work.log.append(CallRecord((box.index,), call.taken_up, call.end, call.tuples, tuples))
+
+    def _call(self, box: RunningBox, call: UnderWay, work: Work) -> Sequence[Train]:
+        """Call a box and pass its results on; returns them."""
+        spent = call.cost - call.storage
+        box.state, result = self._runtime.call((box.index,), box.kernel, box.state, call.trains, spent)
         if box.timed:
             box.deadline = box.kernel.deadline(box.state)
-        self.worked += call.cost
+        self.worked += spent
         for arc, train in zip(box.arcs, result.outputs, strict=False):
             if arc is None:
                 continue
             if arc.deliveries and len(train):
-                moments = _moments(call, work.end, train)
+                moments = call.leaving(train)
                 for delivery in arc.deliveries:
                     delivery.deliver(train, moments)
             if arc.queue.cursors:
@@ -252,9 +275,7 @@ class Processors:
                     consumer = int(self._runtime.cursor_box[cursor.number])
                     if consumer in self._own[work.unit]:
                         work.fed[consumer] = work.fed.get(consumer, 0) + len(train)
-        if self._recorder is not None:
-            tuples = sum(len(train) for train in result.outputs)
-            work.log.append(CallRecord((box.index,), max(call.begun, work.started), work.end, call.tuples, tuples))
+        return result.outputs
 
     def _record(self, work: Work, now: int, preempted: bool) -> None:
         if self._recorder is not None:
@@ -263,12 +284,3 @@ class Processors:
 
 
 _NO_NUMBERS: Int64s = np.zeros(0, np.int64)
-
-
-def _moments(call: UnderWay, end: int, train: Train) -> Int64s:
-    """Return when each result left: one after the other, as the tuples that caused them were done."""
-    if not len(call.offsets):
-        return np.full(len(train), end, np.int64)
-    cause = np.searchsorted(call.numbers, train.numbers, side="right") - 1
-    moments: Int64s = end - call.offsets[-1] + call.offsets[np.maximum(cause, 0)]
-    return moments

@@ -1,21 +1,32 @@
-"""Steps in virtual time: which call of a step is under way, on which trains, and how much of it is left."""
+"""Steps in virtual time: which call of a step is under way, on which trains, and how much of it is done."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from headway.boxes.costs import Constant, Cost, Place, places_of, tuple_keys
 from headway.boxes.universal import Universal
-from headway.catalog import Statistics
+from headway.catalog import Floats, Statistics
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.engines.models import Model
 from headway.engines.traces import CallRecord
 from headway.trains import Train
+
+_FAR = int(np.iinfo(np.int64).max)
+
+
+class Stretch(NamedTuple):
+    """A time in which a call is worked on: it begins at a moment, when some nanoseconds of the call are done."""
+
+    done: int
+    moment: int
+    """Far away while the call is halted."""
 
 
 @dataclass(slots=True)
@@ -31,17 +42,73 @@ class UnderWay:
     """By tuple: after how many nanoseconds of the call it is done."""
     cost: int
     """Nanoseconds of the whole call, its overheads included."""
-    left: int
-    """Nanoseconds that it still takes."""
-    begun: int
+    storage: int
+    """How many of them are for taking its tuples from storage."""
+    stretches: list[Stretch]
+    """In which times it was worked on; the last one may still last."""
+    taken_up: int
+    """When a processor began to work on it, the last time."""
 
     @property
     def oldest(self) -> int:
         """The oldest timestamp among its tuples."""
         return min([int(train.stamps.min()) for train in self.trains if len(train.stamps)], default=_FAR)
 
+    @property
+    def end(self) -> int:
+        """When it ends, if nothing comes between."""
+        done, moment = self.stretches[-1]
+        return moment + self.cost - done
 
-_FAR = int(np.iinfo(np.int64).max)
+    def done(self, now: int) -> int:
+        """Return the nanoseconds of it that are done."""
+        done, moment = self.stretches[-1]
+        return min(self.cost, done + max(0, now - moment))
+
+    def halt(self, now: int) -> None:
+        """Stop working on it."""
+        done = self.done(now)
+        if self.stretches[-1].done == done:  # a stretch without work was none
+            self.stretches.pop()
+        self.stretches.append(Stretch(done, _FAR))
+
+    def go_on(self, moment: int) -> None:
+        """Work on it again from a moment on."""
+        self.stretches[-1] = Stretch(self.stretches[-1].done, moment)
+
+    def delay(self, now: int, span: int) -> None:
+        """Let it stand still for a time, from now on or from when work on it begins."""
+        moment = max(now, self.stretches[-1].moment)
+        self.halt(now)
+        self.go_on(moment + span)
+
+    def leaving(self, train: Train) -> Int64s:
+        """Return when each result left: one after the other, as the tuples that caused them were done."""
+        if len(self.offsets) < 2:  # nobody left before the end
+            return np.full(len(train), self.end, np.int64)
+        done = self.cost - self.offsets[-1] + self.offsets[_causes(self.numbers, train.numbers)]
+        begun, moments = np.array(self.stretches, np.int64).T
+        at = np.maximum(np.searchsorted(begun, done, side="left") - 1, 0)  # what is done at a halt left before it
+        left: Int64s = moments[at] + done - begun[at]
+        return left
+
+
+def _causes(numbers: Int64s, results: Int64s) -> Int64s:
+    """Return by result the place of the tuple that caused it, which has the same arrival number.
+
+    Where several have it, their results are shared out among them in their order: each has one, or as many more as
+    there are more results; of fewer results, each waits for the last that may have caused it.
+    """
+    after = np.searchsorted(numbers, results, side="right")
+    causes: Int64s = np.maximum(after - 1, 0)
+    alike = after - np.searchsorted(numbers, results, side="left")
+    if (alike > 1).any():
+        places, _ = places_of(results)
+        starts = np.flatnonzero(places == 0)
+        many = np.repeat(np.diff(starts, append=len(results)), np.diff(starts, append=len(results)))
+        shared = after - alike + -(-(places + 1) * alike // many) - 1
+        causes = np.where(alike > 1, shared, causes)
+    return causes
 
 
 @dataclass(slots=True)
@@ -60,22 +127,27 @@ class Work:
     worker: int = -1
     started: int = 0
     """When the processor took it up, the last time; work on it begins when overheads are over."""
-    begin: int = 0
-    end: int = 0
-    """When the call under way ends."""
     taken: int = 0
+    """Tuples that it has taken from queues that others filled."""
     log: list[CallRecord] = field(default_factory=list)
 
-    def spent(self, now: int) -> int:
-        """Return the nanoseconds of work that the call under way has had."""
-        if self.call is None:
-            return 0
-        running = max(0, min(now, self.end) - self.begin) if self.worker >= 0 else 0
-        return self.call.cost - self.call.left + running
+    @property
+    def end(self) -> int:
+        """When the call under way ends."""
+        assert self.call is not None
+        return self.call.end
+
+
+_FRACTIONS = 20
+"""Bits of a nanosecond that are carried on from call to call."""
 
 
 class Costs:
-    """What calls cost, in whole nanoseconds."""
+    """What calls cost, in whole nanoseconds.
+
+    Parts of a nanosecond are carried on to a box's next call, so that all its calls together cost the same however
+    its tuples are cut into trains.
+    """
 
     def __init__(self, checked: CheckedNetwork, model: Model) -> None:
         """Find the cost of every box: the model's, its own where it is universal, or the model's default."""
@@ -89,11 +161,12 @@ class Costs:
             box.spec.seed if isinstance(box.spec, Universal) and box.name not in model.costs else model.seed
             for box in checked.order
         ]
-        self._constant = [cost.each * SECOND if isinstance(cost, Constant) else None for cost in self.each]
+        self._constant = [_whole(cost.each) if isinstance(cost, Constant) else None for cost in self.each]
         self._selectivities = [
             float(box.spec.selectivity) if isinstance(box.spec, Universal) else np.nan for box in checked.order
         ]
         self._last = [Place() for _ in checked.order]
+        self._carried = [0] * len(checked.order)
         calls = [model.calls.get(box.name, 0.0) for box in checked.order]
         self.call = [round((seconds + model.overheads.call) * SECOND) for seconds in calls]
         self.storage = round(model.overheads.storage * SECOND)
@@ -102,16 +175,21 @@ class Costs:
 
     def offsets(self, box: int, numbers: Int64s) -> Int64s:
         """Return after how many nanoseconds each of a call's tuples is done, one after the other."""
+        count = len(numbers)
+        if not count:
+            return np.zeros(0, np.int64)
         constant = self._constant[box]
         if constant is not None:
-            if len(numbers) == 1:
-                return np.array([round(constant)], np.int64)
-            done = np.rint(constant * np.arange(1, len(numbers) + 1))
+            each = np.arange(1, count + 1) if count > 1 else _ONE
+            whole, parts = constant[0] * each, constant[1] * each
         else:
             places, self._last[box] = places_of(numbers, self._last[box])
             keys = tuple_keys(self._seeds[box], self._names[box], numbers, places)
-            done = np.rint(np.cumsum(self.each[box].seconds(keys)) * SECOND)
-        offsets: Int64s = done.astype(np.int64)
+            wholes, rests = _split(self.each[box].seconds(keys))
+            whole, parts = np.cumsum(wholes), np.cumsum(rests)
+        parts += self._carried[box]
+        self._carried[box] = int(parts[-1]) & (1 << _FRACTIONS) - 1
+        offsets: Int64s = whole + (parts >> _FRACTIONS)
         return offsets
 
     def declare(self, statistics: Statistics) -> None:
@@ -122,3 +200,18 @@ class Costs:
             selectivity=np.array(self._selectivities),
             exact=True,
         )
+
+
+_ONE: Int64s = np.ones(1, np.int64)
+
+
+def _whole(seconds: float) -> tuple[int, int]:
+    whole, parts = _split(np.array([seconds]))
+    return int(whole[0]), int(parts[0])
+
+
+def _split(seconds: Floats) -> tuple[Int64s, Int64s]:
+    """Return whole nanoseconds, and what is left of them in small parts: sums of both are exact in any order."""
+    nanoseconds = seconds * SECOND
+    whole = np.floor(nanoseconds)
+    return whole.astype(np.int64), np.rint((nanoseconds - whole) * (1 << _FRACTIONS)).astype(np.int64)

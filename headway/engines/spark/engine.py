@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
-import signal
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -19,6 +18,7 @@ from headway.connectors.resuming import Resumable
 from headway.connectors.skipping import skip
 from headway.engines.base import RunResult, RunSettings
 from headway.engines.ingest import Feed, Ingest
+from headway.engines.interrupts import on_interrupt
 from headway.engines.opening import open_letters, open_readers
 from headway.engines.spark.arrivals import Arrivals, commit_letters
 from headway.engines.spark.cut import Cut, CutUnit
@@ -37,6 +37,7 @@ from headway.engines.spark.takings import Takings
 from headway.engines.spark.units import RunningUnit
 from headway.engines.spark.work import Work, make_work
 from headway.engines.topology import topology_of
+from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
 from headway.network import Table, thaw
 from headway.scheduling.base import Step
@@ -88,6 +89,7 @@ class _Run:
         self._interrupted = self._looked = False
         self._next_look = 0
         self._policy = settings.schedule.make_policy()
+        self._recorder: Recorder | None = None
         network = checked.network
         self._readers = open_readers(checked, settings, stack)
         if settings.state is None:
@@ -182,7 +184,7 @@ class _Run:
     def go(self) -> RunResult:
         """Run to the end."""
         try:
-            with self._interruptible():
+            with on_interrupt(self._interrupt):
                 self._start_queries()
                 self._start_ingest()
                 self._loop()
@@ -199,7 +201,9 @@ class _Run:
         summary = self._overview.summary(self._checked.network.name, self._queries.master, self._interrupted)
         if kept:
             summary["state"] = {"path": self._settings.state, "can_continue": True}
-        return RunResult(tables, summary, self._letters.table())
+        return RunResult(
+            tables, summary, self._letters.table(), None if self._recorder is None else self._recorder.trace()
+        )
 
     def _start_queries(self) -> None:
         for unit, work in zip(self._units, self._works, strict=True):
@@ -248,6 +252,10 @@ class _Run:
             self._spent,
             self._worker_count,
         )
+        if self._settings.trace:
+            names = [unit.cut.name for unit in self._units]
+            policy, start = str(self._settings.schedule), self._clock.now()
+            self._recorder = Recorder(self._checked.network.name, names, self._topology.boxes, policy, start=start)
         if self._log.end is not None:
             self._ingest.stop()
         elif self._recovered and any(getattr(box.spec, "timeout", None) is not None for box in self._checked.order):
@@ -291,12 +299,17 @@ class _Run:
             until = None
             if snapshot.free and snapshot.ready.any():
                 planning_from = stopwatch()
-                plan, memory = self._policy.plan(snapshot, memory)
+                plan, after = self._policy.plan(snapshot, memory)
                 self._spent.plans += 1
                 until = plan.until
+                if self._recorder is not None:
+                    self._recorder.plan(snapshot, self._policy, memory, plan)
+                memory = after
                 self._spent.scheduling += stopwatch() - planning_from
                 for step in plan.steps[: snapshot.free]:
                     self._carry_out(step)
+            if self._recorder is not None:
+                self._recorder.queued(snapshot.now, int(snapshot.waiting.sum()), snapshot.memory)
             now = self._clock.now()
             if now >= next_status:
                 if self._settings.on_status is not None:
@@ -327,6 +340,7 @@ class _Run:
         unit.asking = False
         if self._gate.grant(unit.number, upto):
             unit.position, unit.granted, unit.started = upto, tuples, stopwatch()
+            unit.granted_at, unit.plan = self._clock.now(), self._spent.plans
 
     def _listen(self) -> None:
         """Hear which units have committed and ask for more; raise what failed."""
@@ -342,6 +356,9 @@ class _Run:
                 seconds = (stopwatch() - unit.started) / 1e9
                 unit.cost.learn(unit.granted, seconds)
                 unit.seconds += seconds
+                if self._recorder is not None and unit.plan:
+                    now = self._clock.now()
+                    self._recorder.step(number, number, unit.granted_at, now, unit.granted, plan=unit.plan)
             unit.replayed = False
             unit.losses = 0 if committed > unit.committed else unit.losses
             unit.committed = committed
@@ -466,21 +483,6 @@ class _Run:
             self._wake.set()
             raise
 
-    @contextlib.contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """Let the first Ctrl-C end the inputs; a second one raises."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        previous = signal.getsignal(signal.SIGINT)
-
-        def interrupt(number: int, frame: object) -> None:
-            self._interrupted = True
-            self._wake.set()
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-        signal.signal(signal.SIGINT, interrupt)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, previous)
+    def _interrupt(self) -> None:
+        self._interrupted = True
+        self._wake.set()

@@ -128,6 +128,8 @@ class Overview:
             read_outputs=self._outputs,
             read_queues=lambda: self._queues(now, box_waiting, box_oldest),
             read_latencies=lambda: np.where(counts > 0, (now - means) / SECOND, 0.0),
+            exclusive=False,
+            planning=self.spent.scheduling / 1e9 / max(1, self.spent.plans),
             read_latency=lambda unit: float(now - means[unit]) / SECOND if counts[unit] else 0.0,
             read_costs=lambda: self._costs(box_waiting),
         )

@@ -55,6 +55,9 @@ class RunningUnit:
     started: int = 0
     granted: int = 0
     """Tuples in the step under way."""
+    granted_at: int = 0
+    plan: int = 0
+    """When it was granted, on the run's clock, and by which plan; 0: by none."""
     cost: StepCost = field(default_factory=StepCost)
     batches: int = 0
     tuples: int = 0

@@ -21,8 +21,8 @@ from headway.connectors.base import Writer
 from headway.engines.delivery import Delivery
 from headway.engines.ingest import Ingest
 from headway.engines.letters import DeadLetters
-from headway.engines.local.runtime import Runtime
 from headway.engines.local.threads import BoxThreads, Driven, drive
+from headway.engines.runtime import Runtime
 from headway.errors import RunError
 from headway.trains import Train
 from tests.behaviour.running import fewer

@@ -273,7 +273,6 @@ class Runtime:
         begun = stopwatch()
         state, result = kernel.run(state, trains, self.clock.now())
         spent = stopwatch() - begun if spent is None else spent
-        report = self.statistics.report
         tuples_in = len(trains[0].numbers) if len(trains) == 1 else sum([len(train) for train in trains])
         outputs = result.outputs
         tuples_out = len(outputs[0].numbers) if len(outputs) == 1 else sum([len(one.numbers) for one in outputs])
@@ -281,15 +280,16 @@ class Runtime:
         self._calls += 1
         size = sum([train.nbytes for train in trains]) if tuples_in >= 1024 or self._calls & 15 == 0 else -1
         if len(boxes) == 1:
-            report(boxes[0], tuples_in, tuples_out, spent, size)
+            self.statistics.report(boxes[0], tuples_in, tuples_out, spent, size)
         else:
             # A fused kernel's time is shared out by the tuples that each of its boxes had to look at.
-            counts = (*result.counts, tuples_out)
-            weight = max(1, sum(result.counts))
-            for place, box in enumerate(boxes):
-                share = spent * result.counts[place] // weight
-                bytes_in = size if size < 0 else size * result.counts[place] // max(1, tuples_in)
-                report(box, counts[place], counts[place + 1], share, bytes_in)
+            counts = result.counts
+            weight = max(1, sum(counts))
+            after = (*counts[1:], tuples_out)
+            of = max(1, tuples_in)
+            sizes = [-1] * len(boxes) if size < 0 else [size * n // of for n in counts]
+            shares = [spent * n // weight for n in counts]
+            self.statistics.report_all(list(zip(boxes, counts, after, shares, sizes, strict=True)))
         if result.ignored:
             self.boxes[boxes[0]].ignored += result.ignored
         if result.dead:

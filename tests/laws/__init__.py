@@ -1,0 +1,1 @@
+"""Laws of schedules and the papers' worked examples, run in virtual time."""
