@@ -23,6 +23,8 @@ Number = TypeVar("Number", np.int64, np.float64)
 
 REMEMBER = 1000.0
 """Calls of a box after which a call counts about a third, unless somebody wants it otherwise."""
+HALF_LIFE = 5.0
+"""Seconds after which a tuple counts half in rates and recent utilities, where nothing is said."""
 _FOLD_AFTER = 4096
 """Calls that may wait to be folded in, so that reports cost little and memory does not grow."""
 _FADED = 1e-200
@@ -114,19 +116,19 @@ class Statistics:
     PRIOR = 8
     """Calls of a box after which what was measured counts, and no longer what was declared."""
 
-    def __init__(self, boxes: int, remember: float = REMEMBER, remember_seconds: float = 5.0) -> None:
+    def __init__(self, boxes: int, remember: float = REMEMBER, half_life: float = HALF_LIFE) -> None:
         """Start without readings.
 
         `remember` is the number of calls of a box after which a call's weight has fallen to about 1/e (infinite:
-        nothing is forgotten), `remember_seconds` the time after which a tuple counts half in the rates.
+        nothing is forgotten), `half_life` the seconds after which a tuple counts half in the rates.
         """
         if not remember >= 1:
             raise HeadwayError(f"statistics remember 1 call or more (inf for all), not {remember}")
-        if not remember_seconds > 0:
-            raise HeadwayError(f"rates remember more than 0 seconds, not {remember_seconds}")
+        if not half_life > 0:
+            raise HeadwayError(f"the half-life of rates is more than 0 seconds, not {half_life}")
         # A trace is always left, so that an empty train does not wipe out what is known.
         self._fade = max(1 - 1 / remember, 1e-9)
-        self._half_life = remember_seconds * SECOND
+        self._half_life = half_life * SECOND
         self._calls: list[tuple[int, int, int, int, int]] = []
         self._lock = threading.Lock()
         self._counts: Int64s = np.zeros((4, boxes), np.int64)  # calls, tuples in, tuples out, nanoseconds

@@ -49,6 +49,7 @@ SCHEDULE_KEYS = (
     Key("wait", "text", "how long a unit that is ready waits at most, such as `10s`, or `off`"),
     Key("plan", "positive", "engine local: steps that are carried out before the policy is asked again (default 256)"),
     Key("remember", "positive", "how many calls of a box its statistics remember (default 1000)"),
+    Key("half_life", "positive", "seconds after which a tuple counts half in rates and recent utilities (default 5)"),
     Key("model", "model", "engine sim: what boxes cost and what else takes time, as a mapping or a path"),
     Key("workers", "positive", "how many boxes, on Spark how many streaming queries, may run at once"),
     Key("units", "units", "Spark: which outputs share a streaming query: qos, one, output, or lists of outputs"),

@@ -10,7 +10,7 @@ import headway.engines.local
 import headway.engines.sim
 import headway.engines.spark.entry  # noqa: F401  (engines register themselves)
 from headway.builder import NetworkBuilder
-from headway.catalog import REMEMBER
+from headway.catalog import HALF_LIFE, REMEMBER
 from headway.checking import check
 from headway.clock import Clock
 from headway.engines.base import RunResult, RunSettings, Status, make_engine
@@ -43,6 +43,7 @@ def run(
     on_status: Callable[[Status], None] | None = None,
     wait: str | None = None,
     remember: float | None = None,
+    half_life: float | None = None,
     trace: bool = False,
     model: Model | Mapping[str, Any] | str | Path | None = None,
     master: str | None = None,
@@ -63,7 +64,8 @@ def run(
     ``50%`` or ``5ms``; `wait` the longest that a ready unit waits (``10s``, or ``off``); `workers` how many boxes may
     run at once (default 1). `strict` stops at the first malformed row or failing tuple. Above `memory` queued bytes,
     sources wait. `dead_letters` may name a file for all of them. `remember` is how many calls of a box its statistics
-    remember (default 1000). With `trace`, ``result.trace`` tells for every step when it ran and why it was chosen.
+    remember (default 1000), `half_life` the seconds after which a tuple counts half in rates (default 5). With
+    `trace`, ``result.trace`` tells for every step when it ran and why it was chosen.
 
     `model` is for the engine ``sim``: what boxes cost and what else takes time, as a Model, a mapping, or a path, which
     may be that of the summary of a real run.
@@ -101,6 +103,11 @@ def run(
         remember = schedule.get("remember")
     if remember is not None and (isinstance(remember, bool) or not isinstance(remember, int | float) or remember < 1):
         raise RunError(f"remember is a number of calls, 1 or more, not {remember!r}")
+    if half_life is None:
+        half_life = schedule.get("half_life")
+    number = isinstance(half_life, int | float) and not isinstance(half_life, bool)
+    if half_life is not None and (not number or half_life <= 0):
+        raise RunError(f"half_life is a number of seconds above 0, not {half_life!r}")
     engine = engine or schedule.get("engine") or DEFAULT_ENGINE
     for option, value in {"master": master, "spark": spark, "state": state, "keep": keep, "cut": cut}.items():
         if value and engine != "spark":
@@ -135,6 +142,7 @@ def run(
         trace=trace,
         model=simulated,
         remember=REMEMBER if remember is None else float(remember),
+        half_life=HALF_LIFE if half_life is None else float(half_life),
         **({} if memory is None else {"memory": memory}),
     )
     return make_engine(engine).run(checked, settings)

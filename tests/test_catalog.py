@@ -176,7 +176,7 @@ def test_one_call_at_least_is_remembered(remember: float) -> None:
 
 def test_seconds_to_remember_are_positive() -> None:
     with pytest.raises(HeadwayError, match="more than 0 seconds, not 0"):
-        Statistics(1, remember_seconds=0)
+        Statistics(1, half_life=0)
 
 
 def test_readings_are_the_same_until_something_is_reported() -> None:
@@ -200,7 +200,7 @@ def test_readings_are_the_same_until_something_is_reported() -> None:
 @given(moments=st.lists(st.integers(1, 20), min_size=1, max_size=20))
 @settings(deadline=None)
 def test_a_steady_rate_is_found_whenever_one_looks(moments: Sequence[int]) -> None:
-    statistics = Statistics(2, remember_seconds=3)
+    statistics = Statistics(2, half_life=3)
     now = 7 * SECOND
     statistics.report(1, 1000, 0, 1, -1)  # before the first look: of unknown age
     assert statistics.readings(now).rate_in.tolist() == [0, 0]
@@ -214,7 +214,7 @@ def test_a_steady_rate_is_found_whenever_one_looks(moments: Sequence[int]) -> No
 
 
 def test_rates_fade_by_half() -> None:
-    statistics = Statistics(1, remember_seconds=5)
+    statistics = Statistics(1, half_life=5)
     statistics.readings(0)
     statistics.report(0, 200 * 1000, 0, 1, -1)
     assert statistics.readings(1000 * SECOND).rate_in[0] == pytest.approx(200)

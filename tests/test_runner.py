@@ -83,3 +83,34 @@ def test_engines_are_registered() -> None:
     assert DEFAULT_ENGINE == "spark"
     assert {"local", DEFAULT_ENGINE} <= set(engine_names())
     assert make_engine("local") is not None
+
+
+def test_a_policy_may_be_a_mapping() -> None:
+    parts = {"policy": "qos", "unit": "superbox", "traversal": "ml", "train": "50%", "wait": "2s"}
+    result = hw.run(SMALL, {"s": rows(9)}, engine="local", policy=parts)
+    assert result.summary["policy"] == "qos/superbox/ml/50%/wait:2s"
+    with pytest.raises(PolicyError, match="policy: unknown key 'units'; did you mean 'unit'"):
+        hw.run(SMALL, {"s": rows(1)}, engine="local", policy={"units": "box"})
+
+
+def test_the_runs_policy_wins_over_the_files_parts() -> None:
+    made = network({"b": POSITIVE}, {"o": "b"}, schedule={"policy": "fifo", "unit": "box", "train": 7, "wait": "3s"})
+    assert hw.run(made, {"s": rows(3)}, engine="local").summary["policy"] == "fifo/box/7/wait:3s"
+    assert hw.run(made, {"s": rows(3)}, engine="local", train=2).summary["policy"] == "fifo/box/2/wait:3s"
+    said = hw.run(made, {"s": rows(3)}, engine="local", policy="chain/superbox/5")
+    assert said.summary["policy"] == "chain/superbox/mc/5"
+    said = hw.run(made, {"s": rows(3)}, engine="local", policy="chain", wait="off")
+    assert said.summary["policy"] == "chain/superbox/mc/7/wait:off"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"model": {"default": "1ms"}}, "model is for the engine 'sim'; the engine of this run is 'local'"),
+        ({"remember": 0}, "remember is a number of calls, 1 or more, not 0"),
+        ({"wait": "soon"}, "wait: 'soon' is not a duration"),
+    ],
+)
+def test_settings_of_scheduling_that_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(hw.HeadwayError, match=message):
+        hw.run(SMALL, {"s": rows(1)}, engine="local", **settings)

@@ -127,6 +127,12 @@ def add_arguments(parser: Parser) -> None:
         type=positive,
         help="how many calls of a box its statistics (cost, selectivity, size) remember (default: 1000)",
     )
+    schedule.add_argument(
+        "--half-life",
+        metavar="SECONDS",
+        type=positive,
+        help="after so many seconds a tuple counts half in rates and recent utilities (default: 5)",
+    )
     add_run_options(spark)
     sim.add_argument(
         "--model",
@@ -187,6 +193,7 @@ def run_file(args: argparse.Namespace) -> int:
                 on_status=None if status is None else status.show,
                 wait=args.longest_wait,
                 remember=args.remember,
+                half_life=args.half_life,
                 trace=args.trace is not None,
                 model=args.model,
                 master=args.master,

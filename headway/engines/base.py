@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from headway.catalog import REMEMBER
+from headway.catalog import HALF_LIFE, REMEMBER
 from headway.checking import CheckedNetwork
 from headway.clock import Clock
 from headway.engines.models import Model
@@ -58,12 +58,19 @@ class RunSettings:
     """Boxes that may begin anew although the state holds something else for them."""
     remember: float = REMEMBER
     """How many calls of a box its statistics remember."""
+    half_life: float = HALF_LIFE
+    """Seconds after which a tuple counts half in rates and recent utilities."""
     trace: bool = False
     """Whether to record why each step was chosen, and when it ran."""
     model: Model | None = None
     """What boxes cost and what else takes time, for the engine 'sim'."""
     cut: Mapping[str, Any] = field(default_factory=dict)
     """How a network is cut into streaming queries: `units`, `spread`, `shards`, where the rules should not decide."""
+
+    @property
+    def fading(self) -> tuple[float, float]:
+        """How statistics of boxes fade: over calls, and over time."""
+        return self.remember, self.half_life
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headway.catalog import HALF_LIFE
 from headway.clock import SECOND, Clock
 from headway.columns import exporter
 from headway.connectors.base import Writer
@@ -78,8 +79,10 @@ class LatencyHistogram:
 class Delivery:
     """One output: hands tuples to its sink and measures when they arrive there."""
 
-    def __init__(self, output: Output, schema: Schema, writer: Writer, clock: Clock) -> None:
-        """Deliver an output's tuples to a writer."""
+    def __init__(
+        self, output: Output, schema: Schema, writer: Writer, clock: Clock, half_life: float = HALF_LIFE
+    ) -> None:
+        """Deliver an output's tuples to a writer; after `half_life` seconds one counts half in the recent utility."""
         self.name = output.name
         self._graph = output.qos.latency
         self._schema = schema.to_arrow()
@@ -93,6 +96,9 @@ class Delivery:
         self._alike: list[tuple[int, int]] = []  # latencies of trains whose tuples arrived together, with their numbers
         self.tuples = 0
         self._utility = 0.0
+        self._half_life = half_life * SECOND
+        self._recent = 0.0, 0.0  # tuples and utility, faded
+        self._faded = clock.now()
 
     def deliver(self, train: Train, moments: Counts | None = None) -> None:
         """Hand a train to the sink. May block, which holds the run back.
@@ -135,7 +141,7 @@ class Delivery:
             seconds = np.maximum(np.concatenate(measured), 0) / SECOND
             self._latencies.add(seconds)
             if self._graph is not None:
-                self._utility += float(self._graph.values(seconds).sum())
+                self._add_utility(len(seconds), float(self._graph.values(seconds).sum()))
         if self._alike:
             alike, self._alike = np.array(self._alike, np.int64), []
             self._note(np.maximum(alike[:, 0], 0) / SECOND, alike[:, 1])
@@ -144,7 +150,14 @@ class Delivery:
         """Take latencies into account, each so many times."""
         self._latencies.add_each(seconds, times)
         if self._graph is not None:
-            self._utility += float((self._graph.values(seconds) * times).sum())
+            self._add_utility(int(times.sum()), float((self._graph.values(seconds) * times).sum()))
+
+    def _add_utility(self, tuples: int, utility: float) -> None:
+        now = self._clock.now()
+        left = 0.5 ** ((now - self._faded) / self._half_life)
+        self._utility += utility
+        self._recent = self._recent[0] * left + tuples, self._recent[1] * left + utility
+        self._faded = now
 
     @property
     def latencies(self) -> LatencyHistogram:
@@ -160,6 +173,14 @@ class Delivery:
         if count == 0:
             return None
         return 1.0 if self._graph is None else self._utility / count
+
+    @property
+    def recent(self) -> float:
+        """The mean utility of what was delivered lately; 1 without a graph or without tuples."""
+        with self._lock:
+            self._fold()
+            tuples, utility = self._recent
+        return utility / tuples if tuples > 0 else 1.0
 
     def close(self) -> None:
         """Complete the output."""
@@ -191,4 +212,5 @@ def output_readings(deliveries: Sequence[Delivery]) -> OutputReadings:
         np.array([one.tuples for one in deliveries], np.int64),
         np.array([one.latencies.mean or 0.0 for one in deliveries]),
         np.array([1.0 if one.utility is None else one.utility for one in deliveries]),
+        np.array([one.recent for one in deliveries]),
     )

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from headway.catalog import Floats
+from headway.catalog import HALF_LIFE, Floats
 from headway.clock import Clock
 from headway.columns import Int64s
 from headway.connectors.base import Chunk, Malformed, Reader
@@ -157,6 +157,7 @@ class Ingest:
         chunk: int,
         refuse: Callable[[Sequence[Malformed]], None],
         issued: int = NOTHING,
+        half_life: float = HALF_LIFE,
     ) -> None:
         """Read the feeds; `chunk` is how many tuples to read at a time, `issued` the last number given before."""
         self._feeds = list(feeds)
@@ -173,7 +174,7 @@ class Ingest:
         self._hearing = any(feed.reader.live for feed in self._timed)
         self._start = clock.now()
         self.stopped = False
-        self._rates = Rates(len(self._feeds), self._start)
+        self._rates = Rates(len(self._feeds), self._start, half_life)
         for feed in self._live:
             feed.listen(self.wake, self._stop, chunk)
 

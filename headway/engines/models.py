@@ -70,7 +70,10 @@ def parse_model(value: object, folder: Path | None = None) -> Model:
         return value
     if isinstance(value, str | Path):
         path = Path(value) if folder is None else folder / value
-        return parse_model(_read(path), path.parent)
+        content = _read(path)
+        if not isinstance(content, Mapping):
+            raise RunError(f"model: {path}: must hold a mapping, not {content!r:.40}")
+        return parse_model(content, path.parent)
     if not isinstance(value, Mapping):
         raise RunError(f"model: must be a mapping or the path of a file, not {value!r}")
     if "engine" in value and "boxes" in value:

@@ -36,7 +36,7 @@ class Outlets:
         for output in checked.network.outputs:
             schema = checked.output_schema(output.name)
             writer = self._open(output.name, schema, thaw(output.sink))
-            self.deliveries[output.name] = Delivery(output, schema, writer, clock)
+            self.deliveries[output.name] = Delivery(output, schema, writer, clock, settings.half_life)
         self.letters, self._letter_sink = open_letters(settings)
 
     def _open(self, name: str, schema: Schema, sink: object) -> Any:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.catalog import Floats
+from headway.catalog import HALF_LIFE, Floats
 from headway.clock import SECOND
 
-_HALF_LIFE = 5.0
-"""Seconds after which what a source did counts half."""
 _LEAST = SECOND // 100
 """Below this interval a rate would be noise."""
 
@@ -16,8 +14,9 @@ _LEAST = SECOND // 100
 class Rates:
     """Means over the time since the start in which older time counts less."""
 
-    def __init__(self, count: int, start: int) -> None:
-        """Watch so many sources from a moment on."""
+    def __init__(self, count: int, start: int, half_life: float = HALF_LIFE) -> None:
+        """Watch so many sources from a moment on; what they did counts half after `half_life` seconds."""
+        self._half_life = half_life * SECOND
         self._rates: Floats = np.zeros(count)
         self._counts: Floats = np.zeros(count)
         self._weight = 0.0
@@ -27,7 +26,7 @@ class Rates:
         """Return tuples per second by source, which have had so many tuples until now."""
         passed = now - self._moment
         if passed >= _LEAST:
-            left = 0.5 ** (passed / SECOND / _HALF_LIFE)
+            left = 0.5 ** (passed / self._half_life)
             weight = self._weight * left + (1 - left)
             rates = (counts - self._counts) * (SECOND / passed)
             self._rates = (self._rates * (self._weight * left) + rates * (1 - left)) / weight

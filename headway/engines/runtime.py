@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from headway.boxes.filter import Filter
 from headway.boxes.map import Map
-from headway.catalog import REMEMBER, Statistics
+from headway.catalog import HALF_LIFE, REMEMBER, Statistics
 from headway.checking import CheckedNetwork
 from headway.clock import Clock, stopwatch
 from headway.columns import Mask
@@ -102,6 +102,7 @@ class Runtime:
         letters: DeadLetters,
         clock: Clock,
         remember: float = REMEMBER,
+        half_life: float = HALF_LIFE,
     ) -> None:
         """Compile every box and lay the queues between them."""
         network = checked.network
@@ -146,7 +147,7 @@ class Runtime:
             self.boxes.append(running)
         self._first_cursor = np.flatnonzero(np.diff(self.cursor_box, prepend=-1))
         self.topology = topology_of(checked)
-        self.statistics = Statistics(len(self.boxes), remember)
+        self.statistics = Statistics(len(self.boxes), remember, half_life)
         self.several = [box for box in self.boxes if len(box.cursors) > 1]
         self.busy: Mask = np.zeros(len(self.boxes), np.bool_)
 

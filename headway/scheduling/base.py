@@ -38,6 +38,8 @@ class OutputReadings:
     delivered: Int64s
     latency: Floats
     utility: Floats
+    recent: Floats
+    """The mean utility of what was delivered lately; older results fade."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,9 @@ Babcock, Babu, Datar and Motwani, "Chain: Operator Scheduling for Memory Minimiz
 
 Its lower envelope goes from point to point, from each to the one that is reached most steeply. A box has the slope of
 the piece of the envelope that spans it as its priority, the steepest where it is on several paths: so a box that frees
-nothing itself is worth running if it leads to one that frees much. Steepest first, equals by their oldest tuple.
+nothing itself is worth running if it leads to one that frees much. Steepest first, equals by their oldest tuple, and
+among tuples of one moment the one furthest downstream: a piece frees something only at its end, so each tuple of a
+burst is brought through it before the next one.
 
 It keeps queues small in bursts. Tuples near the end of a path with a flat end wait long, though.
 """
@@ -23,7 +25,7 @@ from headway.catalog import BoxReadings
 from headway.columns import Mask
 from headway.errors import PolicyError
 from headway.scheduling.base import Floats, Policy, Snapshot, Term, register_policy
-from headway.scheduling.paths import MANY, ByPath, Kept, Paths, Stretches, unit_priorities
+from headway.scheduling.paths import MANY, ByPath, Kept, Paths, Stretches, unit_levels, unit_priorities
 
 _ROUNDS = 16
 """Rounds over all paths at once; few paths need more, and those are finished one by one."""
@@ -31,7 +33,7 @@ _ROUNDS = 16
 
 @dataclass(frozen=True)
 class Chain(ByPath):
-    """Serve the ready units by the slope of the lower envelope, then by their oldest tuple."""
+    """Serve the ready units by the slope of the lower envelope, then by their oldest tuple, then from the end."""
 
     def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
         """Return by box the slope of its piece of the envelope."""
@@ -39,8 +41,12 @@ class Chain(ByPath):
         return paths.largest(pieces, pieces.slope)
 
     def terms(self, snapshot: Snapshot, memory: Kept) -> tuple[Term, ...]:
-        """Return the slope and the oldest timestamp."""
-        return Term("slope", unit_priorities(snapshot, memory), largest=True), Term("oldest", snapshot.oldest)
+        """Return the slope, the oldest timestamp, and how far downstream."""
+        return (
+            Term("slope", unit_priorities(snapshot, memory), largest=True),
+            Term("oldest", snapshot.oldest),
+            Term("level", unit_levels(snapshot, memory), largest=True),
+        )
 
 
 def envelope(stretches: Stretches, rounds: int = _ROUNDS) -> Stretches:

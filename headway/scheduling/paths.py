@@ -187,7 +187,8 @@ class Kept:
 class ByPath(Ranked):
     """Orders units by priorities of boxes that follow from their paths.
 
-    A box that has seen no tuple yet comes before all others, so that something is learnt about it.
+    A box that has seen no tuple yet comes before all others, so that something is learnt about it; unless somebody has
+    declared what it costs.
     """
 
     @abstractmethod
@@ -206,7 +207,8 @@ class ByPath(Ranked):
             members = UnitBoxes(snapshot.units)
         else:
             members = memory.members
-        made = np.where(snapshot.boxes.tuples_in > 0, self.priorities(paths, snapshot.boxes), np.inf)
+        boxes = snapshot.boxes
+        made = np.where((boxes.tuples_in > 0) | (boxes.cost > 0), self.priorities(paths, boxes), np.inf)
         return Kept(snapshot.topology, snapshot.units, paths, members, snapshot.now, made)
 
 

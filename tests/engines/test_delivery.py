@@ -70,3 +70,16 @@ def test_a_stamp_of_the_future_is_no_negative_latency() -> None:
     delivery.deliver(_train([SECOND]))
     assert delivery.summary()["latency"]["max"] == 0
     assert delivery.utility == 1.0
+
+
+def test_old_results_fade() -> None:
+    clock = ManualClock(0)
+    graph = Graph(((0.0, 1.0), (10.0, 0.0)))
+    delivery = Delivery(Output("o", "b", QoS(latency=graph)), SCHEMA, TableSink(SCHEMA), clock, half_life=2.0)
+    assert delivery.recent == 1.0
+    delivery.count(np.array([0]), np.array([3]))  # three at once, of utility 1
+    assert delivery.recent == 1.0
+    clock.advance(2 * SECOND)
+    delivery.count(np.array([clock.now() - 5 * SECOND]), np.array([1]))  # one of utility 0.5, when those count half
+    assert delivery.recent == pytest.approx((1.5 * 1.0 + 0.5) / 2.5)
+    assert delivery.utility == pytest.approx((3 * 1.0 + 0.5) / 4)

@@ -17,6 +17,7 @@ Draw = Callable[[st.SearchStrategy[T]], T]
 
 POLICIES = hw.policies()
 WITH_ARGUMENTS = ("round-robin:1ms", "bucketed:3x2", "feedback:5ms", "slope-slack:4")
+EVERY = (*POLICIES, *WITH_ARGUMENTS)
 TRAINS = ("1", "2", "7", "1000", "50%", "5ms", "64kB", "spread:10ms", "overhead:5%", "auto")
 UNITS = ("box", "superbox", "spanner", "spanner:2")
 TRAVERSALS = ("mc", "ml", "mm", "best")
@@ -33,7 +34,7 @@ def laws(examples: int) -> settings:
 @st.composite
 def schedules(draw: Draw[Any], policy: str | None = None, trains: tuple[str, ...] = TRAINS) -> str:
     """Any schedule of a policy, or of any."""
-    name = draw(st.sampled_from((*POLICIES, *WITH_ARGUMENTS))) if policy is None else policy
+    name = draw(st.sampled_from(EVERY)) if policy is None else policy
     wait = draw(st.sampled_from(("", "/wait:5ms", "/wait:off")))
     unit, traversal = draw(st.sampled_from(UNITS)), draw(st.sampled_from(TRAVERSALS))
     return f"{name}/{unit}/{traversal}/{draw(st.sampled_from(trains))}{wait}"

@@ -31,9 +31,10 @@ def test_preemptive_rate_based_is_rate_based_when_nothing_arrives(net: Net, trai
 
 
 @laws(60)
-@given(boxes=rows(alike=True, passing=(0.0, 0.5, 1.0, 1.5, 2.0)), data=st.data())
+@given(boxes=rows(alike=True, passing=(0.25, 0.5, 1.0, 1.5, 2.0)), data=st.data())
 def test_rate_based_over_equal_paths_is_first_in_first_out(boxes: dict[str, Box], data: st.DataObject) -> None:
-    # Moments of their own, because among tuples of one moment each policy has its own order.
+    # Moments of their own, because among tuples of one moment each policy has its own order. And every path yields
+    # something: where nothing does, all rates are 0, and the copies of a tuple are not followed to the end one by one.
     count = len(ends(boxes))
     drawn = data.draw(st.lists(st.integers(0, 40), min_size=1, max_size=15, unique=True))
     arrivals = {f"s{at}": ms(*sorted(drawn[at::count])) for at in range(count)}

@@ -13,10 +13,9 @@ import headway as hw
 from headway.clock import MILLISECOND, SECOND
 from headway.engines.base import RunResult
 from tests.laws.helpers import Box, Net, ms, spans, trace_of
-from tests.laws.strategies import POLICIES, WITH_ARGUMENTS, forests, laws, schedules
+from tests.laws.strategies import EVERY, forests, laws, schedules
 from tests.streams import Case, networks
 
-EVERY = (*POLICIES, *WITH_ARGUMENTS)
 CONSERVING = tuple(policy for policy in EVERY if policy != "random")
 """The random policy may choose nobody but units that are busy."""
 NOW = ("1", "2", "7", "1000", "50%", "5ms", "64kB", "spread:10ms", "overhead:5%")

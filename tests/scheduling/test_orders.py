@@ -26,7 +26,7 @@ NEVER = int(np.iinfo(np.int64).max)
 def with_outputs(seen: Snapshot) -> Snapshot:
     """Return the snapshot with readings of its outputs: nothing was delivered yet."""
     count = len(seen.topology.outputs)
-    none = OutputReadings(np.zeros(count, np.int64), np.zeros(count), np.ones(count))
+    none = OutputReadings(np.zeros(count, np.int64), np.zeros(count), np.ones(count), np.ones(count))
     return replace(seen, read_outputs=lambda: none)
 
 

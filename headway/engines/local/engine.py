@@ -60,7 +60,7 @@ class _Run:
         self._outlets = Outlets(checked, settings, self._clock, stack)
         self._letters = self._outlets.letters
         self._runtime = Runtime(
-            checked, self._outlets.deliveries, settings.tables, self._letters, self._clock, settings.remember
+            checked, self._outlets.deliveries, settings.tables, self._letters, self._clock, *settings.fading
         )
         self._units = self._schedule.units(self._runtime.topology)
         self._steps = StepRunner(self._runtime, self._units)
@@ -78,7 +78,7 @@ class _Run:
         ]
         self._train = self._schedule.most
         chunk = min(max(16 * self._train, _LEAST_READ), _MOST_READ)
-        self._ingest = Ingest(feeds, self._clock, chunk, self._letters.refuse)
+        self._ingest = Ingest(feeds, self._clock, chunk, self._letters.refuse, half_life=settings.half_life)
         stack.callback(self._ingest.stop)
         self._feeds = feeds
         self._low_water = chunk

@@ -12,7 +12,6 @@ from typing import Any
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
-from headway.connectors.wrapping import Awaited
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
 from headway.engines.ingest import Ingest
 from headway.engines.interrupts import on_interrupt
@@ -23,6 +22,7 @@ from headway.engines.outlets import Outlets
 from headway.engines.readings import Readings
 from headway.engines.runtime import Runtime
 from headway.engines.sim.processors import Processors
+from headway.engines.sim.sources import Portions
 from headway.engines.sim.work import Costs
 from headway.engines.summaries import summarise_flow
 from headway.engines.traces import Recorder
@@ -65,7 +65,7 @@ class _Run:
         readers = open_readers(checked, settings, stack)
         self._outlets = Outlets(checked, settings, self._clock, stack)
         self._runtime = Runtime(
-            checked, self._outlets.deliveries, settings.tables, self._outlets.letters, self._clock, settings.remember
+            checked, self._outlets.deliveries, settings.tables, self._outlets.letters, self._clock, *settings.fading
         )
         for box in self._runtime.boxes:
             box.kernel = without_burning(box.kernel)
@@ -86,12 +86,13 @@ class _Run:
         )
         self._feeds = [
             # There is no waiting for the outside world in virtual time: live sources are read to their end in turn.
-            self._runtime.feed(source.name, Awaited(reader) if reader.live else reader)
+            self._runtime.feed(source.name, Portions(reader) if reader.live else reader)
             for source, reader in zip(network.sources, readers, strict=True)
         ]
         self._train = self._schedule.most
         self._chunk = min(max(16 * self._train, _LEAST_READ), _MOST_READ)
-        self._ingest = Ingest(self._feeds, self._clock, self._chunk, self._outlets.letters.refuse)
+        refuse, half_life = self._outlets.letters.refuse, settings.half_life
+        self._ingest = Ingest(self._feeds, self._clock, self._chunk, refuse, half_life=half_life)
         stack.callback(self._ingest.stop)
         self._timed = [box for box in self._runtime.boxes if box.timed]
         self._memory: Any = self._policy.start()
@@ -132,7 +133,7 @@ class _Run:
             if self._interrupted and not self._ingest.stopped:
                 self._ingest.stop()
             if open_:
-                self._ingest.pull(held or self._hungry())
+                self._let_arrive(held)
             self._peak_queued = max(self._peak_queued, self._runtime.board.bytes)
             arrived = self._ingest.issued != issued
             due = until is not None and now >= until
@@ -235,6 +236,17 @@ class _Run:
         ready = [self._units[at].name for at in self._readings.ready.nonzero()[0]]
         names = ", ".join(f"'{name}'" for name in ready[:_NAMED]) + (", ..." if len(ready) > _NAMED else "")
         raise RunError(f"policy '{self._schedule}' serves none of the units that are ready: {names}")
+
+    def _let_arrive(self, held: bool) -> None:
+        """Let all tuples of this moment arrive, and in turn so many that trains can be full.
+
+        Policies are asked afterwards: what arrives at a moment is there at that moment, all of it.
+        """
+        ingest, board, memory = self._ingest, self._runtime.board, self._settings.memory
+        more = ingest.pull(held or self._hungry())
+        while more and board.bytes <= memory:
+            more = ingest.pull(self._hungry())
+        ingest.next_due()  # so that it is known if a source has ended
 
     def _hungry(self) -> bool:
         """Whether sources without rates should give more: when the slowest reader has little left."""

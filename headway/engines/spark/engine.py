@@ -115,7 +115,7 @@ class _Run:
         self._letters.add(self._state.letters())
         self._topology = topology_of(checked)
         self._units = [RunningUnit(at, unit, self._state.begin(unit)) for at, unit in enumerate(self._cut.units)]
-        self._takings = Takings(checked, self._results, self._letters, self._state)
+        self._takings = Takings(checked, self._results, self._letters, self._state, settings.fading)
         self._arrivals = Arrivals(self._log, self._clock)
         self._gate = Gate(self._tasks, self._wake.set)
         stack.callback(self._gate.shut)
@@ -147,7 +147,7 @@ class _Run:
                 what = {"discard": None}
             schema = self._checked.output_schema(output.name)
             base = None if given else network.folder
-            self._results[output.name] = Result(output, schema, what, base, self._clock, place)
+            self._results[output.name] = Result(output, schema, what, base, self._clock, place, settings.half_life)
         self._letters, self._letter_sink = open_letters(settings)
 
     def _abort(self) -> None:
@@ -234,7 +234,8 @@ class _Run:
             feed.tuples = done
             feeds.append(feed)
         self._feeds = feeds
-        self._ingest = Ingest(feeds, self._clock, _CHUNK, self._arrivals.refuse, max(self._log.issued, self._floor()))
+        issued, half_life = max(self._log.issued, self._floor()), self._settings.half_life
+        self._ingest = Ingest(feeds, self._clock, _CHUNK, self._arrivals.refuse, issued, half_life)
         self._ingest.wake = self._wake
         self._stack.callback(self._ingest.stop)
         self._overview = Overview(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from headway.catalog import HALF_LIFE
 from headway.clock import Clock
 from headway.connectors import DiscardSink, TableSink, open_sink
 from headway.connectors.base import Writer
@@ -30,7 +31,14 @@ class Result:
     """One output."""
 
     def __init__(
-        self, output: Output, schema: Schema, what: object, base: Path | None, clock: Clock, place: Place | None
+        self,
+        output: Output,
+        schema: Schema,
+        what: object,
+        base: Path | None,
+        clock: Clock,
+        place: Place | None,
+        half_life: float = HALF_LIFE,
     ) -> None:
         """Deliver to what the user gave (None: a table in memory), and keep results at `place` if there is one."""
         self.name = output.name
@@ -53,7 +61,7 @@ class Result:
             self.writer = DiscardSink()
         else:
             self.writer = open_sink(output.name, schema, what, base=base)
-        self.delivery = Delivery(output, schema, self.writer, clock)
+        self.delivery = Delivery(output, schema, self.writer, clock, half_life)
         # What an earlier process delivered: memory starts empty, so it is filled again; others have it already.
         for batch in self._stored():
             self.delivery.tuples += batch.num_rows

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headway.catalog import Statistics
+from headway.catalog import HALF_LIFE, REMEMBER, Statistics
 from headway.checking import CheckedNetwork
 from headway.clock import stopwatch
 from headway.engines.letters import DeadLetters
@@ -28,7 +28,12 @@ class Takings:
     """Takes rows from Spark's callback threads; everybody else only reads."""
 
     def __init__(
-        self, checked: CheckedNetwork, results: Mapping[str, Result], letters: DeadLetters, state: State
+        self,
+        checked: CheckedNetwork,
+        results: Mapping[str, Result],
+        letters: DeadLetters,
+        state: State,
+        fading: tuple[float, float] = (REMEMBER, HALF_LIFE),
     ) -> None:
         """Deliver to these results."""
         self._checked = checked
@@ -38,7 +43,7 @@ class Takings:
         self._numbers = {box.name: at for at, box in enumerate(checked.order)}
         self._lock = threading.Lock()
         self._deadlines: dict[tuple[int, int], int | None] = {}
-        self.statistics = Statistics(len(self._numbers))
+        self.statistics = Statistics(len(self._numbers), *fading)
         self.ignored: Counter[str] = Counter()
         self.spent = 0
         """Nanoseconds spent delivering."""

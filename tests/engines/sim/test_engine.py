@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,11 @@ def test_several_sources_are_merged_by_moment(left: Moments) -> None:
     assert left.of() == [1, 2, 3, 4, 5]
 
 
+def test_what_arrives_at_a_moment_is_there_before_anybody_chooses() -> None:
+    made = network({"x": box("s", "9ms"), "y": box("r", "1ms")}, {"o": "x", "p": "y"}, s=at_once(2), r=at_once(1))
+    assert steps(simulate(made, "rate-based/box/1", trace=True))[0] == ("y", 0, 1)
+
+
 def test_a_live_source_is_read_to_its_end(left: Moments) -> None:
     def live() -> Iterator[tuple[int]]:
         yield from ((at,) for at in range(3))
@@ -142,6 +148,20 @@ def test_a_live_source_is_read_to_its_end(left: Moments) -> None:
     assert result.outputs["o"]["a"].to_pylist() == [0, 1, 2]
     simulate(made, inputs={"s": live()}, rates={"s": 100})
     assert left.of()[-3:] == [1, 11, 21]
+
+
+def test_how_a_live_source_comes_does_not_matter() -> None:
+    def live(pauses: bool) -> Iterator[tuple[int]]:
+        for at in range(3000):
+            if pauses and at % 700 == 0:
+                time.sleep(0.01)
+            yield (at,)
+
+    made = network({"b": box("s", "1us"), "c": box("b", "2us")}, {"o": "c"}, s=None)
+    del made["sources"]["s"]["source"]
+    one, other = (simulate(made, train=100, inputs={"s": live(pauses)}, trace=True) for pauses in (False, True))
+    assert one.trace == other.trace
+    assert one.summary["outputs"] == other.summary["outputs"]
 
 
 def test_a_source_that_raises_is_said_so() -> None:
