@@ -49,7 +49,7 @@ SCHEDULE_KEYS = (
     Key("wait", "text", "how long a unit that is ready waits at most, such as `10s`, or `off`"),
     Key("plan", "positive", "engine local: steps that are carried out before the policy is asked again (default 256)"),
     Key("remember", "positive", "how many calls of a box its statistics remember (default 1000)"),
-    Key("half_life", "positive", "seconds after which a tuple counts half in rates and recent utilities (default 5)"),
+    Key("half_life", "seconds", "seconds after which a tuple counts half in rates and recent utilities (default 5)"),
     Key("model", "model", "engine sim: what boxes cost and what else takes time, as a mapping or a path"),
     Key("workers", "positive", "how many boxes, on Spark how many streaming queries, may run at once"),
     Key("units", "units", "Spark: which outputs share a streaming query: qos, one, output, or lists of outputs"),
@@ -201,6 +201,8 @@ def parse_schedule(value: object) -> FrozenMap:
                 raise NetworkError(f"train: must be a whole number, one or more, or a rule such as 50%, not {given!r}")
             if key.kind == "model" and (not isinstance(given, str | Mapping) or not given):
                 raise NetworkError(f"model: must be a mapping such as {{default: 1ms}} or a path, not {given!r}")
+            if key.kind == "seconds" and (isinstance(given, bool) or not isinstance(given, int | float) or given <= 0):
+                raise NetworkError(f"{key.name}: must be a number of seconds above 0, not {given!r}")
             if key.kind == "text" and (not isinstance(given, str) or not given):
                 raise NetworkError(f"{key.name}: must be a name, not {given!r}")
             if key.kind == "units":

@@ -61,6 +61,7 @@ _SIMPLE: dict[str, dict[str, Any]] = {
     "units": {"oneOf": [{"enum": list(UNIT_RULES)}, {"type": "array", "items": _NAMES | {"minItems": 1}}]},
     "spread": {"oneOf": [{"enum": list(SPREAD_RULES)}, _NAMES]},
     "front": {"enum": list(FRONTS)},
+    "seconds": {"type": "number", "exclusiveMinimum": 0},
     "train": {"oneOf": [{"type": "integer", "minimum": 1}, _TEXT]},
     "model": {"oneOf": [_TEXT, {"type": "object", "minProperties": 1}]},
     "connector": {"oneOf": [_TEXT, {"type": "object", "minProperties": 1, "maxProperties": 1}]},

@@ -117,6 +117,8 @@ def run(
     parsed = _schedule_of(policy, train, wait, schedule, engine)
     if parsed.threads and engine != "local":
         raise RunError(f"policy 'threads' is for the engine 'local'; the engine of this run is '{engine}'")
+    if parsed.threads and trace:
+        raise RunError("policy 'threads' has no steps that could be recorded: trace another policy")
     simulated = None
     if engine == "sim":
         modelled = schedule.get("model") if model is None else model

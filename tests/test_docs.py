@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import re
 import runpy
+import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +18,14 @@ import pytest
 import headway as hw
 from headway import functions as registry
 from headway import runner
-from headway.cli.main import make_parser
+from headway.cli.main import main, make_parser
+from headway.engines.models import MODEL_KEYS, OVERHEAD_KEYS
+from headway.engines.traces import CallRecord, StepRecord, Trace
 from headway.mermaid import mermaid
 from headway.scheduling import base as policies
+from headway.scheduling.schedule import DEFAULT_SCHEDULES, UNITS, WAITS
+from headway.scheduling.sizes import TRAINS
+from headway.scheduling.traversals import TRAVERSALS
 from headway.yamls import read_text
 from scripts.key_tables import filled
 
@@ -135,11 +144,52 @@ def test_every_option_is_explained() -> None:
             assert f"`{option}" in section, f"docs/cli.md: headway {name} {option}"
 
 
-def test_every_policy_is_named() -> None:
+def test_every_policy_has_a_section_and_a_row() -> None:
     text = (ROOT / "docs/policies.md").read_text()
-    for name in ("round-robin/box", "round-robin/superbox"):
-        assert name in hw.policies()
-        assert f"`{name}`" in text
+    names = [entry.name for entry in policies.registered_policies()]
+    assert set(hw.policies()) < set(names)
+    for name in names:
+        assert f"[`{name}`](#{name})" in text, name
+        assert re.search(rf"^##+ {name}$", text, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("choices", [UNITS, TRAVERSALS, TRAINS, WAITS], ids=["units", "traversals", "trains", "waits"])
+def test_every_part_of_a_schedule_is_explained(choices: Mapping[str, object]) -> None:
+    text = (ROOT / "docs/policies.md").read_text()
+    for name in choices:
+        assert f"`{name}`" in text, name
+
+
+def test_the_default_schedules_are_told() -> None:
+    text = (ROOT / "docs/policies.md").read_text()
+    for engine, schedule in DEFAULT_SCHEDULES.items():
+        assert f"| `{engine}` | `{schedule}` |" in text
+
+
+def test_every_key_of_a_model_is_explained() -> None:
+    text = (ROOT / "docs/guide.md").read_text().partition("### Models")[2]
+    for key in (*MODEL_KEYS, *OVERHEAD_KEYS):
+        assert f"`{key.name}`" in text, key.name
+
+
+def test_virtual_time_gives_the_tables_in_the_guide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the simulator prints is the same everywhere, so the guide can be held to it, line by line."""
+    guide = ROOT / "docs/guide.md"
+    [network] = [block for block in blocks(guide, "yaml") if block.startswith("network: calls\n")]
+    monkeypatch.chdir(tmp_path)
+    Path("calls.yaml").write_text(network)
+    shown = [block for block in blocks(guide, "") if block.startswith("$ headway ")]
+    printed: Iterator[str] = iter(())
+    assert len(shown) == 5
+    for line in "".join(shown).splitlines():
+        if line.startswith("$ headway "):
+            capsys.readouterr()
+            assert main(shlex.split(line)[2:]) == 0
+            printed = iter(capsys.readouterr().out.splitlines())
+        elif line != "…":
+            assert line in printed, line  # after the lines that were found before
 
 
 def test_every_public_name_is_explained() -> None:
@@ -149,12 +199,13 @@ def test_every_public_name_is_explained() -> None:
 
 
 def test_every_key_of_the_summary_is_explained() -> None:
-    summary = hw.run(ROOT / "examples/query1/network.yaml", engine="local").summary
     text = (ROOT / "docs/api.md").read_text().partition("## The summary")[2]
-    inner = [summary["outputs"]["alarms"], summary["boxes"]["across"], summary["sources"]["positions"]]
-    for mapping in (summary, *inner, summary["time"], summary["dead_letters"], inner[0]["latency"]):
-        for key in mapping:
-            assert f"`{key}`" in text, key
+    for engine in ("local", "sim"):
+        summary = hw.run(ROOT / "examples/query1/network.yaml", engine=engine).summary
+        inner = [summary["outputs"]["alarms"], summary["boxes"]["across"], summary["sources"]["positions"]]
+        for mapping in (summary, *inner, summary["time"], summary["dead_letters"], inner[0]["latency"]):
+            for key in mapping:
+                assert f"`{key}`" in text, key
     for key in (
         "master",
         "units",
@@ -169,6 +220,19 @@ def test_every_key_of_the_summary_is_explained() -> None:
         assert f"`{key}`" in text, key
 
 
+def test_every_argument_of_run_is_explained() -> None:
+    text = (ROOT / "docs/api.md").read_text()
+    for name in inspect.signature(hw.run).parameters:
+        assert name == "network" or re.search(rf"^\|( `\w+`,)* `{name}`", text, re.MULTILINE), name
+
+
+def test_every_field_of_a_trace_is_explained() -> None:
+    text = (ROOT / "docs/api.md").read_text().partition("## Traces")[2].partition("\n## ")[0]
+    shown = {field.name for field in dataclasses.fields(Trace)} - {"network", "policy"}
+    for name in (*shown, *StepRecord._fields, *CallRecord._fields):
+        assert f"`{name}`" in text, name
+
+
 def test_the_picture_in_the_readme_is_the_demo() -> None:
     network = hw.load(ROOT / "examples/border-watch/network.yaml")
     [picture] = blocks(ROOT / "README.md", "mermaid")
@@ -179,5 +243,7 @@ def test_the_vocabulary_is_in_the_glossary() -> None:
     text = (ROOT / "docs/glossary.md").read_text()
     words = "box arc network train superbox snapshot policy plan engine catalog slack frontier partition progress tick"
     spark = "unit grant front shard spread log segment cut"
-    for word in [*words.split(), *spark.split(), "connection point", "QoS graph", "arrival number"]:
+    scheduling = "traversal spanner preemption model trace slice bucket p-tuple term"
+    more = ["connection point", "QoS graph", "arrival number", "universal box", "virtual time", "longest wait"]
+    for word in [*words.split(), *spark.split(), *scheduling.split(), *more]:
         assert re.search(rf"^\| (<a [^|]*</a>)?(\w+, )?{word}\b", text, re.MULTILINE), word

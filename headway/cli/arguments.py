@@ -71,6 +71,17 @@ def positive(text: str) -> int:
     return number
 
 
+def seconds(text: str) -> float:
+    """Return a number of seconds above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or number <= 0:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, not '{text}'")
+    return number
+
+
 def rate(source: str, text: str) -> float:
     """Return tuples per second for a source."""
     try:

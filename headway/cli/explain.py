@@ -109,7 +109,7 @@ def _summary(trace: Trace, steps: Iterable[StepRecord]) -> str:
         )
         for unit, total in sorted(totals.items(), key=lambda item: -item[1].nanoseconds)
     ]
-    text = text_table(("unit", "steps", "tuples", "seconds", "share", "longest wait"), rows, "lrrrrr")
+    text = text_table(("unit", "steps", "tuples", "seconds", "share", "longest gap"), rows, "lrrrrr")
     text += "\n" + text_table(("why", "steps"), [(rule, count_text(many)) for rule, many in rules.most_common()], "lr")
     if preempted:
         text += f"\n{plural(preempted, 'step was', 'steps were')} preempted\n"

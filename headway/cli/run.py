@@ -7,7 +7,17 @@ import sys
 from pathlib import Path
 
 from headway.checking import check
-from headway.cli.arguments import Pair, Parser, add_functions, add_tables, import_functions, positive, rate, size
+from headway.cli.arguments import (
+    Pair,
+    Parser,
+    add_functions,
+    add_tables,
+    import_functions,
+    positive,
+    rate,
+    seconds,
+    size,
+)
 from headway.cli.paths import check_files, is_standard, load_tables
 from headway.cli.preview import Preview
 from headway.cli.printing import emit
@@ -130,7 +140,7 @@ def add_arguments(parser: Parser) -> None:
     schedule.add_argument(
         "--half-life",
         metavar="SECONDS",
-        type=positive,
+        type=seconds,
         help="after so many seconds a tuple counts half in rates and recent utilities (default: 5)",
     )
     add_run_options(spark)

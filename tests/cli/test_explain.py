@@ -102,7 +102,7 @@ def test_one_unit(capsys: pytest.CaptureFixture[str], path: Path) -> None:
 
 def test_a_summary(capsys: pytest.CaptureFixture[str], path: Path) -> None:
     lines = [line.split() for line in shown(capsys, path, "--summary")]
-    assert ["unit", "steps", "tuples", "seconds", "share", "longest", "wait"] in lines
+    assert ["unit", "steps", "tuples", "seconds", "share", "longest", "gap"] in lines
     assert ["alarms", "3", "110", "0.030", "50", "%", "50.0", "ms"] in lines
     assert ["counts", "1", "2,000", "0.030", "50", "%", "-"] in lines
     assert not [line for line in lines if line[:1] == ["pairs"]]

@@ -81,3 +81,5 @@ def test_without_a_scheduler_results_are_the_same() -> None:
     assert found.summary["plans"] == 0
     with pytest.raises(RunError, match="policy 'threads' is for the engine 'local'; the engine of this run is 'sim'"):
         hw.run(network, engine="sim", policy="threads")
+    with pytest.raises(RunError, match="has no steps that could be recorded"):
+        hw.run(network, engine="local", policy="threads", trace=True)
