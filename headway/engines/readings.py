@@ -2,10 +2,15 @@
 
 Small networks are read as a whole, with a few array operations. In large ones only what has moved since the last
 look is read again, so that a snapshot of 100,000 boxes costs little more than one of a thousand.
+
+Whether a box with several inputs is ready hangs on the boxes above it. Once it is, it stays so until it takes
+something, because what was found out about its inputs is published on their arcs. While it is not, there is a box above
+it that has to do something first: as long as that one has not moved, nothing has to be looked at.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -15,11 +20,12 @@ import numpy as np
 from headway.catalog import BoxReadings, Floats
 from headway.clock import SECOND
 from headway.columns import Int64s, Mask
-from headway.engines.runtime import Runtime
+from headway.engines.runtime import RunningBox, Runtime
 from headway.scheduling.base import OutputReadings, QueueReadings, Snapshot, Unit, UnitCosts
 from headway.scheduling.costs import CostModel
 from headway.scheduling.members import Members
 from headway.storage.queues import FAR, Ages
+from headway.structure import owner
 
 _FEW = 1024
 """Cursors that are read as a whole: below that, arrays are quicker than picking."""
@@ -40,7 +46,7 @@ class Waits(NamedTuple):
 
 
 class Readings:
-    """Looks at a runtime; changes nothing. Used by the scheduler thread."""
+    """Looks at a runtime; changes nothing but the progress of arcs, where it finds it out. For the scheduler thread."""
 
     def __init__(self, runtime: Runtime, units: tuple[Unit, ...]) -> None:
         """Lay out which boxes belong to which units."""
@@ -55,12 +61,17 @@ class Readings:
                     self._units_of[box].append(at)
         self._changed: set[int] | None = None  # units that have changed since the policy was asked; None: maybe all
         self._read = False  # whether the arrays below hold anything yet
-        self._stuck: set[int] = set()  # boxes with several inputs that have tuples but cannot take them
+        # Boxes with several inputs that have tuples but cannot take them, by the box above that holds them up;
+        # and those among them that are looked at every time, because it is at work, or not known.
+        self._held_up: dict[int, set[int]] = {}
+        self._holder: dict[int, int] = {}
+        self._stuck: set[int] = set()
         self._ages: Ages | None = None  # these two are made when a policy first asks
         self._cost_model: CostModel | None = None
         self._boxes: BoxReadings | None = None
         self._boxes_at = 0
-        self._settled = False
+        self._asked = 0
+        self._known = 0
         self._unit_costs: UnitCosts | None = None
         self._costs_of: BoxReadings | None = None
         self._nothing: Floats = np.zeros(len(units))
@@ -90,6 +101,8 @@ class Readings:
             self._read = True
             return None
         boxes = set(self._runtime.cursor_box[moved].tolist()) | self._stuck
+        if self._held_up:
+            boxes = boxes.union(*[self._held_up[box] for box in boxes if box in self._held_up])
         concerned = {unit for box in boxes for unit in self._units_of[box]}
         if len(concerned) * _MANY > len(self.units) + 1:
             self._read_all()
@@ -104,12 +117,11 @@ class Readings:
         self._box_ready: Mask = runtime.per_box(np.add, waiting + board.marks) > 0
         self.box_oldest = runtime.per_box(np.minimum, board.oldest.copy())
         memo: dict[str, int] = {}
-        self._stuck.clear()
         for box in runtime.several:
+            if self._large:
+                self._forget(box.index)
             if self._box_ready[box.index]:
-                self._box_ready[box.index] = runtime.is_ready(box, memo)
-                if self._large:
-                    self._stuck.add(box.index)
+                self._box_ready[box.index] = self._look(box, memo) if self._large else runtime.is_ready(box, memo)
         self.ready, self.waiting, self.oldest = self.members.gather(self._box_ready, self.box_waiting, self.box_oldest)
 
     def _read_some(self, boxes: set[int], concerned: set[int]) -> None:
@@ -121,8 +133,8 @@ class Readings:
             waiting = sum([int(board.arrived[one] - board.taken[one]) for one in numbers])
             ready = waiting + sum([int(board.marks[one]) for one in numbers]) > 0
             if len(numbers) > 1:
-                (self._stuck.add if ready else self._stuck.discard)(at)
-                ready = ready and runtime.is_ready(box, memo)
+                self._forget(at)
+                ready = ready and self._look(box, memo)
             self.box_waiting[at] = waiting
             self._box_ready[at] = ready
             self.box_oldest[at] = min([int(board.oldest[one]) for one in numbers])
@@ -131,6 +143,49 @@ class Readings:
             self.ready[unit] = self._box_ready[mine].any()
             self.waiting[unit] = self.box_waiting[mine].sum()
             self.oldest[unit] = self.box_oldest[mine].min()
+
+    def _forget(self, at: int) -> None:
+        """Forget what held a box up."""
+        self._stuck.discard(at)
+        holder = self._holder.pop(at, None)
+        if holder is not None:
+            others = self._held_up[holder]
+            others.discard(at)
+            if not others:
+                del self._held_up[holder]
+
+    def _look(self, box: RunningBox, memo: dict[str, int]) -> bool:
+        """Return whether a box with several inputs that has tuples is ready; if it is not, note who holds it up."""
+        if self._runtime.is_ready(box, memo):
+            # Only this thread lets boxes run, so of those that are idle nobody else writes the progress now.
+            for arc in box.inputs:
+                queue = self._runtime.arcs[arc].queue
+                queue.progress = max(queue.progress, memo.get(arc, queue.progress))
+            return True
+        holder = self._find_holder(box, memo)
+        if holder is None:
+            self._stuck.add(box.index)
+        else:
+            self._held_up.setdefault(holder, set()).add(box.index)
+            self._holder[box.index] = holder
+        return False
+
+    def _find_holder(self, box: RunningBox, memo: dict[str, int]) -> int | None:
+        """Return the box above that has to take something before this one can; None if one has to be looked for again.
+
+        `memo` holds the progress of all arcs above the box.
+        """
+        runtime = self._runtime
+        following = min([cursor.next_number() for cursor in box.cursors])
+        while True:
+            # Workers go on meanwhile, so perhaps there is none any more.
+            late = next((arc for arc in box.inputs if memo.get(arc, following) < following), None)
+            at = None if late is None else runtime.index.get(owner(late))
+            if at is None or runtime.busy[at]:
+                return None
+            box = runtime.boxes[at]
+            if not all(cursor.idle for cursor in box.cursors):
+                return at
 
     def snapshot(
         self,
@@ -184,11 +239,18 @@ class Readings:
 
     def boxes(self, now: int) -> BoxReadings:
         """Return the statistics of the boxes, a few milliseconds old at most."""
-        statistics = self._runtime.statistics
-        if self._boxes is None or now - self._boxes_at >= _FRESH or not self._settled:
-            self._boxes, self._boxes_at = statistics.readings(now), now
-            self._settled = int(self._boxes.calls.sum()) >= _FIRST * len(self._boxes.calls)
+        self._asked += 1
+        if self._boxes is None or now - self._boxes_at >= _FRESH or self._asked > self._enough():
+            self._boxes, self._boxes_at = self._runtime.statistics.readings(now), now
+            self._asked, self._known = 0, int(self._boxes.calls.sum())
         return self._boxes
+
+    def _enough(self) -> float:
+        """Return how often the statistics may be asked for until they are read anew, however young they are."""
+        if self._known >= _FIRST * len(self._runtime.boxes):
+            return math.inf
+        # In a large network many boxes are never called: what is known has to grow by a share, not by a call.
+        return self._known / _MANY if self._large else 0
 
     def _box_ages(self, now: int) -> tuple[Floats, Int64s]:
         runtime = self._runtime

@@ -1,11 +1,12 @@
-"""Most tuples in queue: the unit at which most tuples wait, among equals the one with the oldest.
+"""Most tuples in queue: the unit at which most tuples wait, among equals the one furthest upstream.
 
 This is MTIQ in the paper on AMoS, section 2.1::
 
     tuples = the number of tuples that wait at the unit's boxes
 
-and the units are ordered by (tuples, largest first; oldest, smallest first). Long trains share the fixed cost of a
-step, and the longest queue shrinks first, so queues stay short in all. Results come late and in bursts: a
+and the units are ordered by tuples, largest first; equals in the order of their numbers, which is that of the
+network: the paper does not say who comes first among equals, but its table 2 shows it. Long trains share the fixed
+cost of a step, and the longest queue shrinks first, so queues stay short in all. Results come late and in bursts: a
 selective box far downstream is served only when its queue has become the longest, and under lasting overload a unit
 with few tuples waits for as long as others have more. Units where only marks wait come last.
 """
@@ -22,11 +23,11 @@ from headway.scheduling.ranking import Ranked
 
 @dataclass(frozen=True)
 class MostTuples(Ranked):
-    """Serve the ready units by the number of their waiting tuples, then by the oldest of them."""
+    """Serve the ready units by the number of their waiting tuples."""
 
     def terms(self, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
-        """Return the number of waiting tuples and the oldest timestamp."""
-        return Term("tuples", snapshot.waiting, largest=True), Term("oldest", snapshot.oldest)
+        """Return the number of waiting tuples."""
+        return (Term("tuples", snapshot.waiting, largest=True),)
 
 
 def _make(argument: str | None) -> Policy:
@@ -38,8 +39,8 @@ def _make(argument: str | None) -> Policy:
 register_policy(
     "most-tuples",
     _make,
-    "the unit at which most tuples wait, among equals the one with the oldest",
-    formula="waiting tuples, largest first; then oldest stamp, smallest first",
+    "the unit at which most tuples wait, among equals the one furthest upstream",
+    formula="waiting tuples, largest first",
     paper="AMoS in CAPE, 2.1 (MTIQ)",
     use="short queues and long trains, where results may come late and in bursts",
 )

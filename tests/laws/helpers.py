@@ -19,7 +19,7 @@ from headway.clock import MILLISECOND
 from headway.connectors.base import Chunk, Malformed
 from headway.engines.base import RunResult
 from headway.engines.traces import CallRecord, Trace
-from headway.scheduling.base import Plan, Policy, Snapshot, Step, Term, is_preemptive, register_policy, terms_of
+from headway.scheduling.base import Plan, Policy, Snapshot, Step, register_policy
 from headway.scheduling.base import _policies as registered
 
 SCHEMA = {"n": "bigint"}
@@ -86,18 +86,9 @@ class Net:
             "outputs": {name: {"from": one} if isinstance(one, str) else one for name, one in self.outputs.items()},
         }
 
-    @property
-    def _at_once(self) -> bool:
-        """Whether all tuples are there at the beginning, equally many at each source."""
-        counts = {len(moments) for moments in self.arrivals.values()}
-        return len(counts) == 1 and not any(moment for moments in self.arrivals.values() for moment in moments)
-
     def run(self, policy: str, **more: Any) -> RunResult:
         """Run it in virtual time, with a trace."""
-        inputs: dict[str, Any] = {name: Arrivals(moments) for name, moments in self.arrivals.items()}
-        if self._at_once:
-            # Timed sources that end at one moment arrive one after the other, and policies are asked in between.
-            inputs = {name: [{"n": at} for at in range(len(moments))] for name, moments in self.arrivals.items()}
+        inputs = {name: Arrivals(moments) for name, moments in self.arrivals.items()}
         return hw.run(hw.load(self.mapping()), inputs, engine="sim", policy=policy, trace=True, **more)
 
 
@@ -158,9 +149,9 @@ def spans(net: Net, result: RunResult) -> list[Span]:
     trace = trace_of(result)
     number = {name: at for at, name in enumerate(trace.boxes)}
     readers: dict[str, list[int]] = {}
-    for name, box in net.boxes.items():
-        assert len(box.reads) == 1
-        readers.setdefault(box.reads[0], []).append(number[name])
+    for name, one in net.boxes.items():
+        assert len(one.reads) == 1
+        readers.setdefault(one.reads[0], []).append(number[name])
     changes: dict[int, list[tuple[str, int, int]]] = {}
     for source, moments in net.arrivals.items():
         for moment in moments:
@@ -242,35 +233,6 @@ class Order:
         """Return a step of the first unit."""
         able = [unit for unit, ready in enumerate(snapshot.ready) if ready]
         return Plan((Step(min(able, key=lambda unit: self.names.index(snapshot.units[unit].name)), 1),)), None
-
-
-@dataclass(frozen=True)
-class Watched:
-    """Any policy; every snapshot is shown to others, with the plan that the policy makes of it."""
-
-    policy: Policy
-    looks: list[tuple[Any, Snapshot, Plan]]
-    notes: Any
-    """Called with the snapshot and the plan; what it returns is kept."""
-
-    @property
-    def preemptive(self) -> bool:
-        """Whether the policy is."""
-        return is_preemptive(self.policy)
-
-    def start(self) -> Any:
-        """Return the inner policy's memory."""
-        return self.policy.start()
-
-    def plan(self, snapshot: Snapshot, memory: Any) -> tuple[Plan, Any]:
-        """Return the inner policy's plan."""
-        plan, memory = self.policy.plan(snapshot, memory)
-        self.looks.append(self.notes(snapshot, plan))
-        return plan, memory
-
-    def terms(self, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
-        """Return the inner policy's terms."""
-        return terms_of(self.policy, snapshot, memory)
 
 
 def ms(*moments: float) -> tuple[int, ...]:

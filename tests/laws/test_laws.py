@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import headway as hw
 from headway.clock import MILLISECOND, SECOND
 from headway.engines.base import RunResult
-from tests.laws.helpers import Box, Net, ms, spans, trace_of
+from tests.laws.helpers import Box, Net, ms, names_of, spans, trace_of
 from tests.laws.strategies import EVERY, forests, laws, schedules
 from tests.streams import Case, networks
 
@@ -142,6 +142,12 @@ def test_busy_time_is_the_cost_of_all_calls(net: Net, how: str, workers: int, ca
     last = max([step.end for step in trace.steps], default=0)
     assert round(summary["seconds"] * SECOND) >= last
     assert busy <= workers * last
+
+
+def test_policies_see_all_that_arrives_at_a_moment() -> None:
+    # The first source ends with its only tuple, at the moment at which the other one begins.
+    net = Net({"s": ms(0), "r": ms(0, 30)}, {"a": Box(("s",), 10), "b": Box(("r",), 1)}, {"o": "a", "p": "b"})
+    assert names_of(net.run("rate-based/box/1")) == "b a b"
 
 
 @laws(40)

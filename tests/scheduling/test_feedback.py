@@ -36,7 +36,9 @@ def seen(
     ages = [0.0] * len(graphs) if ages is None else ages
     oldest = [NEVER if age is None else now - round(age * SECOND) for age in ages]
     waiting = [0 if age is None else 1 for age in ages]
-    readings = OutputReadings(np.array(delivered, np.int64), np.zeros(len(graphs)), np.array(utility, np.float64), np.ones(len(graphs)))
+    readings = OutputReadings(
+        np.array(delivered, np.int64), np.zeros(len(graphs)), np.array(utility, np.float64), np.ones(len(graphs))
+    )
     return measured(
         [[one] for one in graphs],
         [0.0] * len(graphs),

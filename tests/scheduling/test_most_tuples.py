@@ -26,8 +26,8 @@ def test_the_longest_queue_comes_first() -> None:
     assert order(measured([[]] * 4, [0] * 4, waiting=[3, 9, 1, 4])) == [1, 3, 0, 2]
 
 
-def test_age_matters_among_equals_only() -> None:
-    assert order(measured([[]] * 3, [0] * 3, waiting=[5, 6, 5], oldest=[8, 9, 7])) == [1, 2, 0]
+def test_equals_come_in_the_order_of_the_network() -> None:
+    assert order(measured([[]] * 3, [0] * 3, waiting=[5, 6, 5], oldest=[8, 9, 7])) == [1, 0, 2]
 
 
 def test_where_only_marks_wait_comes_last() -> None:

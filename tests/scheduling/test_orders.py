@@ -115,7 +115,8 @@ def test_the_numbers_of_the_units_do_not_matter(name: str, seen: Snapshot, data:
         )
 
     assert first(mixed) == first(seen)
-    if (seen.waiting > 0).all():  # with stamps that all differ only deadlines can tie, and places break that tie
+    # With stamps that all differ only deadlines can tie, and places break that tie; queues of one length do as well.
+    if (seen.waiting > 0).all() and name != "most-tuples":
         assert [mix[unit] for unit in chosen(policy, mixed)[:1]] == chosen(policy, seen)[:1]
 
 

@@ -166,8 +166,10 @@ class _Run:
                 under_way -= self._collect(pause)
                 continue
             if ready:
-                if until is not None and not ingest.more_in_turn:
-                    self._wait(min(until, next_status))
+                if until is None and ingest.ended:
+                    raise RunError(f"policy '{self._schedule}' serves none of the units that are ready")
+                if not ingest.more_in_turn:
+                    self._wait(next_status if until is None else min(until, next_status))
                 continue
             if ingest.ended:
                 if ended:
@@ -218,7 +220,7 @@ class _Run:
         before, alone = self._ingest.issued, self._workers is None
 
         def ask() -> bool:
-            if alone:
+            if alone and self._runtime.board.bytes <= self._settings.memory:
                 self._ingest.pull(False)
             return self._ingest.issued != before or (until is not None and self._clock.now() >= until)
 
