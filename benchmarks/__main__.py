@@ -18,6 +18,9 @@ BEGIN, END = "<!-- results: written by `python -m benchmarks --write` -->", "<!-
 PARTS: dict[str, tuple[str, ...]] = {
     "throughput": ("--tuples", "100000", "--repeats", "1"),
     "calls": ("--tuples", "500", "--repeats", "1"),
+    "consumers": ("--tuples", "300", "--repeats", "1"),
+    "planning": ("--boxes", "200", "400", "--rounds", "1", "--plans", "20"),
+    "loads": ("--engine", "sim", "--seconds", "1", "--loads", "0.8", "1.2"),
     "latency": ("--seconds", "2.5"),
     "memory": ("--tuples", "1000000", "--single", "1000"),
     "buffers": ("--tuples", "100000", "--repeats", "1"),

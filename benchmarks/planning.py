@@ -153,7 +153,9 @@ class Load:
             more=True,
             read_rates=lambda: np.full(1, 1e6),
             read_boxes=lambda: self._boxes,
-            read_outputs=lambda: OutputReadings(np.ones(outputs, np.int64), np.full(outputs, 0.1), np.ones(outputs)),
+            read_outputs=lambda: OutputReadings(
+                np.ones(outputs, np.int64), np.full(outputs, 0.1), np.ones(outputs), np.ones(outputs)
+            ),
             read_queues=lambda: queues,
             read_latencies=lambda: ages,
             read_costs=lambda: self._costs,

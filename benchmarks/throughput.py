@@ -20,11 +20,14 @@ import pyarrow as pa
 
 from benchmarks.contenders import Contender, contenders
 from benchmarks.workloads import TUPLES, WORKLOADS, Workload, make_table
+from headway import RunResult
 from headway.clock import stopwatch
 
 REFERENCE = "pyarrow"
 TARGETS = {"W1": 1.0, "W2": 0.5, "W3": 1.0}
 """What Headway promises to reach of plain pyarrow."""
+SCHEDULER = 0.05
+"""The share of a run's time that its scheduler stays below."""
 
 
 class DisagreementError(Exception):
@@ -40,6 +43,8 @@ class Speed(NamedTuple):
     """Nanoseconds of processor time per tuple, over all threads."""
     rounds: tuple[float, ...]
     """The rate of every round."""
+    scheduler: float = 0.0
+    """The scheduler's share of the run's time in the round that took longest in it; 0 for those who have none."""
 
 
 Speeds = Mapping[str, Mapping[str, Speed]]
@@ -55,10 +60,18 @@ def measure(workload: Workload, table: pa.Table, repeats: int) -> dict[str, Spee
     for _ in range(repeats):
         for contender in everybody:
             begun, used = stopwatch(), processor_seconds()
-            contender.run()
+            result = contender.run()
             rate, processor = 1e3 * count / (stopwatch() - begun), 1e9 * (processor_seconds() - used) / count
             known = best.get(contender.name, Speed(rate, processor, ()))
-            best[contender.name] = Speed(max(rate, known.rate), min(processor, known.processor), (*known.rounds, rate))
+            share = 0.0
+            if isinstance(result, RunResult):
+                share = result.summary["time"]["scheduler"] / result.summary["seconds"]
+            best[contender.name] = Speed(
+                max(rate, known.rate),
+                min(processor, known.processor),
+                (*known.rounds, rate),
+                max(share, known.scheduler),
+            )
     return best
 
 
@@ -144,6 +157,10 @@ def verdicts(results: Speeds) -> list[str]:
             f"{workload}: {ratio:.2f} of plain pyarrow; promised {target:.1f} or more: {reached} "
             f"(round by round {ratios[0]:.2f} to {ratios[-1]:.2f}, in the middle {middle:.2f})"
         )
+    shares = {workload: speeds["headway"].scheduler for workload, speeds in results.items()}
+    held = "kept" if max(shares.values()) < SCHEDULER else "broken"
+    parts = ", ".join(f"{workload} {100 * share:.2f} %" for workload, share in shares.items())
+    lines.append(f"scheduler's share of the run, worst round: {parts}; promised below {100 * SCHEDULER:.0f} %: {held}")
     return lines
 
 
