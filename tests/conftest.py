@@ -18,7 +18,7 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-_ON_SPARK = ("spark", "test_streaming", "test_sessions")
+_ON_SPARK = ("spark", "test_streaming", "test_sessions", "README.md")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -146,8 +146,10 @@ def test_every_option_is_explained() -> None:
 
 def test_every_policy_has_a_section_and_a_row() -> None:
     text = (ROOT / "docs/policies.md").read_text()
-    names = [entry.name for entry in policies.registered_policies()]
-    assert set(hw.policies()) < set(names)
+    # Tests register policies of their own.
+    known = [entry for entry in policies.registered_policies() if entry.make.__module__.startswith("headway.")]
+    names = [entry.name for entry in known]
+    assert {"round-robin", "threads"} <= set(names)
     for name in names:
         assert f"[`{name}`](#{name})" in text, name
         assert re.search(rf"^##+ {name}$", text, re.MULTILINE), name

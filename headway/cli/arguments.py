@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from headway.errors import HeadwayError, unknown
+from headway.errors import HeadwayError, PolicyError, unknown
 from headway.functions import load_functions
+from headway.scheduling.sizes import parse_train
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _OPTION = re.compile(r"--[a-z][a-z-]*")
@@ -69,6 +70,15 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number above 0, not '{text}'")
     return number
+
+
+def train(text: str) -> str:
+    """Return a rule for trains as it is, once it is known to be one."""
+    try:
+        parse_train(text)
+    except PolicyError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def seconds(text: str) -> float:

@@ -17,6 +17,7 @@ from headway.cli.arguments import (
     rate,
     seconds,
     size,
+    train,
 )
 from headway.cli.paths import check_files, is_standard, load_tables
 from headway.cli.preview import Preview
@@ -109,6 +110,7 @@ def add_arguments(parser: Parser) -> None:
     schedule.add_argument(
         "--train",
         metavar="N",
+        type=train,
         help="the most tuples that one step takes: small for latency, large for throughput; or another rule, such as "
         "50%%, 5ms or auto ('headway policies' lists them)",
     )

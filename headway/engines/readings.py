@@ -35,6 +35,8 @@ _FRESH = SECOND // 200
 """How long box statistics are taken for fresh: costs change slowly, and folding them in takes its time."""
 _FIRST = 4
 """Calls per box on average until which statistics are always read anew: first impressions count."""
+_SHARE = 16
+"""In a large network, until then: one more call in so many, and they are read anew."""
 
 
 class Waits(NamedTuple):
@@ -250,7 +252,7 @@ class Readings:
         if self._known >= _FIRST * len(self._runtime.boxes):
             return math.inf
         # In a large network many boxes are never called: what is known has to grow by a share, not by a call.
-        return self._known / _MANY if self._large else 0
+        return self._known / _SHARE if self._large else 0
 
     def _box_ages(self, now: int) -> tuple[Floats, Int64s]:
         runtime = self._runtime

@@ -8,6 +8,7 @@ results are those of any other engine, and every moment is exact and the same in
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import Any
 
 from headway.checking import CheckedNetwork
@@ -185,6 +186,8 @@ class _Run:
                 waits=view.waits,
                 planning=self._costs.scheduler / SECOND,
             )
+            if self._preemptive and snapshot.changed is not None:
+                snapshot = replace(snapshot, changed=None)  # how far steps are changes, too
             able = snapshot.ready if self._preemptive else snapshot.ready & ~snapshot.busy
             if not able.any():
                 return bool(snapshot.ready.any()), begun, None

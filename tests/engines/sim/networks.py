@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import headway as hw
+from headway.network import Network
 
 
 def box(reads: str | Sequence[str], cost: Any = 0, **more: Any) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def network(
     }
 
 
-def simulate(made: Mapping[str, Any], policy: str = "round-robin/box/1", **settings: Any) -> hw.RunResult:
+def simulate(made: Mapping[str, Any] | Network, policy: str = "round-robin/box/1", **settings: Any) -> hw.RunResult:
     """Run a network in virtual time, if nothing else is said by box, a tuple at a time."""
     return hw.run(made, engine="sim", policy=policy, **settings)
 

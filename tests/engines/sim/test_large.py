@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 import headway as hw
+from headway.network import Network
 from tests.engines.sim.networks import arriving, box, every, network, simulate
 
 DEEP, WIDE, TWIGS = 1000, 80, 100
 
 
-def _network() -> hw.Network:
+def _network() -> Network:
     """A long chain that works, and many branches, some with two inputs, that only wait."""
     boxes: dict[str, Any] = {f"c{at}": box(f"c{at - 1}" if at else "s", "10us") for at in range(DEEP)}
     outputs = {"o": f"c{DEEP - 1}"}
@@ -28,12 +29,12 @@ def _network() -> hw.Network:
 
 
 @pytest.fixture(scope="module")
-def large() -> hw.Network:
+def large() -> Network:
     return _network()
 
 
 @pytest.mark.parametrize("policy", ["round-robin/box/1", "bucketed/box/1", "preemptive-rate-based/box/1"])
-def test_a_large_network_is_no_slower_per_step(large: hw.Network, policy: str) -> None:
+def test_a_large_network_is_no_slower_per_step(large: Network, policy: str) -> None:
     summary = simulate(large, policy).summary
     assert len(summary["boxes"]) == DEEP + WIDE * (1 + TWIGS) + 1000
     # Two tuples through the chain and the boxes that read its beginning, and the end at every box.

@@ -1,0 +1,49 @@
+"""Rates of sources, lately."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headway.clock import MILLISECOND, SECOND
+from headway.engines.rates import Rates
+
+
+def _read(rates: Rates, counts: list[float], now: int) -> list[float]:
+    found: list[float] = rates.read(np.array(counts, np.float64), now).tolist()
+    return found
+
+
+def test_nothing_is_known_before_time_has_passed() -> None:
+    rates = Rates(2, start=7 * SECOND)
+    assert _read(rates, [100, 5], 7 * SECOND) == [0, 0]
+    assert _read(rates, [100, 5], 7 * SECOND + 9 * MILLISECOND) == [0, 0]  # too short to mean anything
+    assert _read(rates, [100, 5], 8 * SECOND) == [100, 5]
+
+
+@settings(deadline=None)
+@given(rate=st.integers(1, 1000), gaps=st.lists(st.integers(1, 400), min_size=1, max_size=20))
+def test_a_steady_rate_is_found_however_often_one_looks(rate: int, gaps: list[int]) -> None:
+    rates, now = Rates(1, 0), 0
+    found = [0.0]
+    for gap in gaps:
+        now += gap * MILLISECOND
+        found = _read(rates, [rate * now / SECOND], now)
+    if now >= 10 * MILLISECOND:
+        assert found == pytest.approx([rate])
+
+
+def test_older_time_counts_half_after_each_half_life() -> None:
+    rates = Rates(1, 0, half_life=2)
+    assert _read(rates, [200], 2 * SECOND) == [100]
+    # Two half-lives of silence: what came before has a quarter of its weight, 1/8, of 1/8 + 3/4 in all.
+    assert _read(rates, [200], 6 * SECOND) == pytest.approx([100 * (1 / 8) / (1 / 8 + 3 / 4)])
+
+
+def test_what_was_read_does_not_change_any_more() -> None:
+    rates = Rates(1, 0)
+    first = rates.read(np.array([10.0]), SECOND)
+    rates.read(np.array([90.0]), 2 * SECOND)
+    assert first.tolist() == [10]
