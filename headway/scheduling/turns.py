@@ -5,8 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import NamedTuple
 
-import numpy as np
-
 from headway.scheduling.base import Snapshot
 
 STEPS = 256
@@ -27,9 +25,9 @@ def next_in_turn(snapshot: Snapshot, turn: Turn) -> tuple[list[int], Turn]:
 
     With several workers they have no box in common, with each other or with what is under way.
     """
-    order = in_turn(np.flatnonzero(snapshot.ready).tolist(), turn)
+    order = in_turn(snapshot.ready.nonzero()[0].tolist(), turn)
     most = min(STEPS, snapshot.room)
-    if snapshot.workers == 1 and not snapshot.busy.any():
+    if snapshot.workers == snapshot.free == 1:  # then nothing is under way
         chosen, passed = order[:most], tuple[int, ...]()
     else:
         chosen, passed = _apart(snapshot, order, min(most, snapshot.free))

@@ -40,8 +40,9 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     oldest = [10**9 * age if many else NEVER for age, many in zip(ages, waiting, strict=True)]
     masks = [np.array([draw(st.booleans()) for _ in range(count)], np.bool_) for _ in range(2)]
     seen = measured(some, [0.0] * count, waiting=waiting, oldest=oldest, ready=masks[0], busy=masks[1])
-    workers = draw(st.integers(1, 3))
-    return with_outputs(replace(seen, workers=workers, free=workers, room=draw(st.integers(1, 9))))
+    busy = int(masks[1].any())  # somebody works for those that are
+    free = draw(st.integers(1, 3))
+    return with_outputs(replace(seen, workers=free + busy, free=free, room=draw(st.integers(1, 9))))
 
 
 def chosen(policy: Policy, seen: Snapshot) -> list[int]:

@@ -24,6 +24,8 @@ from headway.engines.summaries import summarise_flow
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
 from headway.scheduling.base import Plan, Snapshot, Step, is_preemptive
+from headway.scheduling.round_robin import RoundRobin
+from headway.storage.queues import Cursor
 
 _STATUS_EVERY = SECOND // 4
 _MOST_READ = 65_536
@@ -94,8 +96,21 @@ class _Run:
         self._plans = 0
         self._interrupted = False
         self._peak_queued = 0
+        self._decided, self._cursors = self._nothing_to_decide()
         self._preemptions = 0
         self._overtaken = -1  # the unit whose step was ended early
+
+    def _nothing_to_decide(self) -> tuple[Job | None, list[Cursor]]:
+        """Return the step that every plan would hold, and the cursors that tell if it has anything to do; or None.
+
+        With one unit, and a policy that serves everybody in turn, there is nothing to decide. A snapshot would cost
+        more than a decision is worth: long trains leave none of the scheduler's memory in the processor's caches.
+        """
+        runtime = self._runtime
+        trivial = isinstance(self._policy, RoundRobin) and not self._preemptive and self._workers is None
+        if len(self._units) > 1 or not trivial or runtime.several or self._traversal or self._recorder:
+            return None, []
+        return Job(0, self._train, None, None, 0), runtime.cursors()
 
     # The loop
 
@@ -139,12 +154,18 @@ class _Run:
                 ingest.pull(held or self._hungry())
             scheduling_from = stopwatch()
             self._reading += scheduling_from - read_from
-            snapshot = self._snapshot(queued)
-            ready = np.count_nonzero(snapshot.ready)
             jobs: list[Job] = []
             until = None
-            if ready and snapshot.free:
-                jobs, until, memory = self._plan(snapshot, memory)
+            if self._decided is not None:
+                ready = not all(cursor.idle for cursor in self._cursors)
+                if ready:
+                    self._plans += 1
+                    jobs = [self._decided]
+            else:
+                snapshot = self._snapshot(queued)
+                ready = bool(snapshot.ready.any())
+                if ready and snapshot.free:
+                    jobs, until, memory = self._plan(snapshot, memory)
             self._scheduling += stopwatch() - scheduling_from
             started = len(jobs)
             under_way = self._carry_out(jobs, under_way)
@@ -359,6 +380,7 @@ class _Run:
         return timed
 
     def _check_drained(self) -> None:
+        self._readings.refresh()
         left = self._readings.box_waiting
         if left.any():
             names = [self._runtime.boxes[at].name for at in np.flatnonzero(left)]

@@ -249,7 +249,6 @@ class _Run:
         more = ingest.pull(held or self._hungry())
         while more and board.bytes <= memory:
             more = ingest.pull(self._hungry())
-        ingest.next_due()  # so that it is known if a source has ended
 
     def _hungry(self) -> bool:
         """Whether sources without rates should give more: when the slowest reader has little left."""

@@ -168,7 +168,7 @@ class Processors:
             parts = [train.numbers for train in trains if len(train.numbers)]
             numbers = parts[0] if len(parts) == 1 else np.sort(np.concatenate([*parts, _NO_NUMBERS]))
             offsets = costs.offsets(box.index, numbers)
-            cost = costs.call[box.index] + (int(offsets[-1]) if len(offsets) else 0)
+            cost = costs.call[box.index] + int(offsets[-1]) if len(offsets) else 0  # passing on a mark is no work
             fetched = min(others, len(numbers))  # they have waited longer than what this step put there
             storage = costs.storage if fetched else 0
             work.taken += fetched
@@ -280,7 +280,7 @@ class Processors:
     def _record(self, work: Work, now: int, preempted: bool) -> None:
         if self._recorder is not None:
             self._recorder.step(work.unit, work.worker, work.started, now, work.taken, work.log, preempted, work.plan)
-            work.log = []
+            work.log, work.taken = [], 0  # if it goes on, only what comes then is new
 
 
 _NO_NUMBERS: Int64s = np.zeros(0, np.int64)

@@ -56,7 +56,8 @@ def simulate(made: Mapping[str, Any] | Network, policy: str = "round-robin/box/1
 
 
 def steps(result: hw.RunResult) -> list[tuple[str, float, float]]:
-    """Return the steps of a trace that took tuples: unit, begin and end in milliseconds."""
+    """Return the steps of a trace that worked on tuples: unit, begin and end in milliseconds."""
     trace = result.trace
     assert trace is not None
-    return [(trace.units[one.unit], one.begin / 1e6, one.end / 1e6) for one in trace.steps if one.tuples]
+    worked = [one for one in trace.steps if one.preempted or any(call.tuples_in for call in one.calls)]
+    return [(trace.units[one.unit], one.begin / 1e6, one.end / 1e6) for one in worked]

@@ -89,6 +89,15 @@ def test_a_policy_that_waits_gets_more_of_what_comes_in_turn(script: Script) -> 
     assert all(seen.now == 0 for seen in policy.seen[:served])
 
 
+def test_a_policy_is_told_when_sources_are_held_back(script: Script) -> None:
+    """It waits for as long as more may come, and above the memory nothing does."""
+    policy = script(lambda seen: Plan((), seen.now + 50 * MILLISECOND) if seen.more else _first(seen))
+    result = _run(network({"b": box("s", "1ms")}, {"o": "b"}, s=every(1, 30)), memory=100)
+    assert result.summary["tuples_out"] == 30
+    assert [seen.more for seen in policy.seen[:6]] == [True] * 5 + [False]
+    assert policy.seen[5].now == 5 * MILLISECOND  # when more than 4 tuples of 24 bytes waited
+
+
 # Policies that never come to an end
 
 
