@@ -2,7 +2,8 @@
 
 That network had about forty boxes, four deep, over 50,000 position reports, with an output for each of several
 consumers whose QoS differed. This one has ten consumers of four boxes each: reports of a region, in other units, of
-some units only, and with a label. The source is read as fast as the network takes it. The disciplines: a tuple at a
+some units only, and with a label. Nearly all tuples pass: in the paper, 3,200 boxes gave 830 results, about one for
+each chain of four. The source is read as fast as the network takes it. The disciplines: a tuple at a
 time (box by box, trains of one), tuple trains (box by box), and tuple trains over superboxes, each with one decision
 for each step, as in the paper; and the last one as it is by default, with plans of many steps.
 
@@ -59,9 +60,9 @@ def make_network() -> Network:
     network = Network("consumers")
     reports = network.source("reports", "time bigint, unit int, x double")
     for at in range(CONSUMERS):
-        here = reports.filter(f"x >= {2 * at}", name=f"region{at}")
+        here = reports.filter(f"x >= {at / 10}", name=f"region{at}")
         scaled = here.map("time, unit, x * 0.54 as x", name=f"scaled{at}")
-        mine = scaled.filter(f"unit < {480 - at}", name=f"mine{at}")
+        mine = scaled.filter(f"unit < {499 - at // 5}", name=f"mine{at}")
         labelled = mine.map(f"time, unit, x + {at} as place", name=f"labelled{at}")
         good = 0.5 * (1 + at)
         labelled.output(f"consumer{at}", latency=[[0, 1], [good, 1], [2 * good, 0]])
@@ -82,7 +83,7 @@ def make_reports(tuples: int) -> pa.Table:
 def measure(name: str, tuples: int, repeats: int) -> Discipline:
     """Return the best of some runs."""
     policy, table, best = DISCIPLINES[name], make_reports(tuples), None
-    for _ in range(repeats):
+    for _ in range(repeats if "plan:1" in policy else 5 * repeats):  # those with a decision a step take minutes
         network = make_network().build()
         nowhere = dict.fromkeys([output.name for output in network.outputs])
         summary = run(network, {"reports": table}, engine="local", policy=policy, outputs=nowhere).summary
@@ -102,10 +103,11 @@ def measure(name: str, tuples: int, repeats: int) -> Discipline:
     return best
 
 
-def report(tuples: int = TUPLES, repeats: int = 3) -> list[Discipline]:
+def report(tuples: int = TUPLES, repeats: int = 1) -> list[Discipline]:
     """Measure, print and return the disciplines."""
     results = [measure(name, tuples, repeats) for name in DISCIPLINES]
-    print(f"## Forty boxes, ten consumers: {tuples:,} tuples, 1 worker, best of {repeats}\n")
+    runs = f"best of {repeats}, with long plans of {5 * repeats}"
+    print(f"## Forty boxes, ten consumers: {tuples:,} tuples, 1 worker, {runs}\n")
     print("| discipline | policy | seconds | in the scheduler (s) | plans | box calls | box calls/s | results/s |")
     print("|---|---|" + "---:|" * 6)
     for one in results:
@@ -127,7 +129,7 @@ def report(tuples: int = TUPLES, repeats: int = 3) -> list[Discipline]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.consumers", description=__doc__)
     parser.add_argument("--tuples", type=int, default=TUPLES, help="how many tuples (default: %(default)s)")
-    parser.add_argument("--repeats", type=int, default=3, help="how many runs (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=1, help="how many runs (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="also write the results to this file")
     given = parser.parse_args(arguments)
     results = report(given.tuples, given.repeats)

@@ -19,7 +19,7 @@ from typing import Any
 import headway as hw
 
 APPLICATIONS, DEPTH = 20, 5
-COST = 0.0004
+COST = 0.002
 """Seconds that a tuple costs at each box."""
 TIGHT = [[0, 1], [0.001, 1], [1, 0]]
 LOOSE = [[0, 1], [4, 1], [5, 0]]
@@ -116,7 +116,7 @@ def report(loads: Sequence[float], seconds: float, engine: str) -> list[Loaded]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loads", description=__doc__)
     parser.add_argument("--loads", type=float, nargs="+", default=LOADS, help="which loads (default: 0.5 to 1.2)")
-    parser.add_argument("--seconds", type=float, default=15.0, help="how long each runs (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long each runs (default: %(default)s)")
     parser.add_argument("--engine", default="local", help="local, or sim for virtual time (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="also write the results to this file")
     given = parser.parse_args(arguments)

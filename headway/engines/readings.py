@@ -31,7 +31,7 @@ _FEW = 1024
 """Cursors that are read as a whole: below that, arrays are quicker than picking."""
 _MANY = 16
 """One moved cursor in so many: then all are read."""
-_FRESH = SECOND // 200
+_FRESH = SECOND // 50
 """How long box statistics are taken for fresh: costs change slowly, and folding them in takes its time."""
 _FIRST = 4
 """Calls per box on average until which statistics are always read anew: first impressions count."""
@@ -161,8 +161,9 @@ class Readings:
         if self._runtime.is_ready(box, memo):
             # Only this thread lets boxes run, so of those that are idle nobody else writes the progress now.
             for arc in box.inputs:
-                queue = self._runtime.arcs[arc].queue
-                queue.progress = max(queue.progress, memo.get(arc, queue.progress))
+                queue, found = self._runtime.arcs[arc].queue, memo.get(arc)
+                if found is not None and found > queue.progress:  # where a worker publishes, it is not
+                    queue.progress = found
             return True
         holder = self._find_holder(box, memo)
         if holder is None:

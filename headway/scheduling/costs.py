@@ -47,6 +47,11 @@ class CostModel:
             for one in some:
                 feeders[one] += 1
         self._share: Floats = 1.0 / np.maximum(feeders, 1.0)
+        self._seen: BoxReadings | None = None  # and what followed from it:
+        self._of_boxes: UnitCosts | None = None
+        self._tuple: Floats = np.zeros(0)
+        self._yield: Floats = np.zeros(0)
+        self._call: Floats = np.zeros(0)
         self._levels = _levels(self._followers)
         self._deep = len(self._levels) * _NARROW > len(self._box)
 
@@ -55,19 +60,31 @@ class CostModel:
 
         Where none waits, all its boxes count alike.
         """
+        if boxes is not self._seen:
+            self._follow(boxes)
+        if self._plain:
+            assert self._of_boxes is not None
+            return self._of_boxes
+        weight = waiting[self._box].astype(np.float64)
+        total = np.add.reduceat(weight, self._own)
+        if not total.all():
+            weight += np.repeat(total == 0, np.diff(self._own, append=len(weight)))
+            total = np.add.reduceat(weight, self._own)
+        cost = np.add.reduceat(weight * self._tuple, self._own) / total
+        return UnitCosts(self._call, cost, np.add.reduceat(weight * self._yield, self._own) / total)
+
+    def _follow(self, boxes: BoxReadings) -> None:
+        """Follow tuples to the outputs, once for all plans that see the same statistics."""
         overhead, cost = boxes.overhead[self._box], boxes.cost[self._box]
         selectivity = boxes.selectivity[self._box]
         follow = self._one_by_one if self._deep else self._by_level
-        overhead_down, cost, yields = follow(overhead, cost, selectivity)
+        overhead_down, self._tuple, self._yield = follow(overhead, cost, selectivity)
+        self._seen = boxes
         if self._plain:
-            return UnitCosts(overhead_down[self._own], cost[self._own], yields[self._own])
-        weight = waiting[self._box].astype(np.float64)
-        total = np.add.reduceat(weight, self._own)
-        weight += np.repeat(total == 0, np.diff(self._own, append=len(weight)))
-        weights = np.add.reduceat(weight, self._own)
-        means = np.add.reduceat(weight * cost, self._own) / weights
-        delivered = np.add.reduceat(weight * yields, self._own) / weights
-        return UnitCosts(np.add.reduceat(overhead, self._own), means, delivered)
+            own = self._own
+            self._of_boxes = UnitCosts(overhead_down[own], self._tuple[own], self._yield[own])
+        else:
+            self._call = np.add.reduceat(overhead, self._own)
 
     def _by_level(self, overhead: Floats, cost: Floats, selectivity: Floats) -> tuple[Floats, Floats, Floats]:
         overhead, cost, share, yields = overhead.copy(), cost.copy(), self._share, self._delivers * selectivity

@@ -40,24 +40,28 @@ class UnitGraphs:
     def slopes_and_slacks(self, latency: Floats) -> tuple[Floats, Floats]:
         """Return by unit, at a latency in seconds each: the utility lost per second, and the seconds to the next point.
 
-        Summed over the outputs, and the least of them; 0 and infinity for units without graphs.
+        Summed over the outputs, and the least of them; 0 and infinity for units without graphs. Several latencies of
+        each unit may be given at once, as rows.
         """
-        count = len(self.units)
-        slopes: Floats = np.zeros(count)
-        slacks: Floats = np.full(count, np.inf)
-        if not len(self.unit):
-            return slopes, slacks
-        x = latency[self.unit]
-        place = np.arange(len(x))
+        rows = len(self.unit)
+        if self.single:
+            x = latency
+        elif not rows:
+            return np.zeros(latency.shape), np.full(latency.shape, np.inf)
+        else:
+            x = latency[..., self.unit]
+        place = np.arange(rows) + np.zeros(x.shape, np.intp)
         for points in self.points:  # few, and faster one after the other than row by row
-            place += (points <= x) * len(x)
+            place += (points <= x) * rows
         slope = self.slopes.take(place)
-        slack = self.critical.take(place) - x
+        slack: Floats = self.critical.take(place) - x
         if self.single:
             return np.negative(slope, slope), slack
+        slopes: Floats = np.zeros(latency.shape)
+        slacks: Floats = np.full(latency.shape, np.inf)
         some = self.unit[self.first]
-        slopes[some] = np.add.reduceat(-slope, self.first)
-        slacks[some] = np.minimum.reduceat(slack, self.first)
+        slopes[..., some] = np.add.reduceat(-slope, self.first, axis=-1)
+        slacks[..., some] = np.minimum.reduceat(slack, self.first, axis=-1)
         return slopes, slacks
 
 

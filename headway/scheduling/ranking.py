@@ -18,6 +18,8 @@ Places = npt.NDArray[np.intp]
 
 WORK = 0.002
 """Seconds of expected work in a plan; after that, readings have changed enough to look again."""
+SHARE = 0.04
+"""The most of its work's time that a plan may take to make: where planning is dear, plans are longer."""
 STEPS = 64
 """The most steps in a plan, as long as nothing is known of costs; and how many units are put in order at all."""
 
@@ -27,9 +29,10 @@ class Ranked(ABC):
 
     An engine carries out a whole plan before it asks for the next, so a long plan acts on old readings, and a
     plan of one short step costs more than the step. A plan therefore holds about two milliseconds of
-    expected work: many short steps, or one long step. With several workers it holds at most a step for
-    each free one, for units that do not share boxes with each other or with what is under way, so that nobody
-    waits for a box while a more urgent unit appears. A preemptive policy's plan names what should run now.
+    expected work, many short steps or one long step; more where planning takes more than a small share of that.
+    With several workers it holds at most a step for each free one, for units that do not share boxes with each other
+    or with what is under way, so that nobody waits for a box while a more urgent unit appears. A preemptive policy's
+    plan names what should run now.
     """
 
     preemptive: ClassVar[bool] = False
@@ -60,7 +63,8 @@ class Ranked(ABC):
             chosen = order[:1].tolist()
         else:
             expected = snapshot.costs.seconds(np.minimum(snapshot.waiting, snapshot.train))[order]
-            chosen = order[: 1 + int(np.searchsorted(np.cumsum(expected), WORK))].tolist()
+            enough = max(WORK, snapshot.planning / SHARE)
+            chosen = order[: 1 + int(np.searchsorted(np.cumsum(expected), enough))].tolist()
         return Plan(tuple([Step(unit, snapshot.train) for unit in chosen])), memory
 
 

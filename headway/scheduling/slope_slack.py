@@ -65,9 +65,9 @@ class SlopeSlack(Ranked):
         older = np.where(some, (snapshot.now - np.where(some, snapshot.oldest, snapshot.now)) / SECOND - mean, 0.0)
         # The newest is as far from the mean as the oldest: tuples are taken to have arrived evenly.
         places = 1 - (2 * np.arange(self.samples) + 1) / self.samples
-        found = [graphs.slopes_and_slacks(mean + older * place + expected) for place in places]
-        utility: Floats = np.mean([slope for slope, _ in found], axis=0)
-        slack: Floats = np.min([slack for _, slack in found], axis=0)
+        slopes, slacks = graphs.slopes_and_slacks(places[:, None] * older + (mean + expected))
+        utility: Floats = np.add.reduce(slopes) / self.samples
+        slack: Floats = np.minimum.reduce(slacks)
         return utility, slack
 
 

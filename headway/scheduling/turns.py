@@ -23,7 +23,8 @@ class Turn(NamedTuple):
 def next_in_turn(snapshot: Snapshot, turn: Turn) -> tuple[list[int], Turn]:
     """Return the units whose turn it is, as many as the engine will serve, and whose turn it is after them.
 
-    With several workers they have no box in common, with each other or with what is under way.
+    The first ones, as many as workers are free, have no box in common, with each other or with what is under way. If
+    the engine serves more before it asks again, the others follow, and wait for their boxes.
     """
     order = in_turn(snapshot.ready.nonzero()[0].tolist(), turn)
     most = min(STEPS, snapshot.room)
@@ -31,6 +32,10 @@ def next_in_turn(snapshot: Snapshot, turn: Turn) -> tuple[list[int], Turn]:
         chosen, passed = order[:most], tuple[int, ...]()
     else:
         chosen, passed = _apart(snapshot, order, min(most, snapshot.free))
+        if chosen and most > snapshot.free:
+            first = set(chosen)
+            chosen += [unit for unit in order if unit not in first][: most - len(chosen)]
+            passed = tuple([unit for unit in passed if unit not in chosen])
     if not chosen:
         return [], turn
     return chosen, Turn((chosen[-1] + 1) % len(snapshot.units), passed)

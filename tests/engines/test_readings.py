@@ -280,8 +280,8 @@ def test_statistics_are_read_anew_when_they_have_grown_old(monkeypatch: pytest.M
     call(30)
     assert readings.boxes(0).calls.sum() == 32
     call(1)
-    assert readings.boxes(SECOND // 200 - 1).calls.sum() == 32  # four calls a box are enough for a while
-    assert readings.boxes(SECOND // 200).calls.sum() == 33
+    assert readings.boxes(module._FRESH - 1).calls.sum() == 32  # four calls a box are enough for a while
+    assert readings.boxes(module._FRESH).calls.sum() == 33
 
 
 def test_first_impressions_of_a_large_network_grow_by_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
