@@ -21,6 +21,7 @@ from headway.catalog import BoxReadings, Floats
 from headway.clock import SECOND
 from headway.columns import Int64s, Mask
 from headway.engines.runtime import RunningBox, Runtime
+from headway.errors import RunError
 from headway.scheduling.base import OutputReadings, QueueReadings, Snapshot, Unit, UnitCosts
 from headway.scheduling.costs import CostModel
 from headway.scheduling.members import Members
@@ -87,6 +88,19 @@ class Readings:
             self._changed = None if units is None or self._changed is None else self._changed | units
         else:
             self._read_all()
+
+    @property
+    def longest(self) -> int:
+        """The tuples that wait for the consumer that is furthest behind, as of now."""
+        board = self._runtime.board
+        return int((board.arrived - board.taken).max(initial=0))
+
+    def check_drained(self) -> None:
+        """Raise a RunError if tuples are left: at the end of a run there must not be any."""
+        self.refresh()
+        if self.box_waiting.any():
+            names = [self._runtime.boxes[at].name for at in self.box_waiting.nonzero()[0]]
+            raise RunError(f"the run ended with tuples left at: {', '.join(names)}")
 
     def told(self) -> None:
         """Note that the policy was asked: from now on, units that change are gathered for the next time."""

@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
@@ -194,7 +192,7 @@ class _Run:
                 continue
             if ingest.ended:
                 if ended:
-                    self._check_drained()
+                    self._readings.check_drained()
                     return
                 ended = True
                 ingest.end()
@@ -299,8 +297,7 @@ class _Run:
         """Whether sources without rates should give more: when the slowest reader has little left."""
         if not self._ingest.more_in_turn:
             return False
-        board = self._runtime.board
-        return int((board.arrived - board.taken).max(initial=0)) < self._low_water
+        return self._readings.longest < self._low_water
 
     def _wait(self, until: int) -> None:
         """Sleep until something can happen: a tuple is due, a window times out, a live source speaks."""
@@ -378,13 +375,6 @@ class _Run:
         if timed is None:
             timed = self.__dict__["_timed_boxes"] = [box for box in self._runtime.boxes if box.timed]
         return timed
-
-    def _check_drained(self) -> None:
-        self._readings.refresh()
-        left = self._readings.box_waiting
-        if left.any():
-            names = [self._runtime.boxes[at].name for at in np.flatnonzero(left)]
-            raise RunError(f"the run ended with tuples left at: {', '.join(names)}")
 
     # Readings
 

@@ -148,7 +148,7 @@ class _Run:
             starved, held = not ready and not busy, ready and not busy and not started
             if starved and self._ingest.ended:
                 if ended:
-                    self._check_drained()
+                    self._readings.check_drained()
                     return
                 ended = True
                 self._ingest.end()
@@ -254,8 +254,7 @@ class _Run:
         """Whether sources without rates should give more: when the slowest reader has little left."""
         if not self._ingest.more_in_turn:
             return False
-        board = self._runtime.board
-        return int((board.arrived - board.taken).max(initial=0)) < self._chunk
+        return self._readings.longest < self._chunk
 
     def _tick_if_due(self, now: int) -> None:
         due = [box for box in self._timed if box.deadline is not None and box.deadline <= now]
@@ -263,13 +262,6 @@ class _Run:
             for box in due:
                 box.deadline = None  # until the tick has reached it
             self._ingest.tick()
-
-    def _check_drained(self) -> None:
-        self._readings.refresh()
-        left = self._readings.box_waiting
-        if left.any():
-            names = [self._runtime.boxes[at].name for at in left.nonzero()[0]]
-            raise RunError(f"the run ended with tuples left at: {', '.join(names)}")
 
     # Readings
 
