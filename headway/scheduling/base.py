@@ -210,6 +210,8 @@ class Policy(Protocol):
     arrival and at its plan's `until`; units under way are then ready as well as busy, and the plan names first what
     should be running now. ``terms(snapshot, memory)`` returns the Terms by which it orders units, and ``rule``, a
     text or a function of snapshot, memory and unit, says why one was chosen where terms do not: for explanations.
+    ``fair = True``: nobody starves, so that no longest wait is needed. ``indifferent = True``: with one unit it always
+    plans one step of the snapshot's train as soon as it is ready, so that an engine need not ask.
     """
 
     def start(self) -> Any:
@@ -228,6 +230,11 @@ class Policy(Protocol):
 def is_preemptive(policy: Policy) -> bool:
     """Return whether a policy wants to be asked while steps are under way."""
     return bool(getattr(policy, "preemptive", False))
+
+
+def is_indifferent(policy: Policy) -> bool:
+    """Return whether all that a policy ever plans for a network of one unit is one step of the snapshot's train."""
+    return bool(getattr(policy, "indifferent", False))
 
 
 def terms_of(policy: Policy, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:

@@ -175,11 +175,6 @@ class Bounded:
         return Plan(plan.steps, until if plan.until is None else min(until, plan.until))
 
 
-def bounded(policy: Policy, longest: int | None) -> Policy:
-    """Return a policy with a longest wait in ns; None is none, and the policy stays as it is."""
-    return policy if longest is None else Bounded(policy, longest)
-
-
 def _begun(units: tuple[Unit, ...] | None, inner: Any) -> Waits:
     """Return the memory in which nobody has been seen waiting; a look comes first."""
     since: Int64s = np.full(len(units or ()), _NEVER, np.int64)

@@ -35,6 +35,11 @@ class RoundRobin:
     rule = "next in turn"
 
     @property
+    def indifferent(self) -> bool:
+        """Whether the turn is all there is to decide."""
+        return self.slice is None
+
+    @property
     def preemptive(self) -> bool:
         """Whether steps end with their slice."""
         return self.slice is not None

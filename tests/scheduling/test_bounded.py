@@ -15,7 +15,7 @@ from headway.clock import MILLISECOND, SECOND
 from headway.errors import PolicyError
 from headway.scheduling import bounded as module
 from headway.scheduling.base import Plan, Policy, Snapshot, Step, is_preemptive, terms_of
-from headway.scheduling.bounded import LOOKS, Bounded, Waits, bounded
+from headway.scheduling.bounded import LOOKS, Bounded, Waits
 from headway.scheduling.patience import Patient
 from headway.scheduling.round_robin import RoundRobin
 from headway.scheduling.sizes import parse_train
@@ -247,8 +247,6 @@ def test_other_units_start_anew() -> None:
 
 def test_no_longest_wait() -> None:
     policy = RoundRobin()
-    assert bounded(policy, None) is policy
-    assert bounded(policy, 5) == Bounded(policy, 5)
     with pytest.raises(PolicyError, match="above 0, not 0 ns"):
         Bounded(policy, 0)
 

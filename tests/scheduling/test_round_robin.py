@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import PolicyError
-from headway.scheduling.base import Plan, Step, Unit, is_preemptive, make_policy
+from headway.scheduling.base import Plan, Step, Unit, is_indifferent, is_preemptive, make_policy
 from headway.scheduling.round_robin import RoundRobin
+from headway.scheduling.schedule import Schedule
 from headway.scheduling.turns import STEPS, Turn
 from tests.scheduling.snapshots import snapshot
 
@@ -94,6 +95,15 @@ def test_a_slice_ends_and_the_next_has_its_turn() -> None:
     assert plan == Plan((Step(0, seen.train),), 1_000_000)
     plan, memory = policy.plan(replace(within, now=1_000_000), memory)
     assert plan == Plan((Step(1, seen.train),), 2_000_000)
+
+
+def test_with_one_unit_there_is_nothing_to_decide() -> None:
+    seen = snapshot([True])
+    assert is_indifferent(RoundRobin())
+    assert RoundRobin().plan(seen, RoundRobin().start())[0] == Plan((Step(0, seen.train),))
+    for text in ("round-robin:1ms", "weighted-round-robin", "slope-slack", "fifo"):
+        assert not is_indifferent(make_policy(text)), text
+    assert not is_indifferent(Schedule.parse("round-robin/50%").make_policy())
 
 
 @pytest.mark.parametrize("argument", ["3", "0s", "often"])

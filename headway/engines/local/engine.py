@@ -21,8 +21,7 @@ from headway.engines.runtime import Runtime
 from headway.engines.summaries import summarise_flow
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
-from headway.scheduling.base import Plan, Snapshot, Step, is_preemptive
-from headway.scheduling.round_robin import RoundRobin
+from headway.scheduling.base import Plan, Snapshot, Step, is_indifferent, is_preemptive
 from headway.storage.queues import Cursor
 
 _STATUS_EVERY = SECOND // 4
@@ -54,7 +53,6 @@ class _Run:
         self._settings = settings
         self._schedule = settings.schedule
         self._clock: Clock = settings.clock or WallClock()
-        self._stack = stack
         network = checked.network
         readers = open_readers(checked, settings, stack)
         self._outlets = Outlets(checked, settings, self._clock, stack)
@@ -101,12 +99,12 @@ class _Run:
     def _nothing_to_decide(self) -> tuple[Job | None, list[Cursor]]:
         """Return the step that every plan would hold, and the cursors that tell if it has anything to do; or None.
 
-        With one unit, and a policy that serves everybody in turn, there is nothing to decide. A snapshot would cost
-        more than a decision is worth: long trains leave none of the scheduler's memory in the processor's caches.
+        With one unit, an indifferent policy has nothing to decide. A snapshot would cost more than a decision is worth:
+        long trains leave none of the scheduler's memory in the processor's caches.
         """
         runtime = self._runtime
-        trivial = isinstance(self._policy, RoundRobin) and not self._preemptive and self._workers is None
-        if len(self._units) > 1 or not trivial or runtime.several or self._traversal or self._recorder:
+        trivial = len(self._units) == 1 and is_indifferent(self._policy) and self._workers is None
+        if not trivial or runtime.several or self._traversal or self._recorder:
             return None, []
         return Job(0, self._train, None, None, 0), runtime.cursors()
 

@@ -106,7 +106,6 @@ class _Run:
     def go(self) -> RunResult:
         """Run to the end."""
         begun = stopwatch()
-        self._begun = begun
         with on_interrupt(self._interrupt):
             self._loop()
         tables = self._outlets.complete()

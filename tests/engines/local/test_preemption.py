@@ -83,3 +83,20 @@ def test_without_a_scheduler_results_are_the_same() -> None:
         hw.run(network, engine="sim", policy="threads")
     with pytest.raises(RunError, match="has no steps that could be recorded"):
         hw.run(network, engine="local", policy="threads", trace=True)
+
+
+def test_nobody_is_asked_where_there_is_nothing_to_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = hw.Network("one")
+    network.source("s", "a int").filter("a > 2").map("a * 2 as a").output("o")
+    inputs = {"s": [(at,) for at in range(50)]}
+    asked = hw.run(network, inputs, engine="local", policy="round-robin/7", trace=True)  # a trace needs reasons
+
+    def refuse(*given: object) -> None:
+        raise AssertionError("somebody was asked")
+
+    monkeypatch.setattr("headway.scheduling.round_robin.RoundRobin.plan", refuse)
+    alone = hw.run(network, inputs, engine="local", policy="round-robin/7")
+    assert alone.outputs == asked.outputs
+    assert alone.summary["plans"] == asked.summary["plans"]
+    with pytest.raises(AssertionError, match="somebody was asked"):
+        hw.run(two_paths(), INPUTS, engine="local", policy="round-robin/7")
