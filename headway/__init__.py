@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from headway.builder import NetworkBuilder as Network
     from headway.checking import check
     from headway.engines.base import RunResult
+    from headway.engines.control import Control
     from headway.errors import HeadwayError
     from headway.files import dump, load
     from headway.functions import aggregate, function, load_functions
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from headway.scheduling.schedule import policy_names as policies
 
 __all__ = [
+    "Control",
     "HeadwayError",
     "Network",
     "RunResult",
@@ -33,6 +35,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Control": "engines.control.Control",
     "HeadwayError": "errors.HeadwayError",
     "Network": "builder.NetworkBuilder",
     "RunResult": "engines.base.RunResult",

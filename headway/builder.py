@@ -175,9 +175,13 @@ class Stream:
         advance: Size | Mapping[str, str] | When | None = None,
         align: str | None = None,
         timeout: str | Duration | None = None,
+        approximate: bool = False,
         name: str | None = None,
     ) -> Stream:
-        """Make one tuple per window. Give `on`, `slack` and `by`, or all three as `order`."""
+        """Make one tuple per window. Give `on`, `slack` and `by`, or all three as `order`.
+
+        With `approximate`, counts, sums and averages are estimates where load was shed, with their errors.
+        """
         return self._box_of(
             "aggregate",
             name,
@@ -187,6 +191,7 @@ class Stream:
             advance=advance,
             align=align,
             timeout=timeout,
+            approximate=approximate or None,
         )
 
     def join(

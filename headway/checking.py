@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from headway.boxes.approximate import THROUGH
 from headway.boxes.base import inside
-from headway.errors import NetworkError
+from headway.errors import NetworkError, choices
 from headway.functions import functions as registered
 from headway.network import Box, Network, Table, arc_name
 from headway.schema import Schema, type_name
-from headway.structure import Consumer, Structure, check_structure
+from headway.structure import Consumer, Structure, check_structure, owner
 from headway.tables import table_schema
 
 if TYPE_CHECKING:
@@ -91,12 +92,35 @@ def check(
                 schemas.append(arcs[item])
         found = box.spec.infer(box.name, schemas, functions)
         arcs.update({arc_name(box.name, port): schema for port, schema in zip(box.spec.ports, found, strict=True)})
+    _check_approximate(structure)
     for output in network.outputs:
         value = output.qos.value
         if value is not None:
             with inside(f"output '{output.name}': qos: value: field"):
                 _check_numeric(arcs[structure.outputs[output.name]], value.field)
     return CheckedNetwork(network, structure, {arc: arcs[arc] for arc in structure.arcs}, statics, functions)
+
+
+def _check_approximate(structure: Structure) -> None:
+    """Refuse estimates behind boxes whose results do not say, by their arrival numbers, which tuples were dropped."""
+    boxes = {box.name: box for box in structure.order}
+    for box in structure.order:
+        if not getattr(box.spec, "approximate", False):
+            continue
+        seen, waiting = {box.name}, [box.name]
+        while waiting:
+            for item in structure.inputs[waiting.pop()]:
+                earlier = None if isinstance(item, Table) else boxes.get(owner(item))
+                if earlier is None or earlier.name in seen:
+                    continue
+                op = earlier.spec.op
+                if op not in THROUGH:
+                    raise NetworkError(
+                        f"box '{box.name}': approximate: needs tuples that come straight from sources, through "
+                        f"{choices(THROUGH)} only; '{earlier.name}' is {'an' if op[0] in 'aeiou' else 'a'} {op}"
+                    )
+                seen.add(earlier.name)
+                waiting.append(earlier.name)
 
 
 def _check_numeric(schema: Schema, name: str) -> None:

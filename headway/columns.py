@@ -217,6 +217,17 @@ def exporter(type_: pa.DataType) -> Callable[[Column], pa.Array]:
     return export
 
 
+def as_floats(column: Column) -> npt.NDArray[np.float64]:
+    """Return a column of numbers as floats, NaN where it is NULL; a copy where that is needed."""
+    if not isinstance(column.values, np.ndarray):
+        decimals: npt.NDArray[np.float64] = column.values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return decimals
+    floats = column.values.astype(np.float64, copy=column.valid is not None)
+    if column.valid is not None:
+        floats[~column.valid] = np.nan
+    return floats
+
+
 def concat(columns: Sequence[Column]) -> Column:
     """Return the columns one after the other."""
     if len(columns) == 1:

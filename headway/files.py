@@ -51,13 +51,21 @@ SCHEDULE_KEYS = (
     Key("remember", "positive", "how many calls of a box its statistics remember (default 1000)"),
     Key("half_life", "seconds", "seconds after which a tuple counts half in rates and recent utilities (default 5)"),
     Key("model", "model", "engine sim: what boxes cost and what else takes time, as a mapping or a path"),
+    Key(
+        "shed", "shed", "load shedding: off (default), on, a strategy (loss, uniform), or settings such as {most: 0.5}"
+    ),
+    Key(
+        "adaptive",
+        "adaptive",
+        "changes policies while it runs: amos, optimizer, or {use: amos, ...} with settings",
+    ),
     Key("workers", "positive", "how many boxes, on Spark how many streaming queries, may run at once"),
-    Key("units", "units", "Spark: which outputs share a streaming query: qos, one, output, or lists of outputs"),
+    Key("units", "units", "Spark: which outputs share a streaming query: qos, loss, one, output, or lists of outputs"),
     Key("spread", "spread", "Spark: which aggregates run in all shards at once: auto, none, or a list of boxes"),
     Key("shards", "positive", "Spark: how many keys the stateful operator has (default: the cores)"),
     Key("front", "front", "Spark: who runs queries without state: auto, native (Spark's operations) or kernels"),
 )
-UNIT_RULES = ("qos", "one", "output")
+UNIT_RULES = ("qos", "loss", "one", "output")
 SPREAD_RULES = ("auto", "none")
 FRONTS = ("auto", "native", "kernels")
 """The names that `units`, `spread` and `front` may say; the Spark engine knows what they mean."""
@@ -205,6 +213,10 @@ def parse_schedule(value: object) -> FrozenMap:
                 raise NetworkError(f"{key.name}: must be a number of seconds above 0, not {given!r}")
             if key.kind == "text" and (not isinstance(given, str) or not given):
                 raise NetworkError(f"{key.name}: must be a name, not {given!r}")
+            if key.kind == "shed" and not isinstance(given, str | bool | Mapping):
+                raise NetworkError(f"shed: must be off, on, a strategy or a mapping, not {given!r}")
+            if key.kind == "adaptive" and not isinstance(given, str | bool | Mapping):
+                raise NetworkError(f"adaptive: must be a layer or a mapping such as {{use: amos}}, not {given!r}")
             if key.kind == "units":
                 _check_units(given)
             if key.kind == "spread":

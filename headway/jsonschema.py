@@ -63,6 +63,8 @@ _SIMPLE: dict[str, dict[str, Any]] = {
     "front": {"enum": list(FRONTS)},
     "seconds": {"type": "number", "exclusiveMinimum": 0},
     "train": {"oneOf": [{"type": "integer", "minimum": 1}, _TEXT]},
+    "shed": {"oneOf": [{"type": "boolean"}, _TEXT, {"type": "object", "minProperties": 1}]},
+    "adaptive": {"oneOf": [_TEXT, {"type": "object", "required": ["use"]}]},
     "model": {"oneOf": [_TEXT, {"type": "object", "minProperties": 1}]},
     "connector": {"oneOf": [_TEXT, {"type": "object", "minProperties": 1, "maxProperties": 1}]},
     "schema": {"oneOf": [_TEXT, {"type": "object", "minProperties": 1, "additionalProperties": _TEXT}]},

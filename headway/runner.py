@@ -6,20 +6,27 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import headway.adaptive.amos
+import headway.adaptive.optimizer
 import headway.engines.local
 import headway.engines.sim
-import headway.engines.spark.entry  # noqa: F401  (engines register themselves)
+import headway.engines.spark.entry
+import headway.shedding.greedy
+import headway.shedding.uniform  # noqa: F401  (engines, layers and strategies register themselves)
+from headway.adaptive.base import parse_adaptive
 from headway.builder import NetworkBuilder
 from headway.catalog import HALF_LIFE, REMEMBER
 from headway.checking import check
 from headway.clock import Clock
 from headway.engines.base import RunResult, RunSettings, Status, make_engine
+from headway.engines.control import Control
 from headway.engines.models import Model, parse_model
 from headway.errors import InputError, OutputError, PolicyError, RunError, unknown
 from headway.expressions import Functions
 from headway.files import load
 from headway.network import Network, thaw
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, PARTS, Schedule
+from headway.shedding.settings import ShedSettings
 
 DEFAULT_ENGINE = "spark"
 
@@ -46,6 +53,9 @@ def run(
     half_life: float | None = None,
     trace: bool = False,
     model: Model | Mapping[str, Any] | str | Path | None = None,
+    shed: bool | str | Mapping[str, Any] | None = None,
+    adaptive: str | Mapping[str, Any] | None = None,
+    control: Control | None = None,
     master: str | None = None,
     spark: Mapping[str, str] | None = None,
     state: str | Path | None = None,
@@ -66,6 +76,11 @@ def run(
     sources wait. `dead_letters` may name a file for all of them. `remember` is how many calls of a box its statistics
     remember (default 1000), `half_life` the seconds after which a tuple counts half in rates (default 5). With
     `trace`, ``result.trace`` tells for every step when it ran and why it was chosen.
+
+    `shed` says whether load is shed when there is too much (default: the file's, else not): True, a strategy (``loss``,
+    ``uniform``) or a mapping. `adaptive` is a layer that changes policies while the run goes on: ``amos``,
+    ``optimizer``, or a mapping ``{"use": "amos", ...}`` with its settings; `control` lets other threads change its
+    specification.
 
     `model` is for the engine ``sim``: what boxes cost and what else takes time, as a Model, a mapping, or a path, which
     may be that of the summary of a real run.
@@ -119,6 +134,12 @@ def run(
         raise RunError(f"policy 'threads' is for the engine 'local'; the engine of this run is '{engine}'")
     if parsed.threads and trace:
         raise RunError("policy 'threads' has no steps that could be recorded: trace another policy")
+    shedding = ShedSettings.parse(thaw(schedule.get("shed")) if shed is None else shed)
+    adaption = parse_adaptive(thaw(schedule.get("adaptive")) if adaptive is None else adaptive)
+    if parsed.threads and (shedding or adaption):
+        raise RunError("policy 'threads' has nobody who could shed load or adapt: choose another policy")
+    if shedding is not None:
+        shedding.limits(names, [output.qos for output in network.outputs])
     simulated = None
     if engine == "sim":
         modelled = schedule.get("model") if model is None else model
@@ -143,6 +164,9 @@ def run(
         cut=cut or {},
         trace=trace,
         model=simulated,
+        shed=shedding,
+        adaptive=adaption,
+        control=control,
         remember=REMEMBER if remember is None else float(remember),
         half_life=HALF_LIFE if half_life is None else float(half_life),
         **({} if memory is None else {"memory": memory}),

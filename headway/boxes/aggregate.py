@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from headway import expressions
+from headway.boxes.approximate import estimating, widened
 from headway.boxes.base import (
     Key,
     Operator,
     Settings,
     check_keys,
     inside,
+    parse_flag,
     parse_select,
     parse_text,
     register,
@@ -58,7 +60,10 @@ class When:
 @register
 @dataclass(frozen=True, slots=True)
 class Aggregate(Operator):
-    """Windows of `size` every `advance` (None: `size`), per partition; `timeout` closes late ones by the clock."""
+    """Windows of `size` every `advance` (None: `size`), per partition; `timeout` closes late ones by the clock.
+
+    `approximate`: counts, sums and averages are estimates of what they would be if nothing had been dropped.
+    """
 
     select: str
     order: Order
@@ -66,6 +71,7 @@ class Aggregate(Operator):
     advance: Size | When | None = None
     align: str = "grid"
     timeout: Duration | None = None
+    approximate: bool = False
 
     op = "aggregate"
     doc = "Windows over an ordered stream: one result per window and partition."
@@ -76,6 +82,11 @@ class Aggregate(Operator):
         Key("advance", "advance", "from one window to the next (default: size), or {when: PREDICATE}"),
         Key("align", "align", "`grid`: windows start at multiples of advance (default); `first`: at the first value"),
         Key("timeout", "duration", "emit a window this long after it was opened, by the clock"),
+        Key(
+            "approximate",
+            "flag",
+            "true: count, sum and avg are estimates, with a field NAME_error each, where load was shed (default false)",
+        ),
     )
 
     @classmethod
@@ -88,7 +99,8 @@ class Aggregate(Operator):
         align = settings.get("align", _parse_align, "grid")
         if size is None and not isinstance(advance, When):
             raise NetworkError("size: is missing (the width of a window; only `advance: {when: ...}` needs none)")
-        return cls(select, order, size, advance, align, settings.get("timeout", parse_timeout, None))
+        timeout = settings.get("timeout", parse_timeout, None)
+        return cls(select, order, size, advance, align, timeout, settings.get("approximate", parse_flag, False))
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the keys that are not at their default."""
@@ -103,6 +115,8 @@ class Aggregate(Operator):
             mapping["align"] = self.align
         if self.timeout is not None:
             mapping["timeout"] = str(self.timeout)
+        if self.approximate:
+            mapping["approximate"] = True
         return mapping
 
     def schemas(self, inputs: Sequence[Schema], functions: Functions | None) -> tuple[Schema, ...]:
@@ -113,6 +127,10 @@ class Aggregate(Operator):
         self.window(schema)
         self.condition(schema, functions)
         results = self.results(schema, functions)
+        if self.approximate:
+            made = self.estimating(schema, functions, results)
+            with inside("approximate: estimates are doubles"):
+                results = made.results(widened(schema), functions)
         with inside("select"):
             return (result_schema((on, *by, *fields_of(results.results))),)
 
@@ -133,6 +151,20 @@ class Aggregate(Operator):
             by = self.order.by_fields(schema)
         with inside("select"):
             return expressions.compile_aggregates(self.select, scope_of(schema, functions), Schema(by))
+
+    def estimating(
+        self, schema: Schema, functions: Functions | None = None, exact: AggregateSelect | None = None
+    ) -> Aggregate:
+        """Return the plain aggregate that gives this one's estimates, over the widened schema.
+
+        `exact` is what `results` returned, if that is known.
+        """
+        exact = self.results(schema, functions) if exact is None else exact
+        with inside("order"):
+            taken = [field.name for field in (self.order.field(schema), *self.order.by_fields(schema))]
+        with inside("select"):
+            select = estimating(self.select, [name for name, _ in exact.results], schema, taken, functions)
+        return replace(self, select=select, approximate=False)
 
     def condition(self, schema: Schema, functions: Functions | None = None) -> Expression | None:
         """Return the compiled predicate of data-driven windows: slots of the tuple, then of first, then of last."""

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from headway.errors import HeadwayError, PolicyError, unknown
 from headway.functions import load_functions
 from headway.scheduling.sizes import parse_train
+from headway.yamls import read_text
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _OPTION = re.compile(r"--[a-z][a-z-]*")
@@ -79,6 +80,17 @@ def train(text: str) -> str:
     except PolicyError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text
+
+
+def choice(text: str) -> str | dict[str, Any]:
+    """Return a name as it is, or the settings that stand in braces as a mapping."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        found = read_text(text)
+    except HeadwayError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return dict(found)
 
 
 def seconds(text: str) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 from headway.checking import CheckedNetwork, check
 from headway.cli.arguments import Parser, UsageError, add_functions, add_tables, import_functions
 from headway.cli.cuts import CutReport, cut_mapping, cut_text, report_cut
+from headway.cli.loads import add_load_options, load_mapping, load_text, report_load, verdict
 from headway.cli.paths import file_of, is_standard, load_tables
 from headway.cli.printing import emit
 from headway.cli.spark import SPARK, add_cut_options, check_options, cut_of, engine_of
@@ -38,6 +39,7 @@ examples:
   headway check sensors.yaml --functions mine  with functions that mine.py registers
   headway check border.yaml --engine spark     how Spark would run it: queries, shards, and why
   headway check border.yaml --engine spark --units one --shards 8
+  headway check border.yaml --rate positions=50000 --model run.json   what load that makes, by a run's --summary
 """
 
 
@@ -54,15 +56,22 @@ def check_file(args: argparse.Namespace) -> int:
         report = None
     else:
         report = _cut(args, checked)
+    load_report = report_load(checked, args)
+    warnings += load_report.warnings
     if args.mermaid:
         emit(mermaid(network, checked))
     elif args.json:
-        findings = as_mapping(checked, warnings)
+        if load_report.loads is not None and not load_report.fine:
+            warnings.append(f"load: {verdict(load_report)}")
+        findings = as_mapping(checked, warnings) | {"load": load_mapping(load_report)}
         if report is not None:
             findings["spark"] = cut_mapping(report)
         emit(json.dumps(findings, indent=2, ensure_ascii=False) + "\n")
     else:
-        emit(as_text(checked, warnings) + ("" if report is None else "\n" + cut_text(report)))
+        parts = [as_text(checked, warnings), load_text(load_report)]
+        if report is not None:
+            parts.append(cut_text(report))
+        emit("\n".join(parts))
     return 0
 
 
@@ -80,6 +89,7 @@ def add_arguments(parser: Parser) -> None:
         help="check for this engine; with 'spark', show how the network is cut into streaming queries, and why",
     )
     add_cut_options(parser)
+    add_load_options(parser.add_argument_group("the load that is to be expected"))
 
 
 def _cut(args: argparse.Namespace, checked: CheckedNetwork) -> CutReport | None:

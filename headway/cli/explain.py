@@ -13,7 +13,7 @@ from headway.cli.printing import emit
 from headway.cli.tables import text_table
 from headway.cli.texts import count_text, plural, printable, seconds_text, share_text
 from headway.clock import SECOND
-from headway.engines.traces import StepRecord, Trace, read_trace
+from headway.engines.traces import StepRecord, Trace, explain_change, read_trace
 from headway.engines.traces import explain as line_of
 from headway.errors import InputError, unknown
 
@@ -62,7 +62,15 @@ def explain(args: argparse.Namespace) -> int:
 
 
 def _steps(trace: Trace, steps: list[StepRecord], first: int) -> str:
-    lines = [printable(line_of(step, trace.units, trace.start)) + "\n" for step in steps[:first]]
+    shown = steps[:first]
+    until = shown[-1].begin if len(steps) > first else None  # changes after the last step shown belong to what follows
+    told = [(step.begin, 1, line_of(step, trace.units, trace.start)) for step in shown]
+    told += [
+        (change.moment, 0, explain_change(change, trace.start))
+        for change in trace.changes
+        if until is None or change.moment <= until
+    ]
+    lines = [printable(line) + "\n" for _, _, line in sorted(told, key=lambda one: one[:2])]
     if len(steps) > first:
         lines.append(f"\n{plural(len(steps) - first, 'more step', 'more steps')}; --first {len(steps)} shows all\n")
     return "".join(lines)
@@ -111,6 +119,8 @@ def _summary(trace: Trace, steps: Iterable[StepRecord]) -> str:
     ]
     text = text_table(("unit", "steps", "tuples", "seconds", "share", "longest gap"), rows, "lrrrrr")
     text += "\n" + text_table(("why", "steps"), [(rule, count_text(many)) for rule, many in rules.most_common()], "lr")
+    if trace.changes:
+        text += "\n" + "".join([printable(explain_change(one, trace.start)) + "\n" for one in trace.changes])
     if preempted:
         text += f"\n{plural(preempted, 'step was', 'steps were')} preempted\n"
     return text

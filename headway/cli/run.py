@@ -12,6 +12,7 @@ from headway.cli.arguments import (
     Parser,
     add_functions,
     add_tables,
+    choice,
     import_functions,
     positive,
     rate,
@@ -51,6 +52,8 @@ examples:
   headway run border.yaml --input positions=day.csv --dead-letters rejected.csv
   headway run border.yaml --engine local --input positions=day.csv --trace run.json
   headway run border.yaml --engine sim --model model.yaml --policy chain/box --workers 4
+  headway run border.yaml --engine local --rate positions=50000 --shed on
+  headway run border.yaml --engine sim --adaptive amos
   headway run border.yaml --state border.state --output alarms=alarms.jsonl
   headway run border.yaml --master spark://head:7077 --state hdfs://head/border --shards 16
 """
@@ -145,6 +148,20 @@ def add_arguments(parser: Parser) -> None:
         type=seconds,
         help="after so many seconds a tuple counts half in rates and recent utilities (default: 5)",
     )
+    schedule.add_argument(
+        "--shed",
+        metavar="HOW",
+        type=choice,
+        help="drop tuples when there is too much to do: on, off, a strategy (loss, uniform), or settings such as "
+        "'{most: 0.5, headroom: 0.8}' (default: the file's, or off)",
+    )
+    schedule.add_argument(
+        "--adaptive",
+        metavar="LAYER",
+        type=choice,
+        help="change policies while it runs: amos (learns which is best), optimizer (meets goals of latency, memory "
+        "and throughput), off, or settings such as '{use: amos, objectives: {latency: 1}}'",
+    )
     add_run_options(spark)
     sim.add_argument(
         "--model",
@@ -208,6 +225,8 @@ def run_file(args: argparse.Namespace) -> int:
                 half_life=args.half_life,
                 trace=args.trace is not None,
                 model=args.model,
+                shed=args.shed,
+                adaptive=args.adaptive,
                 master=args.master,
                 state=args.state,
                 keep=args.keep or 0.0,

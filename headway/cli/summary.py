@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.cli.printing import emit
+from headway.cli.steering import steering_text
 from headway.cli.tables import text_table
 from headway.cli.texts import count_text, plural, printable, ratio_text, seconds_text, share_text
 from headway.errors import OutputError
@@ -27,6 +28,9 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     if summary.get("units"):
         parts.append(_units(summary["units"]))
     parts.append(_totals(summary))
+    steering = steering_text(summary)
+    if steering:
+        parts.append(steering)
     return "\n".join(parts)
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from headway.adaptive.base import Adaption
+from headway.adaptive.master import Master
 from headway.catalog import HALF_LIFE, REMEMBER
 from headway.checking import CheckedNetwork
 from headway.clock import Clock
+from headway.engines.control import Control
 from headway.engines.models import Model
 from headway.engines.traces import Trace
 from headway.errors import HeadwayError, unknown
+from headway.scheduling.base import Policy
 from headway.scheduling.schedule import Schedule
+from headway.shedding.settings import ShedSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,12 @@ class RunSettings:
     """Whether to record why each step was chosen, and when it ran."""
     model: Model | None = None
     """What boxes cost and what else takes time, for the engine 'sim'."""
+    shed: ShedSettings | None = None
+    """When and how much load is shed; None: nothing is, unless an adaptive layer wants it."""
+    adaptive: Adaption | None = None
+    """The layer that changes policies while the run goes on."""
+    control: Control | None = None
+    """Through which other threads change a run that goes on."""
     cut: Mapping[str, Any] = field(default_factory=dict)
     """How a network is cut into streaming queries: `units`, `spread`, `shards`, where the rules should not decide."""
 
@@ -71,6 +82,19 @@ class RunSettings:
     def fading(self) -> tuple[float, float]:
         """How statistics of boxes fade: over calls, and over time."""
         return self.remember, self.half_life
+
+    def make_policy(self) -> Policy:
+        """Return the policy that an engine asks: the schedule's, or the master of all that a layer chooses from."""
+        if self.adaptive is None:
+            return self.schedule.make_policy()
+        names = self.adaptive.layer.policies
+        return Master([replace(self.schedule, policy=name).make_policy() for name in names], names)
+
+    @property
+    def policy_text(self) -> str:
+        """The policy and the rest of the schedule, for summaries and traces."""
+        schedule = self.schedule
+        return str(schedule if self.adaptive is None else replace(schedule, policy=self.adaptive.name))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 A file is one JSON object: ``traceEvents``, the events, and ``otherData``, what is to be known of the whole. Of the
 kinds of events (``ph``) there are here: X, something that took a while on a thread; C, the values of a counter from
-a moment on; M, the names of the process and its threads. Times are microseconds, with a fraction.
+a moment on; i, something that happened at a moment; M, the names of the process and its threads. Times are
+microseconds, with a fraction.
 
 Every event stands on a line of its own, so that a long file is written and read without having it in memory.
 """
@@ -55,6 +56,11 @@ def complete(name: str, kind: str, thread: int, begin: int, end: int, args: Even
 def counter(name: str, moment: int, values: Mapping[str, int]) -> Event:
     """Return the event of a counter that has these values from a moment (ns) on."""
     return {"name": name, "ph": "C", "ts": moment / MICROSECOND, "pid": _PROCESS, "args": dict(values)}
+
+
+def instant(name: str, kind: str, moment: int, args: Event) -> Event:
+    """Return the event of something that happened to the whole process at a moment (ns)."""
+    return {"name": name, "cat": kind, "ph": "i", "ts": moment / MICROSECOND, "pid": _PROCESS, "s": "p", "args": args}
 
 
 def span(event: Mapping[str, Any]) -> tuple[int, int]:

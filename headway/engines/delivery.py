@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,16 +12,29 @@ import pyarrow as pa
 
 from headway.catalog import HALF_LIFE
 from headway.clock import SECOND, Clock
-from headway.columns import exporter
+from headway.columns import Column, as_floats, exporter
 from headway.connectors.base import Writer
 from headway.connectors.sinks import DiscardSink
 from headway.network import Output
+from headway.qos import Graph
 from headway.scheduling.base import OutputReadings
 from headway.schema import Schema
 from headway.trains import Train, is_constant
 
 Counts = npt.NDArray[np.int64]
 _FOLD_AFTER = 64
+
+
+class Delivered(NamedTuple):
+    """What an output has had so far."""
+
+    tuples: int
+    latency: float
+    """Latencies summed, in seconds."""
+    utility: float
+    """Utilities by latency, summed; 1 each without a graph."""
+    late: int
+    """Tuples that came outside of the good zone."""
 
 
 class LatencyHistogram:
@@ -85,6 +98,14 @@ class Delivery:
         """Deliver an output's tuples to a writer; after `half_life` seconds one counts half in the recent utility."""
         self.name = output.name
         self._graph = output.qos.latency
+        self._good = float("inf") if self._graph is None else self._graph.good_until
+        self._late = 0
+        value = output.qos.value
+        self._value = None if value is None else (schema.index(value.field), value.graph)
+        self._worth = 0.0  # utilities by value, summed
+        self._valued = 0
+        self.watch: Callable[[npt.NDArray[np.float64]], None] | None = None
+        """Who wants to see the values that the value graph is about."""
         self._schema = schema.to_arrow()
         self._exporters = [exporter(type_) for type_ in schema.types]
         self._writer = writer
@@ -115,6 +136,8 @@ class Delivery:
         with self._lock:
             if batch is not None:
                 self._writer.write(batch)
+            if self._value is not None:
+                self._note_values(train.columns[self._value[0]], self._value[1])
             self.tuples += count
             now = self._clock.now()
             if moments is not None:
@@ -134,6 +157,15 @@ class Delivery:
             self.tuples += int(counts.sum())
             self._note(np.maximum(self._clock.now() - stamps, 0) / SECOND, counts)
 
+    def _note_values(self, column: Column, graph: Graph) -> None:
+        """Take the values of a train into account; NULL is worth nothing."""
+        values = as_floats(column)
+        utilities = np.nan_to_num(graph.values(values))
+        self._worth += float(utilities.sum())
+        self._valued += len(utilities)
+        if self.watch is not None:
+            self.watch(values)
+
     def _fold(self) -> None:
         """Take the latencies of many trains into account at once: short trains then cost little."""
         if self._measured:
@@ -141,6 +173,7 @@ class Delivery:
             seconds = np.maximum(np.concatenate(measured), 0) / SECOND
             self._latencies.add(seconds)
             if self._graph is not None:
+                self._late += int(np.count_nonzero(seconds > self._good))
                 self._add_utility(len(seconds), float(self._graph.values(seconds).sum()))
         if self._alike:
             alike, self._alike = np.array(self._alike, np.int64), []
@@ -150,6 +183,7 @@ class Delivery:
         """Take latencies into account, each so many times."""
         self._latencies.add_each(seconds, times)
         if self._graph is not None:
+            self._late += int(times[seconds > self._good].sum())
             self._add_utility(int(times.sum()), float((self._graph.values(seconds) * times).sum()))
 
     def _add_utility(self, tuples: int, utility: float) -> None:
@@ -165,6 +199,19 @@ class Delivery:
         with self._lock:
             self._fold()
         return self._latencies
+
+    def delivered(self) -> Delivered:
+        """Return what the output has had so far."""
+        with self._lock:
+            self._fold()
+            count = self._latencies.count
+            utility = float(count) if self._graph is None else self._utility
+            return Delivered(count, self._latencies.total, utility, self._late)
+
+    @property
+    def value_utility(self) -> float | None:
+        """The mean utility of the tuples delivered, by their values; None without a graph or without tuples."""
+        return self._worth / self._valued if self._valued else None
 
     @property
     def utility(self) -> float | None:
@@ -202,7 +249,8 @@ class Delivery:
                 "max": latencies.largest if self.tuples else None,
             },
             "utility": self.utility,
-            "shed": 0,
+            "outside": self._late / latencies.count if latencies.count else None,
+            "value_utility": self.value_utility,
         }
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from headway.clock import MILLISECOND, SECOND
 from headway.engines import chrome
+from headway.engines.changes import Change
 from headway.engines.reasons import Reason, Terms, Values, reasons, span_text, why
 from headway.errors import InputError
 from headway.scheduling.base import Plan, Policy, Snapshot
@@ -75,6 +76,8 @@ class Trace:
     counters: tuple[Queued, ...]
     left_out: int
     """Steps that were carried out after the last one that was kept."""
+    changes: tuple[Change, ...] = ()
+    """Switches of policies, and drop boxes that came and went."""
 
     def lines(self) -> Iterator[str]:
         """Return a readable line for each step."""
@@ -129,6 +132,9 @@ class Trace:
         for queued in self.counters:  # two counters, because the series of one are stacked
             yield chrome.counter("queued tuples", queued.moment - start, {"tuples": queued.tuples})
             yield chrome.counter("queued bytes", queued.moment - start, {"bytes": queued.bytes})
+        for change in self.changes:
+            args = {"subject": change.subject, "change": change.what, "reason": change.reason}
+            yield chrome.instant(f"{change.subject}: {change.what}", change.kind, change.moment - start, args)
 
     def _args(self, step: StepRecord) -> dict[str, Any]:
         reason = step.reason
@@ -177,6 +183,7 @@ class Recorder:
         self._asked: dict[int, list[tuple[int, Reason]]] = {}
         self._steps: list[StepRecord] = []
         self._counters: list[Queued] = []
+        self._changes: list[Change] = []
         self._lock = threading.Lock()
 
     def plan(self, snapshot: Snapshot, policy: Policy, memory: Any, plan: Plan) -> None:
@@ -248,6 +255,14 @@ class Recorder:
                 self._room -= 1
                 self._counters.append(queued)
 
+    def change(self, change: Change) -> None:
+        """Take down a change of a policy or of a drop box."""
+        with self._lock:
+            self._begin(change.moment)
+            if self._room > 0:
+                self._room -= 1
+                self._changes.append(change)
+
     def _begin(self, moment: int) -> int:
         if self._start is None:
             self._start = int(moment)
@@ -257,9 +272,9 @@ class Recorder:
         """Return what has been recorded up to now."""
         with self._lock:
             steps = sorted(self._steps, key=lambda step: (step.begin, step.worker))
-            counters, left_out = tuple(self._counters), self._left_out
-        start = self._begin(0)
-        return Trace(self._network, self._policy, self._units, self._boxes, start, tuple(steps), counters, left_out)
+            counters, changes, left_out = tuple(self._counters), tuple(self._changes), self._left_out
+        start, names = self._begin(0), (self._units, self._boxes)
+        return Trace(self._network, self._policy, *names, start, tuple(steps), counters, left_out, changes)
 
 
 def read_trace(path: Path | str) -> Trace:
@@ -281,6 +296,12 @@ def explain(record: StepRecord, names: Sequence[str], start: int = 0) -> str:
     return f"{moment}  worker {record.worker}  {what}: {why(record.reason, names)}"
 
 
+def explain_change(change: Change, start: int = 0) -> str:
+    """Return a change and its reason in one line; `start` is when the run began."""
+    moment = f"{(change.moment - start) / MILLISECOND:,.3f} ms"
+    return f"{moment}  {change.kind} '{change.subject}': {change.what}: {change.reason}"
+
+
 def _read(about: Mapping[str, Any], events: Iterable[chrome.Event]) -> Trace:
     units, boxes = (tuple([str(name) for name in about[key]]) for key in ("units", "boxes"))
     number = {name: at for at, name in enumerate(units)}
@@ -289,6 +310,7 @@ def _read(about: Mapping[str, Any], events: Iterable[chrome.Event]) -> Trace:
     steps: list[StepRecord] = []
     calls: list[list[CallRecord]] = []
     counters: list[Queued] = []
+    changes: list[Change] = []
     for event in events:
         kind, args = event["ph"], event["args"]
         if kind == "X":
@@ -304,12 +326,16 @@ def _read(about: Mapping[str, Any], events: Iterable[chrome.Event]) -> Trace:
             tuples, preempted, plan = int(args["tuples"]), bool(args["preempted"]), int(args["plan"])
             steps.append(StepRecord(unit, worker, start + begin, start + end, tuples, (), reason, preempted, plan))
             calls.append([])
+        elif kind == "i":
+            texts = [str(args[key]) for key in ("subject", "change", "reason")]
+            changes.append(Change(start + chrome.moment(event), str(event["cat"]), *texts))
         elif kind == "C" and "tuples" in args:
             counters.append(Queued(start + chrome.moment(event), int(args["tuples"]), 0))
         elif kind == "C":
             counters[-1] = counters[-1]._replace(bytes=int(args["bytes"]))
     made = tuple([step._replace(calls=tuple(own)) for step, own in zip(steps, calls, strict=True)])
-    return Trace(str(about["network"]), policy, units, boxes, start, made, tuple(counters), int(about["left_out"]))
+    left_out = int(about["left_out"])
+    return Trace(str(about["network"]), policy, units, boxes, start, made, tuple(counters), left_out, tuple(changes))
 
 
 def _to_json(terms: Terms) -> dict[str, float | str]:

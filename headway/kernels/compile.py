@@ -18,6 +18,7 @@ from headway.boxes.union import Union
 from headway.boxes.universal import Universal
 from headway.expressions import Functions
 from headway.kernels.aggregate import AggregateKernel
+from headway.kernels.approximate import WeightedAggregate, WeightedSessions
 from headway.kernels.base import Kernel
 from headway.kernels.bsort import BSortKernel
 from headway.kernels.chain import ChainKernel, Link
@@ -68,8 +69,10 @@ def _(spec: BSort, box: str, schemas: Sequence[Schema], tables: Tables, function
 
 @compile_kernel.register
 def _(spec: Aggregate, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None) -> Kernel:
-    kind = SessionKernel if isinstance(spec.advance, When) else AggregateKernel
-    return kind(box, spec, schemas[0], functions)
+    sessions = isinstance(spec.advance, When)
+    if spec.approximate:
+        return (WeightedSessions if sessions else WeightedAggregate)(box, spec, schemas[0], functions)
+    return (SessionKernel if sessions else AggregateKernel)(box, spec, schemas[0], functions)
 
 
 @compile_kernel.register

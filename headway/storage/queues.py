@@ -12,6 +12,7 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -54,10 +55,22 @@ class Board:
         return int(np.add.reduce(self._queues))  # half as long as sum(), and read before every plan
 
 
+class Drop(Protocol):
+    """A drop box, as a cursor sees it."""
+
+    def stretch(self, limit: int) -> int:
+        """Return how many tuples to take so that about `limit` of them pass."""
+        ...
+
+    def sift(self, train: Train) -> Train:
+        """Return the tuples of a train that pass, with its progress, ticks and end."""
+        ...
+
+
 class Cursor:
     """A consumer's positions in a queue. Used by one thread at a time."""
 
-    __slots__ = ("_kept", "_queue", "_segment", "_within", "ended", "number")
+    __slots__ = ("_kept", "_queue", "_segment", "_within", "drop", "ended", "number")
 
     def __init__(self, queue: Queue, number: int) -> None:
         """Start at the queue's present end."""
@@ -67,6 +80,8 @@ class Cursor:
         self._within = 0
         self._kept = 0
         self.ended = False
+        self.drop: Drop | None = None
+        """The drop box that stands between the queue and the consumer; None: there is none."""
 
     @property
     def waiting(self) -> int:
@@ -130,12 +145,35 @@ class Cursor:
             self._kept = tuples
             self._queue._release()
 
+    def peek(self, limit: int) -> Train:
+        """Return the tuples that would be taken next, at most `limit`, without moving on."""
+        queue = self._queue
+        parts: list[Train] = []
+        with queue._lock:
+            within = self._within
+            for segment in itertools.islice(queue._segments, self._segment - queue._first, None):
+                part = segment.slice(within, min(len(segment.numbers), within + limit))
+                limit, within = limit - len(part.numbers), 0
+                if len(part.numbers):
+                    parts.append(part)
+                if limit <= 0:
+                    break
+        return join_trains(parts) if parts else Train.empty(queue.schema)
+
     def take(self, limit: int, upto: int | None = None, progress: int | None = None) -> Train:
         """Return the next tuples, at most `limit` and none numbered above `upto`, and move on.
 
         Ticks and the end that lie before the next tuple come along. The train's progress is `progress` if
         given, else what is certain: the queue's if all was taken, or the number before the next tuple's.
+
+        With a drop box, `limit` is about how many tuples pass it, and only those are returned.
         """
+        drop = self.drop
+        if drop is None:
+            return self._take(limit, upto, progress)
+        return drop.sift(self._take(drop.stretch(limit), upto, progress))
+
+    def _take(self, limit: int, upto: int | None, progress: int | None) -> Train:
         queue = self._queue
         board = queue._board
         if upto is None and progress is None:
@@ -264,6 +302,11 @@ class Queue:
         self._within: dict[int, tuple[int, Int64s]] = {}
         self._numbers = list(cursors)
         self.cursors = tuple(Cursor(self, number) for number in cursors)
+
+    @property
+    def appended(self) -> int:
+        """The tuples that were ever queued."""
+        return self._appended
 
     @property
     def tuples(self) -> int:

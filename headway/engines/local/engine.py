@@ -9,7 +9,9 @@ from typing import Any
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
+from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
+from headway.engines.instruments import Effort
 from headway.engines.interrupts import on_interrupt
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import BoxThreads, drive
@@ -18,6 +20,7 @@ from headway.engines.opening import open_readers
 from headway.engines.outlets import Outlets
 from headway.engines.readings import Readings
 from headway.engines.runtime import Runtime
+from headway.engines.steering import Steering
 from headway.engines.summaries import summarise_flow
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
@@ -53,6 +56,7 @@ class _Run:
         self._settings = settings
         self._schedule = settings.schedule
         self._clock: Clock = settings.clock or WallClock()
+        self._started = self._clock.now()
         network = checked.network
         readers = open_readers(checked, settings, stack)
         self._outlets = Outlets(checked, settings, self._clock, stack)
@@ -63,14 +67,14 @@ class _Run:
         self._units = self._schedule.units(self._runtime.topology)
         self._steps = StepRunner(self._runtime, self._units)
         self._readings = Readings(self._runtime, self._units)
-        self._policy = self._schedule.make_policy()
+        self._policy = settings.make_policy()
         self._preemptive = is_preemptive(self._policy)
         self._traversal = self._schedule.make_traversal(self._runtime.topology)
         self._recorder: Recorder | None = None
         if settings.trace:
             names = [unit.name for unit in self._units]
             boxes, start = self._runtime.topology.boxes, self._clock.now()
-            self._recorder = Recorder(network.name, names, boxes, str(self._schedule), start=start)
+            self._recorder = Recorder(network.name, names, boxes, settings.policy_text, start=start)
         feeds = [
             self._runtime.feed(source.name, reader) for source, reader in zip(network.sources, readers, strict=True)
         ]
@@ -87,6 +91,8 @@ class _Run:
         if self._worker_count > 1:
             self._workers = Pool(self._run_job, self._worker_count, self._ingest.wake)
             stack.callback(self._workers.close)
+        self._waited = 0
+        self._worked = [0] * self._worker_count
         self._scheduling = 0
         self._reading = 0
         self._plans = 0
@@ -95,6 +101,17 @@ class _Run:
         self._decided, self._cursors = self._nothing_to_decide()
         self._preemptions = 0
         self._overtaken = -1  # the unit whose step was ended early
+        deliveries = list(self._outlets.deliveries.values())
+        self._steering = Steering(
+            checked,
+            settings,
+            self._policy,
+            self._units,
+            Gauges(checked, self._runtime, feeds, self._ingest, deliveries, self._worker_count, self._effort),
+            deliveries,
+            self._clock.now(),
+            self._recorder,
+        )
 
     def _nothing_to_decide(self) -> tuple[Job | None, list[Cursor]]:
         """Return the step that every plan would hold, and the cursors that tell if it has anything to do; or None.
@@ -112,8 +129,7 @@ class _Run:
 
     def go(self) -> RunResult:
         """Run to the end."""
-        begun = stopwatch()
-        self._begun = begun
+        begun = self._begun = stopwatch()
         try:
             with on_interrupt(self._interrupt):
                 self._drive_threads() if self._schedule.threads else self._loop()
@@ -130,7 +146,8 @@ class _Run:
         self._ingest.wake.set()
 
     def _loop(self) -> None:
-        memory = self._policy.start()
+        memory = self._steering.begin(self._policy.start())
+        steering = self._steering
         ended = False
         next_status = self._clock.now() + _STATUS_EVERY
         runtime, ingest = self._runtime, self._ingest
@@ -172,6 +189,10 @@ class _Run:
             collected = self._collect(None)
             under_way -= collected
             now = self._clock.now()
+            if now >= steering.next:
+                steering_from = stopwatch()
+                memory = steering.look(now, memory)
+                self._scheduling += stopwatch() - steering_from
             if now >= next_status:
                 self._report()
                 next_status = now + _STATUS_EVERY
@@ -275,6 +296,14 @@ class _Run:
 
     def _run_job(self, job: Job, worker: int) -> None:
         """Carry a step out, in the scheduler's thread or in a worker's."""
+        if self._workers is None:
+            self._run_step(job, worker)
+            return
+        begun = self._clock.now()
+        self._run_step(job, worker)
+        self._worked[worker] += self._clock.now() - begun
+
+    def _run_step(self, job: Job, worker: int) -> None:
         if self._recorder is None and job.part is None:
             self._steps.run(job.unit, job.tuples, job.order)
             return
@@ -309,11 +338,13 @@ class _Run:
         pause = min(moments) - self._clock.now()
         if pause <= 0:
             return
+        before = self._clock.now()
         if self._ingest.listening or isinstance(self._clock, WallClock):
             self._ingest.wake.wait(pause / SECOND)
             self._ingest.wake.clear()
         else:
             self._clock.sleep(pause)
+        self._waited += self._clock.now() - before
 
     def _tick_if_due(self) -> None:
         if not self._timeouts:
@@ -376,6 +407,13 @@ class _Run:
 
     # Readings
 
+    def _effort(self) -> Effort:
+        """Return what was done: alone, all time is spent but that of waiting; workers measure theirs."""
+        work = int(self._runtime.statistics.readings().busy.sum())
+        if self._workers is None:
+            return Effort(work, self._clock.now() - self._started - self._waited)
+        return Effort(work, sum(self._worked))
+
     def _snapshot(self, queued: int) -> Snapshot:
         workers, readings = self._workers, self._readings
         readings.refresh()
@@ -419,12 +457,14 @@ class _Run:
             "sources": self._reading / 1e9,
             "sinks": runtime.delivering / 1e9,
         }
+        flow = summarise_flow(seconds, runtime, self._feeds, self._outlets, readings)
         return {
             "network": self._checked.network.name,
             "engine": "local",
-            "policy": str(self._schedule),
+            "policy": self._settings.policy_text,
             "workers": self._worker_count,
-            **summarise_flow(seconds, runtime, self._feeds, self._outlets, readings),
+            **flow,
+            **self._steering.summary(flow["outputs"]),
             "interrupted": self._interrupted,
             "time": spent,
             "plans": self._plans,

@@ -174,6 +174,8 @@ class StepRunner:
             if len(cursors) == 1:
                 consumer = runtime.boxes[int(runtime.cursor_box[cursors[0].number])]
                 if consumer.index in own and len(consumer.cursors) == 1 and cursors[0].idle:
+                    if cursors[0].drop is not None:
+                        train = cursors[0].drop.sift(train)
                     if train.progress > arc.queue.progress:
                         arc.queue.progress = train.progress
                     if len(train) or train.ticks or train.end:

@@ -14,7 +14,9 @@ from typing import Any
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
+from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
+from headway.engines.instruments import Effort
 from headway.engines.interrupts import on_interrupt
 from headway.engines.local.workers import quiet
 from headway.engines.models import Model
@@ -25,6 +27,7 @@ from headway.engines.runtime import Runtime
 from headway.engines.sim.processors import Processors
 from headway.engines.sim.sources import Portions
 from headway.engines.sim.work import Costs
+from headway.engines.steering import Steering
 from headway.engines.summaries import summarise_flow
 from headway.engines.traces import Recorder
 from headway.errors import RunError
@@ -74,13 +77,13 @@ class _Run:
         self._costs.declare(self._runtime.statistics)
         self._units = self._schedule.units(self._runtime.topology)
         self._readings = Readings(self._runtime, self._units)
-        self._policy = self._schedule.make_policy()
+        self._policy = settings.make_policy()
         self._preemptive = is_preemptive(self._policy)
         self._traversal = self._schedule.make_traversal(self._runtime.topology)
         self._recorder: Recorder | None = None
         if settings.trace:
             names = [unit.name for unit in self._units]
-            self._recorder = Recorder(network.name, names, self._runtime.topology.boxes, str(self._schedule), start=0)
+            self._recorder = Recorder(network.name, names, self._runtime.topology.boxes, settings.policy_text, start=0)
         count = settings.workers or 1
         self._processors = Processors(
             self._runtime, self._readings, self._costs, count, self._traversal, self._recorder
@@ -96,7 +99,19 @@ class _Run:
         self._ingest = Ingest(self._feeds, self._clock, self._chunk, refuse, half_life=half_life)
         stack.callback(self._ingest.stop)
         self._timed = [box for box in self._runtime.boxes if box.timed]
-        self._memory: Any = self._policy.start()
+        deliveries = list(self._outlets.deliveries.values())
+        self._steering = Steering(
+            checked,
+            settings,
+            self._policy,
+            self._units,
+            Gauges(checked, self._runtime, self._feeds, self._ingest, deliveries, count, self._effort),
+            deliveries,
+            self._clock.now(),
+            self._recorder,
+        )
+        self._memory: Any = self._steering.begin(self._policy.start())
+        self._spare = 0  # nanoseconds of processors that had nothing to do
         self._plans = 0
         self._peak_queued = 0
         self._interrupted = False
@@ -135,6 +150,8 @@ class _Run:
             if open_:
                 self._let_arrive(held)
             self._peak_queued = max(self._peak_queued, self._runtime.board.bytes)
+            if now >= self._steering.next:
+                self._memory = self._steering.look(now, self._memory)
             arrived = self._ingest.issued != issued
             due = until is not None and now >= until
             ready, started = False, 0
@@ -226,9 +243,12 @@ class _Run:
             moments += [box.deadline for box in self._timed if box.deadline is not None]
         if until is not None:
             moments.append(until)
+        if moments and (self._processors.busy or self._steering.active):
+            moments.append(max(now + 1, self._steering.next))
         following = min(moments, default=now)
         if following <= now:
             return False
+        self._spare += self._processors.free * (following - now)
         self._clock.advance(following - now)
         return True
 
@@ -264,6 +284,11 @@ class _Run:
 
     # Readings
 
+    def _effort(self) -> Effort:
+        """Return what processors have done."""
+        now = self._clock.now()
+        return Effort(self._processors.work_done(now), now * self._processors.count - self._spare)
+
     def _report(self) -> None:
         moment = stopwatch()
         board = self._runtime.board
@@ -289,12 +314,14 @@ class _Run:
         runtime, processors = self._runtime, self._processors
         readings = runtime.statistics.readings()
         seconds = self._clock.now() / SECOND
+        flow = summarise_flow(seconds, runtime, self._feeds, self._outlets, readings)
         return {
             "network": self._checked.network.name,
             "engine": "sim",
-            "policy": str(self._schedule),
+            "policy": self._settings.policy_text,
             "workers": processors.count,
-            **summarise_flow(seconds, runtime, self._feeds, self._outlets, readings),
+            **flow,
+            **self._steering.summary(flow["outputs"]),
             "real_seconds": real,
             "interrupted": self._interrupted,
             "time": {

@@ -28,6 +28,8 @@ class Arrivals:
         self._malformed: list[Malformed] = []
         self._since: int | None = None
         self.bytes = 0
+        self.latest: dict[str, Train] = {}
+        """By source: the train that entered last."""
 
     def feeder(self, source: str) -> Callable[[Train], None]:
         """Return where ingest pushes the trains of a source."""
@@ -35,6 +37,7 @@ class Arrivals:
         def push(train: Train) -> None:
             if len(train):
                 self._trains.setdefault(source, []).append(train)
+                self.latest[source] = train
                 self.bytes += train.nbytes
             for tick in train.ticks:
                 if tick not in self._ticks:  # it comes along on every source

@@ -29,11 +29,12 @@ from headway.boxes.universal import Universal
 from headway.checking import CheckedNetwork
 from headway.errors import NetworkError, choices, unknown
 from headway.network import Box, Table
-from headway.qos import Graph
+from headway.qos import Graph, QoS
 from headway.structure import owner
 
 CUTS = {
     "qos": "outputs that share inputs and have the same latency graph",
+    "loss": "as qos, and the same loss and value graphs: where load is shed, a query gives way as a whole",
     "one": "all outputs that share inputs",
     "output": "every output by itself",
 }
@@ -136,27 +137,28 @@ def _group(checked: CheckedNetwork, units: str | Sequence[Sequence[str]]) -> lis
         raise NetworkError(f"schedule: units: {unknown('cut', units, CUTS)}; or lists of outputs")
     if units == "output":
         return [((name,), "every output by itself, as asked") for name in names]
-    groups: list[tuple[list[str], set[str], Graph | None]] = []
+    groups: list[tuple[list[str], set[str], QoS]] = []
     for output in checked.network.outputs:
         sources = _upstream(checked, [checked.outputs[output.name]])[1]
-        graph = None if units == "one" else output.qos.latency
-        # Groups of one graph that this output's sources connect become one.
-        same = [group for group in groups if group[2] == graph and group[1] & sources]
-        joined = ([name for group in same for name in group[0]], set().union(*(group[1] for group in same)), graph)
+        qos = {"one": QoS(), "qos": QoS(output.qos.latency), "loss": output.qos}[units]
+        # Groups of the same graphs that this output's sources connect become one.
+        same = [group for group in groups if group[2] == qos and group[1] & sources]
+        joined = ([name for group in same for name in group[0]], set().union(*(group[1] for group in same)), qos)
         at = groups.index(same[0]) if same else len(groups)
         groups = [group for group in groups if group not in same]
         joined[0].append(output.name)
-        groups.insert(at, (joined[0], joined[1] | sources, graph))
-    return [(tuple(outputs), _why(graph, sources, units)) for outputs, sources, graph in groups]
+        groups.insert(at, (joined[0], joined[1] | sources, qos))
+    return [(tuple(outputs), _why(qos.latency, sources, units)) for outputs, sources, qos in groups]
 
 
 def _why(graph: Graph | None, sources: set[str], units: str) -> str:
     inputs = ", ".join(sorted(sources))
     if units == "one":
         return f"one query for all that read {inputs}, as asked"
+    same = " with the same loss and value graphs" if units == "loss" else ""
     if graph is None:
-        return f"no latency graph, reading {inputs}"
-    return f"good until {graph.good_until:g} s, reading {inputs}"
+        return f"no latency graph, reading {inputs}{same}"
+    return f"good until {graph.good_until:g} s, reading {inputs}{same}"
 
 
 def _named_groups(names: Sequence[str], units: Sequence[Sequence[str]]) -> list[tuple[tuple[str, ...], str]]:

@@ -21,30 +21,31 @@ from headway.engines.ingest import Feed, Ingest
 from headway.engines.interrupts import on_interrupt
 from headway.engines.opening import open_letters, open_readers
 from headway.engines.spark.arrivals import Arrivals, commit_letters
-from headway.engines.spark.cut import Cut, CutUnit
+from headway.engines.spark.cut import Cut
 from headway.engines.spark.exchange import clear
 from headway.engines.spark.failures import describe_failure, describe_losses, is_loss, no_executors
 from headway.engines.spark.front import choose_front
 from headway.engines.spark.gate import Gate
 from headway.engines.spark.overview import Overview, Spent
+from headway.engines.spark.panel import Panel
 from headway.engines.spark.plans import split_tasks
 from headway.engines.spark.queries import Launch, Queries
 from headway.engines.spark.results import Result
 from headway.engines.spark.rows import Row
-from headway.engines.spark.shipping import ship_functions
+from headway.engines.spark.shipping import exchange_of, ship_functions, write_tables
+from headway.engines.spark.sifting import Sifting
 from headway.engines.spark.state import State
 from headway.engines.spark.takings import Takings
 from headway.engines.spark.units import RunningUnit
 from headway.engines.spark.work import Work, make_work
+from headway.engines.steering import Steering
 from headway.engines.topology import topology_of
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
-from headway.network import Table, thaw
+from headway.network import thaw
 from headway.scheduling.base import Step
-from headway.storage.files import write_table
 from headway.storage.log import Log
 from headway.storage.segments import quote_name
-from headway.tables import load_table
 from headway.trains import NOTHING, Train
 
 _log = logging.getLogger("headway")
@@ -88,7 +89,7 @@ class _Run:
         self._failure: BaseException | None = None
         self._interrupted = self._looked = False
         self._next_look = 0
-        self._policy = settings.schedule.make_policy()
+        self._policy = settings.make_policy()
         self._recorder: Recorder | None = None
         network = checked.network
         self._readers = open_readers(checked, settings, stack)
@@ -115,6 +116,7 @@ class _Run:
         self._letters.add(self._state.letters())
         self._topology = topology_of(checked)
         self._units = [RunningUnit(at, unit, self._state.begin(unit)) for at, unit in enumerate(self._cut.units)]
+        self._sifting = Sifting(self._state.place)
         self._takings = Takings(checked, self._results, self._letters, self._state, settings.fading)
         self._arrivals = Arrivals(self._log, self._clock)
         self._gate = Gate(self._tasks, self._wake.set)
@@ -124,9 +126,12 @@ class _Run:
             for arc in checked.outputs.values()
             if all(self._results[name].counted for name, one in checked.outputs.items() if one == arc)
         )
-        tables = self._write_tables()
+        tables = write_tables(checked, self._state.place, settings.tables)
+        master = self._queries.master
         self._works = [
-            make_work(checked, unit, self._cut.shards, discarded, tables, uuid4().hex, self._exchange(unit))
+            make_work(
+                checked, unit, self._cut.shards, discarded, tables, uuid4().hex, exchange_of(self._state, unit, master)
+            )
             for unit in self._cut.units
         ]
         self._worker_count = max(1, min(settings.workers or self._queries.default_workers, len(self._units)))
@@ -157,28 +162,6 @@ class _Run:
             if self._letter_sink is not None:
                 self._letter_sink.abort()
 
-    def _write_tables(self) -> dict[str, str]:
-        """Put static tables where executors can read them."""
-        network, place = self._checked.network, self._state.place
-        refs = {item.ref for box in network.boxes for item in box.inputs if isinstance(item, Table)}
-        place.make(["tables"], False)
-        names = {}
-        for at, ref in enumerate(sorted(refs)):
-            relative = f"tables/{at}.arrow"
-            write_table(place, relative, load_table(ref, self._settings.tables, network.folder))
-            names[ref] = place.name(relative)
-        return names
-
-    def _exchange(self, unit: CutUnit) -> str | None:
-        """Return an empty folder for a unit's large trains, if all processes share this disk."""
-        if not self._state.place.local or not self._queries.master.startswith("local"):
-            return None
-        relative = f"exchange/{self._state.unit_id(unit)}"
-        self._state.place.make([relative], False)
-        folder = self._state.place.name(relative)
-        clear(folder)
-        return folder
-
     # The loop
 
     def go(self) -> RunResult:
@@ -199,6 +182,7 @@ class _Run:
         self._completed = True
         tables = {name: one.table.table for name, one in self._results.items() if one.table is not None}
         summary = self._overview.summary(self._checked.network.name, self._queries.master, self._interrupted)
+        summary |= self._steering.summary(summary["outputs"])
         if kept:
             summary["state"] = {"path": self._settings.state, "can_continue": True}
         return RunResult(
@@ -207,7 +191,8 @@ class _Run:
 
     def _start_queries(self) -> None:
         for unit, work in zip(self._units, self._works, strict=True):
-            native = choose_front(self._checked, work, self._state.front)
+            # Spark's own operations could not tell how much was dropped.
+            native = None if self._settings.shed is not None else choose_front(self._checked, work, self._state.front)
             checkpoint = self._state.checkpoint(unit.cut)
             self._queries.start(Launch(unit, work, native, checkpoint, self._gate, self._deliver))
             # Each query starts a Python process, and Spark gives it ten seconds: not too many at once. A query that
@@ -255,12 +240,32 @@ class _Run:
         )
         if self._settings.trace:
             names = [unit.cut.name for unit in self._units]
-            policy, start = str(self._settings.schedule), self._clock.now()
+            policy, start = self._settings.policy_text, self._clock.now()
             self._recorder = Recorder(self._checked.network.name, names, self._topology.boxes, policy, start=start)
+        self._start_steering()
         if self._log.end is not None:
             self._ingest.stop()
         elif self._recovered and any(getattr(box.spec, "timeout", None) is not None for box in self._checked.order):
             self._ingest.tick()  # windows may have timed out while nobody looked
+
+    def _start_steering(self) -> None:
+        ids = [self._state.unit_id(unit.cut) for unit in self._units]
+        for unit, name in zip(self._units, ids, strict=True):
+            self._sifting.clear(name, unit.position)  # what was dropped before a crash was for the load of that time
+        deliveries = [one.delivery for one in self._results.values()]
+        panel = Panel(self._checked, self._overview, self._units, ids, self._sifting, deliveries)
+        self._takings.sifted = panel.count
+        now = self._clock.now()
+        self._steering = Steering(
+            self._checked,
+            self._settings,
+            self._policy,
+            self._overview.views,
+            panel,
+            deliveries,
+            now,
+            self._recorder,
+        )
 
     def _floor(self) -> int:
         return max(unit.position for unit in self._units)
@@ -276,7 +281,7 @@ class _Run:
         self._queries.warm = True
 
     def _loop(self) -> None:
-        memory = self._policy.start()
+        memory = self._steering.begin(self._policy.start())
         next_status = self._clock.now() + _STATUS_EVERY
         while True:
             self._listen()
@@ -312,6 +317,8 @@ class _Run:
             if self._recorder is not None:
                 self._recorder.queued(snapshot.now, int(snapshot.waiting.sum()), snapshot.memory)
             now = self._clock.now()
+            if now >= self._steering.next:
+                memory = self._steering.look(now, memory)
             if now >= next_status:
                 if self._settings.on_status is not None:
                     self._settings.on_status(self._overview.status())
@@ -339,8 +346,9 @@ class _Run:
 
     def _grant(self, unit: RunningUnit, upto: int, tuples: int) -> None:
         unit.asking = False
+        self._sifting.write(self._settings.state is not None)
         if self._gate.grant(unit.number, upto):
-            unit.position, unit.granted, unit.started = upto, tuples, stopwatch()
+            unit.position, unit.granted, unit.dropped, unit.started = upto, tuples, 0, stopwatch()
             unit.granted_at, unit.plan = self._clock.now(), self._spent.plans
 
     def _listen(self) -> None:
@@ -355,7 +363,7 @@ class _Run:
             clear(self._works[number].exchange)
             if not unit.replayed and unit.started:
                 seconds = (stopwatch() - unit.started) / 1e9
-                unit.cost.learn(unit.granted, seconds)
+                unit.cost.learn(unit.granted - unit.dropped, seconds)
                 unit.seconds += seconds
                 if self._recorder is not None and unit.plan:
                     now = self._clock.now()
@@ -404,6 +412,8 @@ class _Run:
     def _wait(self, status: int, until: int | None) -> None:
         """Sleep until something can happen: a query asks, a tuple is due, a window times out, a live source speaks."""
         moments = [status] if self._settings.on_status is not None else []
+        if self._settings.adaptive is not None or self._settings.shed is not None:
+            moments.append(self._steering.next)
         if until is not None:
             moments.append(until)
         now = self._clock.now()
@@ -464,9 +474,11 @@ class _Run:
 
     def _tasks(self, unit: int, after: int, upto: int) -> list[Any]:
         """Return the tasks of a micro-batch; called from the gate."""
-        sources = self._units[unit].cut.sources
+        sources, name = self._units[unit].cut.sources, self._state.unit_id(self._units[unit].cut)
         ticks, end = self._log.marks(after, upto)
-        return split_tasks(self._log, sources, after, upto, self._queries.parallelism, [upto, ticks, end is not None])
+        marks = [upto, ticks, end is not None, self._sifting.kept(name)]
+        sieves = self._sifting.at(name, after)
+        return split_tasks(self._log, sources, after, upto, self._queries.parallelism, marks, sieves)
 
     def _deliver(
         self, unit: RunningUnit, work: Work, rows: Sequence[Row], trains: Mapping[int, Train], batch: int

@@ -60,13 +60,13 @@ class Overview:
         """Give the units' boxes and outputs their numbers."""
         boxes = {name: at for at, name in enumerate(self.topology.boxes)}
         outputs = {name: at for at, name in enumerate(self.topology.outputs)}
-        self._views = tuple(
+        self.views = tuple(
             Unit(one.cut.name, tuple(boxes[name] for name in one.cut.boxes), tuple(outputs[o] for o in one.cut.outputs))
             for one in self.units
         )
         reading = {box for some in self.topology.readers for box in some}
-        self._entries = [np.array([box for box in view.boxes if box in reading], np.intp) for view in self._views]
-        self._model = CostModel(self.topology, self._views)
+        self._entries = [np.array([box for box in view.boxes if box in reading], np.intp) for view in self.views]
+        self._model = CostModel(self.topology, self.views)
 
     @property
     def queued(self) -> int:
@@ -106,7 +106,7 @@ class Overview:
         return Snapshot(
             now=now,
             topology=self.topology,
-            units=self._views,
+            units=self.views,
             ready=asking & ((counts > 0) | np.array(marked, np.bool_)),
             waiting=counts,
             oldest=oldest,
@@ -185,7 +185,7 @@ class Overview:
         return {
             "network": network,
             "engine": "spark",
-            "policy": str(self.settings.schedule),
+            "policy": self.settings.policy_text,
             "workers": self.workers,
             "master": master,
             "seconds": seconds,

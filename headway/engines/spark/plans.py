@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.storage.log import Log
@@ -14,9 +14,15 @@ _LARGE = 1_000_000
 
 
 def split_tasks(
-    log: Log, sources: Sequence[str], after: int, upto: int, parallelism: int, marks: list[Any]
+    log: Log,
+    sources: Sequence[str],
+    after: int,
+    upto: int,
+    parallelism: int,
+    marks: list[Any],
+    sieves: Mapping[str, Any] | None = None,
 ) -> list[list[Any]]:
-    """Return the tasks of (after, upto]: slices, the clock, and for the first one the marks.
+    """Return the tasks of (after, upto]: slices, the clock, for the first one the marks, and what drop boxes keep.
 
     All sources are cut at the same numbers, so that a task can merge them. The clock is the moment at which the
     last of these arrivals was logged, so that a replay sees the same.
@@ -32,6 +38,6 @@ def split_tasks(
             [one.source, one.path, one.first, one.last, one.start, one.stop] for one in log.slices(sources, low, high)
         ]
         if slices or not tasks:
-            tasks.append([slices, now, None if tasks else marks])
+            tasks.append([slices, now, None if tasks else marks, sieves or None])
         low = high
     return tasks

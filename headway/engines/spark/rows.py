@@ -30,16 +30,18 @@ class Marks(NamedTuple):
     ticks: tuple[Tick, ...]
     end: bool
     now: int
+    kept: tuple[tuple[int, float], ...] = ()
+    """From which arrival numbers on which share of the tuples was kept, for boxes that estimate."""
 
     def to_json(self) -> bytes:
         """Write to bytes."""
-        return json.dumps([self.progress, self.ticks, self.end, self.now]).encode()
+        return json.dumps([self.progress, self.ticks, self.end, self.now, self.kept]).encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> Marks:
         """Read what `to_json` wrote."""
-        progress, ticks, end, now = json.loads(data)
-        return cls(progress, tuple(Tick(*tick) for tick in ticks), end, now)
+        progress, ticks, end, now, kept = json.loads(data)
+        return cls(progress, tuple(Tick(*tick) for tick in ticks), end, now, tuple((one[0], one[1]) for one in kept))
 
 
 @dataclass
@@ -50,12 +52,18 @@ class Readings:
     letters: list[LetterRow] = field(default_factory=list)
     deadline: int | None = None
     """When a shard wants a tick."""
+    sifted: dict[str, list[Any]] = field(default_factory=dict)
+    """By source: tuples seen and dropped by the unit's drop box, and why."""
 
     def note(self, box: str, tuples_in: int, tuples_out: int, spent: int, bytes_in: int, ignored: int) -> None:
         """Count one call."""
         mine = self.boxes.setdefault(box, [0] * 6)
         for at, amount in enumerate((1, tuples_in, tuples_out, spent, bytes_in, ignored)):
             mine[at] += amount
+
+    def sift(self, source: str, seen: int, dropped: int, reason: str) -> None:
+        """Count what a drop box saw and dropped of a source."""
+        self.sifted[source] = [seen, dropped, reason]
 
     def wish(self, deadline: int | None) -> None:
         """Want a tick at this moment, or earlier if somebody else does."""
@@ -67,6 +75,8 @@ class Readings:
         report: dict[str, Any] = {"boxes": self.boxes}
         if shard:
             report["deadline"] = self.deadline
+        if self.sifted:
+            report["sifted"] = self.sifted
         found = [Row(key, READINGS, 0, json.dumps(report).encode())]
         if self.letters:
             found.append(Row(key, LETTERS, 0, json.dumps(self.letters).encode()))

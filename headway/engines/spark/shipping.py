@@ -1,12 +1,22 @@
-"""Users' functions on their way to executors, which may not have the modules that they come from."""
+"""What executors need beside their work: users' functions, static tables, and a place for large trains."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from headway.checking import CheckedNetwork
+from headway.engines.spark.cut import CutUnit
+from headway.engines.spark.exchange import clear
+from headway.engines.spark.state import State
 from headway.expressions.registry import Functions
+from headway.network import Table
+from headway.storage.files import write_table
+from headway.storage.filesystems import Place
+from headway.tables import load_table
 
 
 def ship_functions(functions: Functions) -> None:
@@ -41,3 +51,27 @@ def _is_own(module: ModuleType) -> bool:
     installed = "site-packages" in path.parts or "dist-packages" in path.parts
     homes = [Path(sys.base_prefix).resolve() / "lib", Path(__file__).resolve().parents[2]]
     return not installed and not any(path.is_relative_to(home) for home in homes)
+
+
+def write_tables(checked: CheckedNetwork, place: Place, tables: Mapping[str, Any] | None) -> dict[str, str]:
+    """Put static tables where executors can read them; return by ref where."""
+    network = checked.network
+    refs = {item.ref for box in network.boxes for item in box.inputs if isinstance(item, Table)}
+    place.make(["tables"], False)
+    names = {}
+    for at, ref in enumerate(sorted(refs)):
+        relative = f"tables/{at}.arrow"
+        write_table(place, relative, load_table(ref, tables, network.folder))
+        names[ref] = place.name(relative)
+    return names
+
+
+def exchange_of(state: State, unit: CutUnit, master: str) -> str | None:
+    """Return an empty folder for a unit's large trains, if all processes share this disk."""
+    if not state.place.local or not master.startswith("local"):
+        return None
+    relative = f"exchange/{state.unit_id(unit)}"
+    state.place.make([relative], False)
+    folder = state.place.name(relative)
+    clear(folder)
+    return folder

@@ -32,6 +32,8 @@ class Task(InputPartition):
     slices: list[Any]
     now: int
     marks: list[Any] | None
+    sieves: dict[str, Any] | None = None
+    """By source: what the drop box of the unit lets through."""
 
 
 class LogReader(DataSourceStreamReader):

@@ -62,7 +62,7 @@ class State:
         self.token: str = saved.get("token", "") if saved else uuid4().hex[:8]
         self.front = str(asked.get("front", "auto"))
         number = int(saved["shards"] if saved else asked.get("shards") or shards)
-        units = asked.get("units", "qos")
+        units = asked.get("units", "qos" if settings.shed is None else "loss")
         spread = asked.get("spread", "auto")
         if saved and "units" not in settings.cut:
             units = _old_groups(saved, checked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headway.catalog import HALF_LIFE, REMEMBER, Statistics
@@ -47,6 +47,8 @@ class Takings:
         self.ignored: Counter[str] = Counter()
         self.spent = 0
         """Nanoseconds spent delivering."""
+        self.sifted: Callable[[int, str, int, int, str], None] | None = None
+        """Who counts what drop boxes did: unit, source, tuples seen, tuples dropped, reason."""
 
     def take(self, unit: RunningUnit, work: Work, rows: Sequence[Row], trains: Mapping[int, Train], batch: int) -> None:
         """Take one micro-batch, as rows or as trains by lane; it may be a replay of one that was delivered before."""
@@ -96,6 +98,10 @@ class Takings:
         for name, (calls, tuples_in, tuples_out, spent, size, ignored) in found["boxes"].items():
             self.statistics.report(self._numbers[name], tuples_in, tuples_out, spent, size if calls else -1)
             self.ignored[name] += ignored
+        for source, (seen, dropped, reason) in found.get("sifted", {}).items():
+            unit.dropped += dropped
+            if self.sifted is not None:
+                self.sifted(unit.number, source, seen, dropped, reason)
         if "deadline" in found:
             with self._lock:
                 self._deadlines[unit.number, row.shard] = found["deadline"]

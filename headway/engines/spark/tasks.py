@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from headway.engines.drops import DropBox
 from headway.engines.memory import keep_freed_memory
 from headway.engines.spark.exchange import receive, send
-from headway.engines.spark.rows import Marks, Row, to_arrow_rows
+from headway.engines.spark.rows import Marks, Readings, Row, to_arrow_rows
 from headway.engines.spark.sealed import Sealed
 from headway.engines.spark.source import Task
 from headway.engines.spark.unitcode import unit_code
 from headway.engines.spark.work import Work
+from headway.sieves import Sieve
 from headway.storage.segments import Slice, read_slice
 from headway.trains import Tick, Train, join_trains
 
@@ -37,6 +39,12 @@ def read_task(work: Sealed[Work], native: Sealed[NativePlan] | None, task: Task)
     for fields in task.slices:
         one = Slice(*fields)
         parts.setdefault(one.source, []).append(read_slice(one, code.checked.arcs[one.source]))
+    readings = Readings()
+    for source, sieve in (task.sieves or {}).items():
+        if source in parts:  # before anything else is done with them
+            drop = DropBox(Sieve.of(sieve))
+            parts[source] = [drop.sift(train) for train in parts[source]]
+            readings.sift(source, drop.passed + drop.dropped.total(), drop.dropped.total(), drop.reason)
     if native is not None:
         plan = native.open()
         for source, trains in parts.items():
@@ -49,8 +57,11 @@ def read_task(work: Sealed[Work], native: Sealed[NativePlan] | None, task: Task)
     }
     rows: list[Row] = []
     if task.marks is not None and code.work.unit.stateful:
-        progress, ticks, end = task.marks
-        rows += code.marks(Marks(progress, tuple(Tick(*tick) for tick in ticks), end, task.now))
+        progress, ticks, end, kept = task.marks
+        steps = tuple((first, share) for first, share in kept)
+        rows += code.marks(Marks(progress, tuple(Tick(*tick) for tick in ticks), end, task.now, steps))
+    if readings.sifted:
+        rows += code.report(readings, task.number)
     for piece in pieces(trains_of):
         for row in code.front(piece, task.now, task.number):
             rows.append(send(row, code.work.exchange))

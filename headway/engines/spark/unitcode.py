@@ -27,7 +27,9 @@ from headway.engines.spark.wire import MARKS
 from headway.engines.spark.work import Lane, Work
 from headway.errors import RunError
 from headway.expressions.safety import never_fails
+from headway.kept import Kept
 from headway.kernels.aggregate import AggregateKernel
+from headway.kernels.approximate import Weighted
 from headway.kernels.base import Kernel
 from headway.kernels.chain import ChainKernel
 from headway.kernels.compile import compile_kernel, compile_link
@@ -78,6 +80,7 @@ class UnitCode:
         self.front_calls = self._compile(front)
         self.inner_calls = self._compile(inner)
         self._kernels = {call.boxes[0]: call.kernel for call in self.inner_calls}
+        self._estimating = [kernel for kernel in self._kernels.values() if isinstance(kernel, Weighted)]
         self._front_states = {call.boxes[0]: call.kernel.initial() for call in self.front_calls}
         self._made = {name for call in self.inner_calls for name in call.outputs}
         self._hashed = {(lane.arc, lane.by) for lane in work.lanes if lane.by}
@@ -213,7 +216,11 @@ class UnitCode:
             train = arcs.get(lane.arc)
             if train is not None and len(train):
                 yield from self._send(lane, train, task)
-        yield from readings.rows(self._keys[task % len(self._keys)], False)
+        yield from self.report(readings, task)
+
+    def report(self, readings: Readings, task: int) -> list[Row]:
+        """Return what a task has to report beside its boxes as rows for the driver."""
+        return readings.rows(self._keys[task % len(self._keys)], False)
 
     def marks(self, marks: Marks) -> list[Row]:
         """Return the rows by which all shards hear of progress, ticks and the end."""
@@ -238,6 +245,8 @@ class UnitCode:
         if not by_lane and not marks.ticks and not marks.end:
             return out, None
         readings = Readings()
+        for kernel in self._estimating:
+            kernel.kept = Kept.of(marks.kept)
         arcs = self._receive(shard, by_lane, marks)
         states = ShardStates(saved, self._kernels, self.work.prints)
         ranks: dict[str, Ranks] = {}

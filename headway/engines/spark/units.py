@@ -54,7 +54,9 @@ class RunningUnit:
     asking: bool = False
     started: int = 0
     granted: int = 0
-    """Tuples in the step under way."""
+    """Tuples in the step under way, those included that its drop box drops."""
+    dropped: int = 0
+    """How many of them it has dropped."""
     granted_at: int = 0
     plan: int = 0
     """When it was granted, on the run's clock, and by which plan; 0: by none."""

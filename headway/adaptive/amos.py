@@ -1,0 +1,353 @@
+"""AMoS: give algorithms turns, score how they did by what the user wants, and learn which to use.
+
+Sutherland, Zhu, Ding and Rundensteiner, "An Adaptive Multi-Objective Scheduling Selection Framework for Continuous
+Query Processing" (IDEAS 2005), section 3. A turn lasts as long as the delay threshold. It is measured as several
+samples, of which a synopsis is kept. When it ends, the algorithm's statistics scores (equation 1) are updated, and a
+learning strategy chooses who is next. At first every algorithm has one turn, in the order in which they are named.
+
+Statistics are kept for all metrics, wanted or not, so that another specification needs no relearning.
+
+What is added to the paper:
+- The first samples after a switch do not count (`settle`): they show what the algorithm before left behind.
+- Samples during which nothing came in, waited or went out do not count, nor do turns without any other.
+- The history of equation 1 fades: it reaches back over `memory` turns (`forever` is the paper's).
+- Learning strategies other than the wheel also see the last turns (`window`) with their rewards: equations 1 and 2
+  for each turn on its own, all measured against the same history, that of the window.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from headway.adaptive.base import SYSTEM, Action, Interval, Switch, Totals, register_adaptive
+from headway.adaptive.learning import Learning, Record, Turn, make_learning
+from headway.adaptive.scores import (
+    ORDER,
+    Statistics,
+    Synopsis,
+    algorithm_score,
+    measure,
+    positions,
+    statistics_scores,
+)
+from headway.adaptive.specification import Specification
+from headway.boxes.durations import DURATION_HINT, Duration
+from headway.catalog import Topology
+from headway.clock import SECOND
+from headway.errors import NetworkError, PolicyError, unknown
+from headway.scheduling.base import make_policy
+
+POLICIES = ("round-robin", "fifo", "most-tuples", "chain")
+"""The algorithms of the paper's experiments."""
+FOREVER = "forever"
+R = TypeVar("R")
+UNITS = {"latency": " s", "memory": " B", "queue": " tuples", "throughput": " tuples/s"}
+
+
+class Change(NamedTuple):
+    """Another specification, from a moment on: nanoseconds since the start of the run."""
+
+    after: int
+    specification: Specification
+
+
+class Past(NamedTuple):
+    """A turn that has ended: whose, and what was measured."""
+
+    algorithm: int
+    synopsis: Synopsis
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """All that is known of a run."""
+
+    specification: Specification
+    began: int
+    """When the run did."""
+    current: int
+    """The algorithm whose turn it is."""
+    turn_began: int
+    fresh: bool
+    """Whether another algorithm had the turn before."""
+    last: Totals
+    """At the end of the last sample."""
+    next: int
+    samples: tuple[Statistics, ...]
+    """Those of this turn that count."""
+    number: int
+    """How many turns have ended."""
+    turns: tuple[Past, ...]
+    """The last of them, the oldest first."""
+    history: Synopsis | None
+    """Of all samples, where history does not fade."""
+    scores: tuple[Statistics | None, ...]
+    """By algorithm: z of each metric (equation 1), as of its last turn."""
+    changes: tuple[Change, ...]
+    """Those that have yet to come, the next one first."""
+
+
+@dataclass(frozen=True)
+class Amos:
+    """The layer, with its settings."""
+
+    policies: tuple[str, ...]
+    specification: Specification | None
+    """None: utility where an output has a latency graph, else latency."""
+    learning: Learning
+    delay: int
+    """How long a turn lasts, in nanoseconds."""
+    decay: float
+    window: int
+    """How many turns a learning strategy sees."""
+    memory: int | None
+    """How many turns the history of equation 1 reaches back; None: all."""
+    samples: int
+    """Samples in a turn."""
+    settle: float
+    """The share of a turn that does not count after a switch."""
+    seed: int
+    changes: tuple[Change, ...] = ()
+
+    def start(self, topology: Topology, now: int) -> tuple[tuple[int, ...], Memory]:
+        """Begin with the first algorithm for all outputs."""
+        outputs = len(topology.outputs)
+        graphs = any(qos.latency is not None for qos in topology.qos)
+        memory = Memory(
+            self.specification or Specification.parse("utility" if graphs else "latency"),
+            began=now,
+            current=0,
+            turn_began=now,
+            fresh=False,
+            last=_nothing(now, outputs),
+            next=now + self._until(0),
+            samples=(),
+            number=0,
+            turns=(),
+            history=None,
+            scores=(None,) * len(self.policies),
+            changes=self.changes,
+        )
+        return (0,) * outputs, memory
+
+    def next(self, memory: Memory) -> int:
+        """Return when the next sample ends."""
+        return memory.next
+
+    def look(self, totals: Totals, memory: Memory) -> tuple[tuple[Action, ...], Memory]:
+        """Take a sample; at the end of a turn, score the algorithm and choose the next one."""
+        if totals.now <= memory.last.now:
+            return (), memory
+        interval, age = Interval(memory.last, totals), totals.now - memory.turn_began
+        ended = age >= self.delay
+        settling = memory.fresh and memory.last.now - memory.turn_began < self.settle * self.delay
+        counts = not idle(interval) and (not settling or (ended and not memory.samples))
+        samples = (*memory.samples, measure(interval)) if counts else memory.samples
+        if not ended:
+            return (), replace(memory, last=totals, samples=samples, next=memory.turn_began + self._until(age))
+        began = replace(
+            memory, last=totals, samples=(), turn_began=totals.now, next=totals.now + self._until(0), fresh=False
+        )
+        if not samples:
+            return (), self._changed(began)
+        return self._choose(self._changed(self._scored(began, Synopsis.of(samples))), memory.specification)
+
+    def change(self, settings: Mapping[str, Any], memory: Memory) -> Memory:
+        """Return the memory with other ``objectives``; what was learned stays, and is weighed anew."""
+        for key in settings:
+            if key != "objectives":
+                raise PolicyError(f"amos: {unknown('setting to change', str(key), ['objectives'])}")
+        if "objectives" not in settings:
+            return memory
+        return replace(memory, specification=_named("amos", Specification.parse, settings["objectives"]))
+
+    def ranking(self, memory: Memory) -> tuple[float | None, ...]:
+        """Return by algorithm its score (equation 2) under the present specification; None before its first turn."""
+        return tuple(None if z is None else algorithm_score(z, memory.specification) for z in memory.scores)
+
+    def _until(self, age: int) -> int:
+        """Return at which age of a turn the first sample ends that ends after an age."""
+        done = age * self.samples // self.delay
+        return -(-(done + 1) * self.delay // self.samples)
+
+    def _changed(self, memory: Memory) -> Memory:
+        """Return the memory with the specification of this moment."""
+        due = [change for change in memory.changes if change.after <= memory.last.now - memory.began]
+        if not due:
+            return memory
+        return replace(memory, specification=due[-1].specification, changes=memory.changes[len(due) :])
+
+    def _scored(self, memory: Memory, turn: Synopsis) -> Memory:
+        """Return the memory with a turn of the current algorithm counted in."""
+        keep = max(self.window, self.memory or 0)
+        turns = (*memory.turns, Past(memory.current, turn))[-keep:]
+        if self.memory is None:
+            history = forever = turn if memory.history is None else Synopsis.merged((memory.history, turn))
+        else:
+            history, forever = Synopsis.merged([past.synopsis for past in turns[-self.memory :]]), None
+        scores = list(memory.scores)
+        scores[memory.current] = statistics_scores(turn, history, scores[memory.current], self.decay)
+        return replace(memory, number=memory.number + 1, turns=turns, history=forever, scores=tuple(scores))
+
+    def _choose(self, memory: Memory, before: Specification) -> tuple[tuple[Action, ...], Memory]:
+        """Return the switch to whoever is next, if it is another one."""
+        name, window = self.policies[memory.current], memory.turns[-self.window :]
+        scores = [score for score in self.ranking(memory) if score is not None]
+        if len(scores) < len(self.policies):
+            chosen = memory.scores.index(None)
+            reason = f"{self.policies[chosen]} has its first turn"
+        else:
+            history = Synopsis.merged([past.synopsis for past in window])
+            turns = tuple(
+                Turn(at, algorithm_score(positions(turn.means, history), memory.specification)) for at, turn in window
+            )
+            chosen, why = self.learning.choose(Record(self.policies, tuple(scores), turns, memory.number, self.seed))
+            name = self.policies[chosen]
+            reason = f"{name} {why}{self._details(chosen, window, history, memory.specification)}"
+        if chosen == memory.current:
+            return (), memory
+        if memory.specification != before:
+            reason = f"now to {memory.specification}: {reason}"
+        return (Switch(None, chosen, reason),), replace(memory, current=chosen, fresh=True)
+
+    def _details(self, chosen: int, window: Sequence[Past], history: Synopsis, specification: Specification) -> str:
+        """Return in brackets how far the algorithm's turns lie from the mean of all, by what is wanted."""
+        own = [turn for at, turn in window if at == chosen]
+        if not own:
+            return ""
+        means, every, parts = Synopsis.merged(own).means, history.means, []
+        for wish in sorted(specification.objectives, key=lambda wish: -wish.weight):
+            apart = means[ORDER.index(wish.metric)] - every[ORDER.index(wish.metric)]
+            side = "above" if apart > 0 else "below"
+            parts.append(f"{wish.metric} {abs(apart):.3g}{UNITS.get(wish.metric, '')} {side} the mean")
+        return f" ({', '.join(parts)})"
+
+
+def idle(interval: Interval) -> bool:
+    """Return whether nothing was delivered and nothing waited: such a time says nothing about an algorithm."""
+    before, after = interval.before, interval.after
+    return bool(
+        after.delivered[SYSTEM] == before.delivered[SYSTEM]
+        and after.queued[SYSTEM] <= before.queued[SYSTEM]
+        and after.oldest[SYSTEM] <= 0
+    )
+
+
+def _nothing(now: int, outputs: int) -> Totals:
+    zeros = np.zeros(outputs + 1)
+    return Totals(now, np.zeros(outputs + 1, np.int64), zeros, zeros, zeros, zeros, zeros)
+
+
+DEFAULTS: Mapping[str, Any] = {
+    "policies": POLICIES,
+    "objectives": None,
+    "learning": "upper-confidence",
+    "delay": "1s",
+    "decay": 0.25,
+    "window": 100,
+    "memory": 100,
+    "samples": 4,
+    "settle": 0.25,
+    "seed": 0,
+    "changes": (),
+}
+"""By key: what is taken where the user says nothing."""
+
+
+def make_amos(settings: Mapping[str, Any]) -> Amos:
+    """Return the layer for a mapping of settings; all have defaults. Raises a PolicyError that names the key."""
+    for key in settings:
+        if key not in DEFAULTS:
+            raise PolicyError(f"amos: {unknown('setting', str(key), DEFAULTS)}")
+    given = {**DEFAULTS, **settings}
+    policies = _policies(given["policies"])
+    learning = given["learning"]
+    if not isinstance(learning, str):
+        raise PolicyError(f"amos: learning: the name of a strategy is expected, not {learning!r}")
+    objectives = given["objectives"]
+    return Amos(
+        policies,
+        None if objectives is None else _named("amos", Specification.parse, objectives),
+        _named("amos", make_learning, learning),
+        delay=_nanoseconds("delay", given["delay"]),
+        decay=_share("decay", given["decay"], 0.5),
+        window=_whole("window", given["window"], len(policies)),
+        memory=None if given["memory"] == FOREVER else _whole("memory", given["memory"], 1, f", or '{FOREVER}'"),
+        samples=_whole("samples", given["samples"], 1),
+        settle=_share("settle", given["settle"], 1.0),
+        seed=_whole("seed", given["seed"], 0),
+        changes=_changes(given["changes"]),
+    )
+
+
+def _policies(value: object) -> tuple[str, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+        raise PolicyError(f"amos: policies: a list of policies is expected, such as [fifo, chain], not {value!r}")
+    names = tuple(str(name) for name in value)
+    for name in names:
+        _named("amos: policies", make_policy, name)
+        if names.count(name) > 1:
+            raise PolicyError(f"amos: policies: '{name}' is named more than once")
+    return names
+
+
+def _changes(value: object) -> tuple[Change, ...]:
+    """Read a timeline such as ``[{after: 60s, objectives: {latency: 1}}]``."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise PolicyError(
+            f"amos: changes: a list is expected, such as [{{after: 60s, objectives: ...}}], not {value!r}"
+        )
+    changes = []
+    for item in value:
+        if not isinstance(item, Mapping) or set(item) != {"after", "objectives"}:
+            raise PolicyError(f"amos: changes: each has the keys after, objectives, and no others; got {item!r}")
+        specification = _named("amos: changes", Specification.parse, item["objectives"])
+        changes.append(Change(_nanoseconds("changes: after", item["after"]), specification))
+    return tuple(sorted(changes, key=lambda change: change.after))
+
+
+def _named(where: str, read: Callable[[Any], R], value: object) -> R:
+    """Read a value, with the place in front of what is wrong with it."""
+    try:
+        return read(value)
+    except PolicyError as error:
+        raise PolicyError(f"{where}: {error}") from None
+
+
+def _nanoseconds(key: str, value: object) -> int:
+    """Read a positive duration, or a number of seconds."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        length = round(value * SECOND) if math.isfinite(value) else 0
+    else:
+        try:
+            length = Duration.parse(value).nanoseconds
+        except NetworkError as error:
+            raise PolicyError(f"amos: {key}: {error}") from None
+    if length <= 0:
+        raise PolicyError(f"amos: {key}: must be longer than zero, not {value!r}; {DURATION_HINT}")
+    return length
+
+
+def _share(key: str, value: object, below: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < below:
+        raise PolicyError(f"amos: {key}: a number from 0 to below {below:g} is expected, not {value!r}")
+    return float(value)
+
+
+def _whole(key: str, value: object, least: int, besides: str = "") -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise PolicyError(f"amos: {key}: a whole number of at least {least}{besides} is expected, not {value!r}")
+    return value
+
+
+register_adaptive(
+    "amos",
+    make_amos,
+    "gives policies turns, scores them by weighted objectives, and learns which to use",
+    "Sutherland et al., IDEAS 2005",
+)

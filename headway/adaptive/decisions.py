@@ -1,0 +1,250 @@
+"""The decision maker: whether a query should be scheduled by another strategy, and whether it must lose tuples.
+
+MavStream's runtime optimizer, sections 4.7 to 4.12, algorithm 1. Classes are looked at by their weight, and the first
+one with a missed target is the one that is acted for. Strategies are scored by the decision table for the measures that
+it misses; measures of the classes above it, all met, count with a reduced weight, so that they are not spoilt. Targets
+are those a little ahead (the lookahead factor), spare is by those of now.
+
+Where this goes another way than the paper, or further:
+
+- Measures that are met in the class that is acted for do not count: so table 2 has it; algorithm 1 would let them in.
+- A cycle (4.10) is looked for not only with the strategy before the current one but with any that was left within
+  `REMEMBER` intervals, as three strategies can chase each other, too. It is one if what was missed when that strategy
+  was left is met now, and what is missed now was met then; other measures do not matter. Then strategies are scored for
+  all that was missed since, besides what is missed now.
+- Tuples are dropped only for measures that this helps, not before a switch has had an interval to show its effect, and
+  until targets are met with something to spare for some looks. Should it begin again soon, that many looks double.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from headway.adaptive.decision_table import DecisionTable
+from headway.adaptive.priorities import Priority
+from headway.adaptive.targets import Measure, Target, plain
+from headway.clock import SECOND
+
+REMEMBER = 20
+"""Intervals after which a strategy that was left may be taken again without asking whether that is a cycle."""
+CALM = 2
+"""Looks in a row at which targets must be met with something to spare before dropping ends."""
+MOST_CALM = 32
+_ROUNDING = 1e-9
+"""Scores that differ by less, as a share, are equal: sums of the same weights in another order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A measure of a query, its target and its class."""
+
+    measure: Measure
+    target: Target
+    priority: Priority
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What decisions about a query go by."""
+
+    strategies: tuple[str, ...]
+    table: DecisionTable
+    interval: int
+    """Nanoseconds between looks."""
+    lookahead: int
+    """Nanoseconds ahead of now at which targets must be met."""
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A strategy that was left: when, which measures were missed (of the class acted for) and which were met."""
+
+    strategy: int
+    at: int
+    missed: frozenset[str]
+    met: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is remembered of a query. Moments are nanoseconds since the start of the run."""
+
+    current: int
+    departures: tuple[Departure, ...] = ()
+    """The last one from each strategy, oldest first."""
+    switched: int | None = None
+    shedding: bool = False
+    calm: int = 0
+    """Looks in a row with something to spare while tuples are dropped."""
+    patience: int = CALM
+    """How many of them it takes."""
+    shed_until: int | None = None
+    """When dropping ended last."""
+
+
+class Decision(NamedTuple):
+    """What to do. Reasons are for people, and empty where nothing changes."""
+
+    state: State
+    switched: str = ""
+    """Why `state.current` is another strategy than before."""
+    shedding: str = ""
+    """Why `state.shedding` is another than before."""
+
+
+class _Choice(NamedTuple):
+    """What spoke for a strategy. The text is made only where somebody will read it."""
+
+    scores: tuple[float, ...]
+    closes: int
+    """The strategy that would close a cycle, where there is a conflict."""
+    conflict: frozenset[str]
+
+    def text(self, rules: Rules, before: int, chosen: int) -> str:
+        names, note = rules.strategies, ""
+        if self.conflict:
+            also = " and ".join(sorted(self.conflict))
+            note = f" (back to {names[self.closes]} would be a cycle, so {also} must count, too)"
+        current = plain(self.scores[before])
+        if chosen == before:
+            return f"nothing scores above {names[before]}, {current}{note}"
+        return f"{names[chosen]} scores {plain(self.scores[chosen])}, {names[before]} {current}{note}"
+
+
+def decide(
+    goals: Sequence[Goal], observed: Mapping[str, float] | None, elapsed: int, state: State, rules: Rules
+) -> Decision:
+    """Return what to do for one query, so many nanoseconds after the start, given its measures since the last look.
+
+    Without any (None) nothing came and nothing waits: then no target is missed.
+    """
+    ahead = (elapsed + rules.lookahead) / SECOND
+    missed = [one for one in goals if observed is not None and _missed(one, observed, ahead)]
+    switched = began = ""
+    if observed is not None and missed:
+        first = max((one.priority for one in missed), key=lambda one: one.weight)
+        acting = [one for one in missed if one.priority == first]
+        met = frozenset(one.measure.name for one in goals if one not in missed)
+        before = state.current
+        state, choice = _choose(goals, acting, met, observed, elapsed, state, rules)
+        if state.current != before:
+            switched = f"{_misses(acting, observed, ahead)}; {choice.text(rules, before, state.current)}"
+        elif _may_shed(acting, elapsed, state, rules):
+            began = f"{_misses(acting, observed, ahead)}; {choice.text(rules, before, before)}"
+            state = _shed(elapsed, state, rules)
+    if state.shedding and not began:
+        state, ended = _relieve(goals, observed, elapsed, ahead, state)
+        return Decision(state, switched, ended)
+    return Decision(state, switched, began)
+
+
+def _missed(goal: Goal, observed: Mapping[str, float], ahead: float) -> bool:
+    return goal.measure.violated(observed[goal.measure.name], goal.target.at(ahead))
+
+
+def _misses(goals: Sequence[Goal], observed: Mapping[str, float], ahead: float) -> str:
+    """Say what a class misses: ``latency 1.3 s over its target 0.5 s (must-satisfy)``."""
+    texts = [one.measure.miss(observed[one.measure.name], one.target.at(ahead)) for one in goals]
+    return f"{', '.join(texts)} ({goals[0].priority.name})"
+
+
+def _choose(
+    goals: Sequence[Goal],
+    acting: Sequence[Goal],
+    met: frozenset[str],
+    observed: Mapping[str, float],
+    elapsed: int,
+    state: State,
+    rules: Rules,
+) -> tuple[State, _Choice]:
+    """Return the state with the best strategy for the goals that are acted for, and what speaks for it."""
+    first = acting[0].priority
+    weights = {
+        one.measure.name: one.priority.reduced(
+            one.measure.spare(observed[one.measure.name], one.target.at(elapsed / SECOND))
+        )
+        for one in goals
+        if one.priority.weight > first.weight
+    }
+    weights.update((one.measure.name, first.weight) for one in acting)
+    scores = rules.table.scores(rules.strategies, weights)
+    chosen = best(scores, state.current, first.easily_pleased)
+    missed = frozenset(one.measure.name for one in acting)
+    kept = tuple(one for one in state.departures if elapsed - one.at <= REMEMBER * rules.interval)
+    conflict = in_conflict(kept, chosen, missed, met) if chosen != state.current else frozenset()
+    closes = chosen
+    if conflict:
+        weights.update((one.measure.name, one.priority.weight) for one in goals if one.measure.name in conflict)
+        scores = rules.table.scores(rules.strategies, weights)
+        chosen = best(scores, state.current, first.easily_pleased, avoid=closes)
+    choice = _Choice(scores, closes, conflict)
+    if chosen == state.current:
+        return (state if len(kept) == len(state.departures) else replace(state, departures=kept)), choice
+    left = Departure(state.current, elapsed, missed, met)
+    departures = (*(one for one in kept if one.strategy != state.current), left)
+    return replace(state, current=chosen, departures=departures, switched=elapsed), choice
+
+
+def best(scores: Sequence[float], current: int, any_better: bool = False, avoid: int | None = None) -> int:
+    """Return the strategy with the highest score, the first of equals; the current one where none scores higher.
+
+    With `any_better` it is the first one that scores higher than the current. `avoid` comes last of those that will do.
+    """
+    will_do = [at for at, score in enumerate(scores) if _above(score, scores[current])]
+    if not will_do:
+        return current
+    if not any_better:
+        highest = max(scores)
+        will_do = [at for at in will_do if not _above(highest, scores[at])]
+    return next((at for at in will_do if at != avoid), will_do[0])
+
+
+def _above(score: float, other: float) -> bool:
+    return score - other > _ROUNDING * max(abs(score), abs(other))
+
+
+def in_conflict(
+    departures: Sequence[Departure], chosen: int, missed: frozenset[str], met: frozenset[str]
+) -> frozenset[str]:
+    """Return the measures that were missed since a strategy was left, if taking it again would close a cycle.
+
+    Nothing where it would not: it was never left, or not for what is met now, or not with what is missed now met.
+    """
+    for at, left in enumerate(departures):
+        if left.strategy == chosen and left.missed <= met and missed <= left.met:
+            return frozenset().union(*(one.missed for one in departures[at:])) - missed
+    return frozenset()
+
+
+def _may_shed(acting: Sequence[Goal], elapsed: int, state: State, rules: Rules) -> bool:
+    shows_effect = state.switched is None or elapsed - state.switched >= rules.interval
+    helps = any(one.measure.dropping_helps for one in acting)
+    return acting[0].priority.sheds and helps and shows_effect and not state.shedding
+
+
+def _shed(elapsed: int, state: State, rules: Rules) -> State:
+    again = state.shed_until is not None and elapsed - state.shed_until <= REMEMBER * rules.interval
+    patience = min(2 * state.patience, MOST_CALM) if again else CALM
+    return replace(state, shedding=True, calm=0, patience=patience)
+
+
+def _relieve(
+    goals: Sequence[Goal], observed: Mapping[str, float] | None, elapsed: int, ahead: float, state: State
+) -> tuple[State, str]:
+    """Return the state after a look while tuples are dropped, and why that ends, if it does."""
+    texts = []
+    for one in goals:
+        if observed is not None and one.priority.sheds and one.measure.dropping_helps:
+            value, target = observed[one.measure.name], one.target.at(ahead)
+            if not one.measure.eased(value, target):
+                return replace(state, calm=0), ""
+            texts.append(f"{one.measure.name} {one.measure.write(value)}, its target {one.measure.write(target)}")
+    calm = state.calm + 1
+    if calm < state.patience:
+        return replace(state, calm=calm), ""
+    why = f"{'; '.join(texts) or 'nothing that dropping would help'}: met for {calm} looks"
+    if observed is None:
+        why = f"nothing waits, for {calm} looks"
+    return replace(state, shedding=False, calm=0, shed_until=elapsed), why

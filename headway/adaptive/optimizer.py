@@ -1,0 +1,392 @@
+"""The runtime optimizer: watches queries against their targets, and changes their policies one by one.
+
+MavStream's runtime optimizer, section 4. A query is an output with targets. The system monitor (algorithm 2) looks at
+each query at its own interval and hands what it measured since the last look to the decision maker
+(`headway.adaptive.decisions`, algorithm 1). Settings, all of which may be left out::
+
+    adaptive:
+      policies: [round-robin, path-capacity, segment, simplified-segment]
+      start: round-robin                       # the policy of every output at first
+      interval: 3s                             # between looks
+      lookahead: 1s                            # targets must be met so long ahead
+      classes: {must-satisfy: 1, best-effort: 0.5, dont-care: 0.01}   # more classes, or other weights
+      shed: [must-satisfy]                     # classes for which tuples may be dropped
+      table: {latency: {slope-slack: 5}}       # ranks besides those of the paper's table 1, or instead of them
+      queries:
+        alarms:
+          interval: 2s
+          start: segment
+          latency: {target: 500ms, class: must-satisfy}
+          memory: {target: [[0, 10MB], [500, 1MB]], class: best-effort}
+          throughput: 100/s                    # best-effort, where no class is named
+
+Without `queries`, every output whose latency graph has a good zone that ends gets its end as target, best-effort; the
+same target holds for a latency that names none. The lookahead must be shorter than the interval; the paper also wants
+it longer than it takes to schedule every box once, which nobody knows before the run. Where none is given it is 1s, or
+a third of an interval below 3s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from headway.adaptive.base import METRICS, Action, Interval, Shed, Switch, Totals, register_adaptive
+from headway.adaptive.decision_table import STRATEGIES, DecisionTable
+from headway.adaptive.decisions import Goal, Rules, State, decide
+from headway.adaptive.priorities import BEST_EFFORT, SHEDDING, WEIGHTS, Priorities
+from headway.adaptive.targets import MEASURES, Measure, Target, read_seconds
+from headway.catalog import Topology
+from headway.clock import SECOND
+from headway.columns import Int64s
+from headway.errors import PolicyError, choices, unknown
+from headway.scheduling.base import make_policy, registered_policies
+
+NAME = "optimizer"
+NEVER = 2**63 - 1
+"""When to look where there is nothing to look at."""
+_INTERVAL = 3 * SECOND
+_SETTINGS = ("policies", "start", "interval", "lookahead", "classes", "shed", "table", "queries")
+_OF_QUERIES = ("interval", "lookahead", "start", *MEASURES)
+
+
+@dataclass(frozen=True, slots=True)
+class GoalSettings:
+    """A measure's target and class as the user gives them; None: not said."""
+
+    target: Target | None = None
+    priority: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySettings:
+    """A query as the user gives it; None: not said. Times are in nanoseconds."""
+
+    interval: int | None
+    lookahead: int | None
+    start: int | None
+    goals: Mapping[str, GoalSettings]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """An output with goals, and the rules by which decisions about it are made."""
+
+    output: int
+    goals: tuple[Goal, ...]
+    rules: Rules
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OptimizerMemory:
+    """What the system monitor keeps. Tuples and the array are by query."""
+
+    begun: int
+    topology: Topology
+    queries: tuple[Query, ...]
+    states: tuple[State, ...]
+    seen: tuple[Totals, ...]
+    """The totals at the last look."""
+    due: Int64s
+    """The moment of the next look; nobody writes to it."""
+    latest: Totals
+    """The totals of the last look at any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Optimizer:
+    """The layer: what its settings say."""
+
+    policies: tuple[str, ...] = STRATEGIES
+    begin: int = 0
+    """The place of the policy to begin with."""
+    interval: int = _INTERVAL
+    lookahead: int = _INTERVAL // 3
+    priorities: Priorities = Priorities.of()  # noqa: RUF009 (frozen)
+    table: DecisionTable = DecisionTable()  # noqa: RUF009 (frozen)
+    queries: Mapping[str, QuerySettings] | None = None
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, Any]) -> Optimizer:
+        """Read the settings. Raises a PolicyError that names the key and lists the choices."""
+        _check_keys(settings, _SETTINGS, NAME)
+        policies = _policies(settings.get("policies", STRATEGIES))
+        begin = settings.get("start", "round-robin" if "round-robin" in policies else policies[0])
+        interval, lookahead = _times(settings, NAME)
+        interval = interval or _INTERVAL
+        weights = {**WEIGHTS, **_mapping(settings.get("classes", {}), f"{NAME}: classes")}
+        shedding = _names(settings.get("shed", SHEDDING), f"{NAME}: shed")
+        queries = _mapping(settings.get("queries", {}), f"{NAME}: queries")
+        try:
+            priorities = Priorities.of(weights, shedding)
+        except PolicyError as error:
+            raise PolicyError(f"{NAME}: {error}") from None
+        made = cls(
+            policies,
+            _place(begin, policies, f"{NAME}: start"),
+            interval,
+            _lookahead(interval, lookahead, NAME),
+            priorities,
+            _table(settings.get("table", {})),
+        )
+        return replace(made, queries={str(name): made._query(name, query) for name, query in queries.items()} or None)
+
+    def start(self, topology: Topology, now: int) -> tuple[tuple[int, ...], OptimizerMemory]:
+        """Return by output the policy to begin with, and the memory."""
+        named = self.queries
+        if named is None:
+            latency = QuerySettings(None, None, None, {"latency": GoalSettings()})
+            named = {name: latency for at, name in enumerate(topology.outputs) if _good(topology, at) is not None}
+        places = {name: at for at, name in enumerate(topology.outputs)}
+        queries = [self._ready(name, query, topology, places) for name, query in named.items()]
+        begin = [self.begin] * len(topology.outputs)
+        for made, query in zip(queries, named.values(), strict=True):
+            if query.start is not None:
+                begin[made.output] = query.start
+        nothing = np.zeros(len(topology.outputs) + 1)
+        totals = Totals(now, nothing.astype(np.int64), nothing, nothing, nothing, nothing, nothing)
+        return tuple(begin), OptimizerMemory(
+            begun=now,
+            topology=topology,
+            queries=tuple(queries),
+            states=tuple(State(begin[made.output]) for made in queries),
+            seen=(totals,) * len(queries),
+            due=_fixed([now + made.rules.interval for made in queries]),
+            latest=totals,
+        )
+
+    def next(self, memory: OptimizerMemory) -> int:
+        """Return when the first query is due."""
+        return int(memory.due.min(initial=NEVER))
+
+    def look(self, totals: Totals, memory: OptimizerMemory) -> tuple[tuple[Action, ...], OptimizerMemory]:
+        """Look at the queries that are due (algorithm 2); return what should change, and the memory."""
+        places = np.flatnonzero(memory.due <= totals.now).tolist()
+        if not places:
+            return (), memory
+        actions: list[Action] = []
+        states, seen, due = list(memory.states), list(memory.seen), memory.due.copy()
+        for place in places:
+            query = memory.queries[place]
+            observed = _observe(Interval(seen[place], totals), query)
+            made = decide(query.goals, observed, totals.now - memory.begun, states[place], query.rules)
+            if made.switched:
+                actions.append(Switch(query.output, made.state.current, made.switched))
+            if made.shedding:
+                actions.append(Shed(query.output, made.state.shedding, made.shedding))
+            states[place], seen[place], due[place] = made.state, totals, totals.now + query.rules.interval
+        due.flags.writeable = False
+        return tuple(actions), replace(memory, states=tuple(states), seen=tuple(seen), due=due, latest=totals)
+
+    def change(self, settings: Mapping[str, Any], memory: OptimizerMemory) -> OptimizerMemory:
+        """Return the memory with other targets, classes or times of the queries that the settings name.
+
+        What they do not say stays as it is. An output that had no targets until now may get some. What is remembered of
+        strategies that were left was for other targets, and is forgotten.
+        """
+        _check_keys(settings, ("queries",), f"{NAME}, while a run goes on")
+        for name, text in _mapping(settings.get("queries", {}), f"{NAME}: queries").items():
+            query = self._query(name, text)
+            if query.start is not None:
+                raise PolicyError(f"{NAME}: queries: {name}: start: the run has begun; only other settings can change")
+            memory = self._changed(str(name), query, memory)
+        return memory
+
+    def _changed(self, name: str, query: QuerySettings, memory: OptimizerMemory) -> OptimizerMemory:
+        outputs = [one.output for one in memory.queries]
+        places = {name: at for at, name in enumerate(memory.topology.outputs)}
+        output = _output(name, places)
+        queries, states, seen = list(memory.queries), list(memory.states), list(memory.seen)
+        due = memory.due.tolist()
+        if output in outputs:
+            place = outputs.index(output)
+            queries[place] = self._ready(name, query, memory.topology, places, queries[place])
+            states[place] = replace(states[place], departures=(), calm=0)
+            due[place] = seen[place].now + queries[place].rules.interval
+        else:
+            queries.append(self._ready(name, query, memory.topology, places))
+            states.append(State(self.begin))
+            seen.append(memory.latest)
+            due.append(memory.latest.now + queries[-1].rules.interval)
+        return replace(memory, queries=tuple(queries), states=tuple(states), seen=tuple(seen), due=_fixed(due))
+
+    def _ready(
+        self,
+        name: str,
+        query: QuerySettings,
+        topology: Topology,
+        places: Mapping[str, int],
+        before: Query | None = None,
+    ) -> Query:
+        """Return a query with all that its settings left open: as it was before, as the QoS says, or by default."""
+        where = f"{NAME}: queries: {name}"
+        output = _output(name, places)
+        goals = {one.measure.name: one for one in before.goals} if before else {}
+        for measure, goal in (query.goals or ({} if before else {"latency": GoalSettings()})).items():
+            old = goals.get(measure)
+            target = goal.target or (old.target if old else _default_target(measure, output, topology, where))
+            priority = self.priorities[goal.priority or (old.priority.name if old else BEST_EFFORT)]
+            goals[measure] = Goal(MEASURES[measure], target, priority)
+            try:
+                self.table.row(measure, self.policies)
+            except PolicyError as error:
+                raise PolicyError(f"{where}: {error}") from None
+        interval = query.interval or (before.rules.interval if before else self.interval)
+        lookahead = query.lookahead
+        if lookahead is None:
+            general = before.rules.lookahead if before else self.lookahead
+            lookahead = general if general < interval else None  # one that is too long was said of other intervals
+        rules = Rules(self.policies, self.table, interval, _lookahead(interval, lookahead, where))
+        return Query(output, tuple(goals.values()), rules)
+
+    def _query(self, name: object, text: object) -> QuerySettings:
+        where = f"{NAME}: queries: {name}"
+        settings = _mapping(text, where)
+        _check_keys(settings, _OF_QUERIES, where)
+        interval, lookahead = _times(settings, where)
+        start = _place(settings["start"], self.policies, f"{where}: start") if "start" in settings else None
+        goals = {key: self._goal(measure, settings[key], where) for key, measure in MEASURES.items() if key in settings}
+        return QuerySettings(interval, lookahead, start, goals)
+
+    def _goal(self, measure: Measure, text: object, where: str) -> GoalSettings:
+        where = f"{where}: {measure.name}"
+        settings = text if isinstance(text, Mapping) else {"target": text}
+        _check_keys(settings, ("target", "class"), where)
+        target, priority = None, settings.get("class")
+        if priority is not None:
+            try:
+                priority = self.priorities[str(priority)].name
+            except PolicyError as error:
+                raise PolicyError(f"{where}: class: {error}") from None
+        if "target" in settings:
+            try:
+                target = Target.parse(settings["target"], measure)
+            except PolicyError as error:
+                raise PolicyError(f"{where}: target: {error}") from None
+        return GoalSettings(target, priority)
+
+
+def _observe(interval: Interval, query: Query) -> dict[str, float] | None:
+    """Return the measures of a query's goals; None where nothing came and nothing waits."""
+    output = query.output
+    idle = interval.after.delivered[output] == interval.before.delivered[output] and interval.after.oldest[output] <= 0
+    if idle:
+        return None
+    return {one.measure.name: METRICS[one.measure.name](interval, output) for one in query.goals}
+
+
+def _output(name: str, places: Mapping[str, int]) -> int:
+    if name not in places:
+        raise PolicyError(f"{NAME}: queries: {unknown('output', name, places)}")
+    return places[name]
+
+
+def _good(topology: Topology, output: int) -> float | None:
+    """Return where an output's good zone ends, if it does."""
+    graph = topology.qos[output].latency
+    return graph.good_until if graph is not None and math.isfinite(graph.good_until) else None
+
+
+def _default_target(measure: str, output: int, topology: Topology, where: str) -> Target:
+    good = _good(topology, output) if measure == "latency" else None
+    if good is None:
+        raise PolicyError(
+            f"{where}: {measure} needs a target; only latency has one of its own, where the output's latency graph "
+            f"has a good zone that ends; what can have a target: {choices(MEASURES)}"
+        )
+    return Target.constant(good)
+
+
+def _check_keys(settings: Mapping[str, Any], allowed: Sequence[str], where: str) -> None:
+    for key in settings:
+        if key not in allowed:
+            raise PolicyError(f"{where}: {unknown('setting', str(key), allowed)}")
+
+
+def _mapping(value: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise PolicyError(f"{where}: must be a mapping such as {{name: value}}, not {value!r}")
+    return value
+
+
+def _names(value: object, where: str) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, Sequence) or not all(isinstance(one, str) for one in value):
+        raise PolicyError(f"{where}: must be a list of names, not {value!r}")
+    return tuple(value)
+
+
+def _policies(value: object) -> tuple[str, ...]:
+    names = _names(value, f"{NAME}: policies")
+    if not names or len(set(names)) < len(names):
+        raise PolicyError(f"{NAME}: policies: must be one or more different policies, not {choices(names)}")
+    for name in names:
+        try:
+            make_policy(name)
+        except PolicyError as error:
+            raise PolicyError(f"{NAME}: policies: {error}") from None
+    return names
+
+
+def _place(name: object, policies: Sequence[str], where: str) -> int:
+    if name not in policies:
+        raise PolicyError(f"{where}: {unknown('policy', str(name), policies)}")
+    return policies.index(str(name))
+
+
+def _times(settings: Mapping[str, Any], where: str) -> tuple[int | None, int | None]:
+    """Return the interval and the lookahead in nanoseconds; None where they are not given."""
+    times: list[int | None] = []
+    for key in ("interval", "lookahead"):
+        try:
+            times.append(round(read_seconds(settings[key]) * SECOND) if key in settings else None)
+        except PolicyError as error:
+            raise PolicyError(f"{where}: {key}: {error}") from None
+    if times[0] == 0:
+        raise PolicyError(f"{where}: interval: must be more than 0")
+    return times[0], times[1]
+
+
+def _lookahead(interval: int, lookahead: int | None, where: str) -> int:
+    if lookahead is None:
+        return min(SECOND, interval // 3)
+    if lookahead >= interval:
+        raise PolicyError(
+            f"{where}: lookahead: {lookahead / SECOND:g}s must be shorter than the interval of {interval / SECOND:g}s"
+        )
+    return lookahead
+
+
+def _table(value: object) -> DecisionTable:
+    where = f"{NAME}: table"
+    known = [one.name for one in registered_policies()]
+    rows = {measure: _mapping(row, f"{where}: {measure}") for measure, row in _mapping(value, where).items()}
+    for measure, row in rows.items():
+        if measure not in MEASURES:
+            raise PolicyError(f"{where}: {unknown('measure', str(measure), MEASURES)}")
+        for policy in row:
+            if str(policy).partition(":")[0] not in known:
+                raise PolicyError(f"{where}: {measure}: {unknown('policy', str(policy), known)}")
+    try:
+        return DecisionTable().extended(rows)
+    except PolicyError as error:
+        raise PolicyError(f"{NAME}: {error}") from None
+
+
+def _fixed(moments: Sequence[int]) -> Int64s:
+    array = np.array(moments, np.int64)
+    array.flags.writeable = False
+    return array
+
+
+register_adaptive(
+    NAME,
+    Optimizer.parse,
+    "per query: another policy where targets are missed, by a table of ranks and priorities; at last, dropping",
+    "MavStream's runtime optimizer, section 4",
+)

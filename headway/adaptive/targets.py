@@ -1,0 +1,208 @@
+"""Targets: what a query should achieve, as piecewise-linear functions of the time since the run's start.
+
+MavStream's runtime optimizer, section 4.2. The paper gives a start and an end for each piece and fills the gaps
+between pieces from the values at their borders; that is the same as a list of points with straight lines between them:
+the ends of all pieces, in order. Two points at the same time are a jump, as between two pieces that touch.
+
+`MEASURES` is the one place that says what can have a target, and whether it is the most or the least that is good.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from headway.boxes.durations import DURATION_HINT, Duration
+from headway.errors import HeadwayError, PolicyError
+from headway.scheduling.sizes import Memory, parse_train
+
+EASED = 0.8
+"""A measure with an upper bound that is this share of it, or less, has something to spare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Something that can have a target. Its name is one of `headway.adaptive.base.METRICS`, which measures it."""
+
+    name: str
+    at_most: bool
+    """Whether the target is the most that is good; otherwise it is the least."""
+    read: Callable[[object], float]
+    """Reads a value of a target as the user writes it; raises a HeadwayError that says how to write it."""
+    write: Callable[[float], str]
+    """Returns a value for people."""
+    dropping_helps: bool = True
+    """Whether it gets better when tuples are dropped."""
+
+    def violated(self, observed: float, expected: float) -> bool:
+        """Return whether what was observed misses the target; what just reaches it does not."""
+        return observed > expected if self.at_most else observed < expected
+
+    def spare(self, observed: float, expected: float) -> float:
+        """Return the reduction percentage of equation 2: how much of the target is not used, from 0 to 1.
+
+        With an upper bound it is ``(expected - observed) / expected``. With a lower bound the same is said of the
+        inverse, the time per tuple: ``1 - expected / observed``; so twice the least throughput leaves as much to spare
+        as half the most latency. A measure that misses its target has nothing to spare.
+        """
+        low, high = (observed, expected) if self.at_most else (expected, observed)
+        if low >= high:
+            return 0.0
+        return 1.0 if math.isinf(high) else min(1.0, 1.0 - low / high)
+
+    def eased(self, observed: float, expected: float) -> bool:
+        """Return whether the target is met so well that help may end: with an upper bound at `EASED` of it or less.
+
+        A lower bound is enough when it is met: where the best possible value is near, as with utility, more cannot be
+        asked for.
+        """
+        return observed <= EASED * expected if self.at_most else observed >= expected
+
+    def miss(self, observed: float, expected: float) -> str:
+        """Say how the target is missed: ``latency 1.3 s over its target 0.5 s``."""
+        side = "over" if self.at_most else "under"
+        return f"{self.name} {self.write(observed)} {side} its target {self.write(expected)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Points (seconds since the start, value) with straight lines between them, constant before and after them.
+
+    Of points at the same time the last one holds from then on.
+    """
+
+    points: tuple[tuple[float, float], ...]
+    _times: tuple[float, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Keep the times, to find the piece quickly."""
+        object.__setattr__(self, "_times", tuple(time for time, _ in self.points))
+
+    @classmethod
+    def constant(cls, value: float) -> Target:
+        """Return a target that is always the same."""
+        return cls(((0.0, value),))
+
+    @classmethod
+    def parse(cls, value: object, measure: Measure) -> Target:
+        """Read one value, or a list of points such as ``[[0, 500ms], [500, 100ms]]``. Raises a PolicyError."""
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            return cls.constant(_read(value, measure))
+        if not value:
+            raise PolicyError(_POINTS.format(value))
+        points = tuple(_point(point, measure) for point in value)
+        if any(later < earlier for (earlier, _), (later, _) in pairwise(points)):
+            raise PolicyError(f"the times of a target's points ascend, not {[time for time, _ in points]}")
+        return cls(points)
+
+    def at(self, seconds: float) -> float:
+        """Return the value so many seconds after the start."""
+        place = bisect_right(self._times, seconds)
+        if place == 0:
+            return self.points[0][1]
+        before, low = self.points[place - 1]
+        if place == len(self.points):
+            return low
+        after, high = self.points[place]
+        return low + (high - low) * ((seconds - before) / (after - before))
+
+
+_POINTS = "a target is a value, or a list of points [seconds, value] such as [[0, 0.5], [500, 0.1]], not {!r}"
+
+
+def _point(point: object, measure: Measure) -> tuple[float, float]:
+    if not isinstance(point, Sequence) or isinstance(point, str) or len(point) != 2:
+        raise PolicyError(_POINTS.format(point))
+    try:
+        return read_seconds(point[0]), _read(point[1], measure)
+    except PolicyError as error:
+        raise PolicyError(f"point {point!r}: {error}") from None
+
+
+def _read(value: object, measure: Measure) -> float:
+    try:
+        return measure.read(value)
+    except PolicyError:
+        raise
+    except HeadwayError as error:
+        raise PolicyError(str(error)) from None
+
+
+def read_seconds(value: object) -> float:
+    """Read seconds as a number, or a duration such as ``500ms``. Raises a PolicyError."""
+    if isinstance(value, str | Duration):
+        try:
+            return Duration.parse(value).seconds
+        except HeadwayError as error:
+            raise PolicyError(str(error)) from None
+    return _number(value, f"a number of seconds, or a duration; {DURATION_HINT}")
+
+
+def _bytes(value: object) -> float:
+    form = "a number of bytes, or a size such as '64kB' or '10MB'; units: B, kB, MB, GB"
+    if isinstance(value, str):
+        try:
+            size = parse_train(value)  # a train may be as many tuples as fit into some memory
+        except PolicyError:
+            size = None
+        if not isinstance(size, Memory):
+            raise PolicyError(f"{value!r} is not {form}")
+        return float(size.bytes)
+    return _number(value, form)
+
+
+def _per_second(value: object) -> float:
+    form = "a number of tuples per second, such as 100 or '100/s'"
+    if isinstance(value, str):
+        found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?(?:tuples)?/s", value.strip())
+        if not found:
+            raise PolicyError(f"{value!r} is not {form}")
+        return float(found[1])
+    return _number(value, form)
+
+
+def _tuples(value: object) -> float:
+    return _number(value, "a number of tuples")
+
+
+def _utility(value: object) -> float:
+    form = "a utility from 0 to 1"
+    number = _number(value, form)
+    if number > 1:
+        raise PolicyError(f"{value!r} is not {form}")
+    return number
+
+
+def _number(value: object, form: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise PolicyError(f"{value!r} is not {form}")
+    return float(value)
+
+
+def plain(number: float) -> str:
+    """Return a number for people: three digits, all of those before the point."""
+    return f"{number:.0f}" if 1000 <= abs(number) < math.inf else f"{number:.3g}"
+
+
+def _write_bytes(value: float) -> str:
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if value >= factor:
+            return f"{plain(value / factor)} {unit}"
+    return f"{plain(value)} B"
+
+
+MEASURES: Mapping[str, Measure] = {
+    measure.name: measure
+    for measure in (
+        Measure("latency", True, read_seconds, lambda value: f"{plain(value)} s"),
+        Measure("memory", True, _bytes, _write_bytes),
+        Measure("throughput", False, _per_second, lambda value: f"{plain(value)}/s", dropping_helps=False),
+        Measure("queue", True, _tuples, lambda value: f"{plain(value)} tuples"),
+        Measure("utility", False, _utility, plain),
+    )
+}
+"""By name: what can have a target."""

@@ -1,0 +1,386 @@
+"""What a network would have to do, and whether that fits, for people and for programs: part of ``headway check``.
+
+Rates come from ``--rate`` and from sources that say theirs; costs and selectivities from universal boxes, a model, or
+the summary of a real run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headway.boxes.bsort import BSort
+from headway.boxes.map import Map
+from headway.boxes.union import Union
+from headway.boxes.universal import Universal
+from headway.catalog import Topology
+from headway.checking import CheckedNetwork
+from headway.cli.arguments import Pair, positive, rate
+from headway.cli.tables import text_table
+from headway.cli.texts import plural, printable, seconds_text, share_text
+from headway.connectors.arrivals import nanoseconds, parse_arrivals
+from headway.connectors.base import check_rate
+from headway.engines.models import Model, parse_model
+from headway.engines.topology import topology_of
+from headway.errors import HeadwayError, InputError, RunError, unknown
+from headway.network import Source, thaw
+from headway.scheduling.schedule import Schedule
+from headway.shedding.loads import (
+    HEADROOM,
+    TRAIN,
+    Floats,
+    LoadModel,
+    Loads,
+    analyse,
+    default_arcs,
+    measured_arcs,
+    shares_of,
+)
+from headway.structure import owner
+from headway.yamls import read_text
+
+SHOWN = 10
+"""Boxes in the table; all are in the JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """Tuples that a run counted: taken and made by box, delivered by output."""
+
+    taken: Mapping[str, float]
+    made: Mapping[str, float]
+    delivered: Mapping[str, float]
+
+    @classmethod
+    def of(cls, summary: Mapping[str, Any]) -> Ran:
+        """Read the counts, or raise a RunError: somebody may have edited the summary."""
+        try:
+            taken, made = (
+                {name: float(one[key]) for name, one in summary["boxes"].items()} for key in ("tuples_in", "tuples_out")
+            )
+            return cls(taken, made, {name: float(one["tuples"]) for name, one in summary["outputs"].items()})
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RunError(
+                f"model: measured: this is not the summary of a run ({type(error).__name__}: {error})"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadReport:
+    """What a network would have to do, or what would have to be known to tell."""
+
+    topology: Topology
+    loads: Loads | None
+    """None where something is missing."""
+    costs: Floats
+    """By box: seconds per tuple, calls included; NaN where nobody knows."""
+    held: float
+    """What would be done if boxes that cannot keep up held back the rest: the paper's least capacity."""
+    workers: int
+    missing: tuple[str, ...]
+    notes: tuple[str, ...]
+    """What was assumed, and what else is worth knowing."""
+    warnings: tuple[str, ...]
+    """What is wrong with the model that the file names."""
+
+    @property
+    def fine(self) -> bool:
+        """Whether the load is known and fits, all boxes together and each on one processor."""
+        return self.loads is not None and self.loads.fits and bool(self.loads.stable.all())
+
+
+def add_load_options(parser: argparse._ActionsContainer) -> None:
+    """Add the options that say what the load hangs on."""
+    parser.add_argument(
+        "--rate",
+        metavar="SOURCE=N",
+        action=Pair,
+        default={},
+        help="tuples per second of a source, instead of what the file says, to tell what load they make; "
+        "may be repeated",
+    )
+    parser.add_argument(
+        "--model",
+        metavar="FILE",
+        help="what boxes cost: a model, as for the engine 'sim', or the summary (--summary) of a real run, which also "
+        "tells what boxes let through (default: the file's model, and what universal boxes say)",
+    )
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        type=positive,
+        help="how many processors there are for the boxes (default: the file's workers, or 1)",
+    )
+    parser.add_argument(
+        "--headroom",
+        metavar="SHARE",
+        type=_headroom,
+        default=HEADROOM,
+        help=f"the share of them that boxes may need; the rest is reserve (default {HEADROOM})",
+    )
+
+
+def _headroom(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number <= 1:
+        raise argparse.ArgumentTypeError(f"expected a share above 0 and up to 1, such as 0.9, not '{text}'")
+    return number
+
+
+def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport:
+    """Work out what the boxes would have to do; raise a HeadwayError for options that are wrong."""
+    schedule: Mapping[str, Any] = checked.network.schedule or {}
+    topology = topology_of(checked)
+    rates = _rates(checked, args.rate)
+    model, ran, warnings = _model(args, checked)
+    costs, overheads = _costs(checked, model, ran)
+    selectivity, guessed = _selectivities(checked, ran)
+    arcs = {} if ran is None else measured_arcs(checked, ran.taken, ran.made, ran.delivered)
+    shared = LoadModel(topology, shares_of(checked, arcs))
+    missing = _no_rates([name for name, found in rates.items() if found is None and checked.consumers[name]])
+    flow = np.array([found or 0.0 for found in rates.values()])
+    if not missing:  # what nothing comes to may cost what it likes
+        costs[np.isnan(costs) & (shared.rates(flow, selectivity) <= 0)] = 0.0
+    missing += _no_costs([name for name, cost in zip(topology.boxes, costs, strict=True) if math.isnan(cost)])
+    train = min(TRAIN, Schedule.parse(schedule.get("policy"), schedule.get("train")).most)
+    workers = args.workers or schedule.get("workers") or 1
+    loads, held = None, 0.0
+    if not missing:
+        known: dict[str, Any] = {"overheads": overheads, "train": train, "capacity": workers, "headroom": args.headroom}
+        loads = analyse(shared, flow, costs, selectivity, **known)
+        held = analyse(shared, flow, costs, selectivity, **known, throttled=True).min_cap
+    notes = []
+    if guessed:
+        notes.append(f"no selectivity known, taken as 1: {_listed(guessed)}")
+    alike = list(dict.fromkeys(owner(arc) for arc in default_arcs(checked) if arc not in arcs))
+    if alike:
+        notes.append(f"not known how tuples divide over outputs, taken as equal: {_listed(alike)}")
+    if loads is not None and held < loads.min_cap * (1 - 1e-9):
+        slow = _listed([topology.boxes[at] for at in loads.ranking if not loads.stable[at]])
+        notes.append(f"{slow} cannot keep up: no more than {_number(held)} processors would be busy")
+    return LoadReport(
+        topology, loads, costs + overheads / train, held, workers, tuple(missing), tuple(notes), tuple(warnings)
+    )
+
+
+def _rates(checked: CheckedNetwork, given: Mapping[str, str]) -> dict[str, float | None]:
+    """Return the tuples per second of each source, as a run with the same options would have them."""
+    sources = checked.network.sources
+    for name in given:
+        if name not in [source.name for source in sources]:
+            raise InputError(f"--rate: {unknown('source', name, [source.name for source in sources])}")
+    asked = {name: rate(name, text) for name, text in given.items()}
+    return {source.name: mean_rate(source, asked.get(source.name)) for source in sources}
+
+
+def mean_rate(source: Source, asked: float | None = None) -> float | None:
+    """Return how many tuples per second come from a source in the long run, None if it does not say.
+
+    `asked` is the rate that the run wants instead; in bursts that go on and off it holds while they are on.
+    """
+    what = thaw(source.connector)
+    kind, settings = next(iter(what.items())) if isinstance(what, Mapping) and what else ("", None)
+    if kind not in ("generate", "replay") or not isinstance(settings, Mapping):
+        return asked
+    who = f"source '{source.name}': {kind}"
+    said = check_rate(settings.get("rate"), who) if asked is None else asked
+    if kind == "generate":
+        parse_arrivals(settings, said, who)  # raises where a run would
+    burst = settings.get("burst") if kind == "generate" else None
+    if not isinstance(burst, Mapping):
+        return said
+    if "size" in burst:
+        return float(burst["size"]) / nanoseconds(burst["every"], who) * 1e9
+    on, off = nanoseconds(burst["on"], who), nanoseconds(burst["off"], who)
+    return None if said is None else said * on / (on + off)
+
+
+def _model(args: argparse.Namespace, checked: CheckedNetwork) -> tuple[Model | None, Ran | None, list[str]]:
+    """Return the model, the counts of the run that it was taken from, if it was, and warnings.
+
+    One that the file names is not needed to check the file: what is wrong with it is a warning.
+    """
+    schedule: Mapping[str, Any] = checked.network.schedule or {}
+    said = thaw(schedule.get("model"))
+    value, folder = (args.model, None) if args.model is not None else (said, checked.network.folder)
+    if value is None:
+        return None, None, []
+    try:
+        content, base = _content(value, folder)
+        if isinstance(content.get("measured"), str):
+            content = {**content, "measured": _content(content["measured"], base)[0]}
+        model = parse_model(content, base)
+        model.check({box.name: box for box in checked.order})
+        summary = content if "engine" in content and "boxes" in content else content.get("measured")
+        return model, None if summary is None else Ran.of(summary), []
+    except HeadwayError as error:
+        if args.model is not None:
+            raise
+        return None, None, [f"schedule: {error}"]
+
+
+def _content(value: Any, folder: Path | None) -> tuple[Mapping[str, Any], Path | None]:
+    """Return a mapping, or that in a file, which is read once (it may be a pipe), and where its paths count from."""
+    if isinstance(value, Mapping):
+        return value, folder
+    path = Path(value) if folder is None else folder / value
+    try:
+        text = path.read_text("utf-8-sig")
+        content: Any = json.loads(text) if path.suffix == ".json" else read_text(text)
+    except (OSError, ValueError, HeadwayError):
+        content = None
+    if not isinstance(content, Mapping):
+        parse_model(value, folder)  # knows what to say
+        raise RunError(f"model: {path}: cannot be read")
+    return content, path.parent
+
+
+def _costs(checked: CheckedNetwork, model: Model | None, ran: Ran | None) -> tuple[Floats, Floats]:
+    """Return by box what a tuple costs, NaN where nobody knows, and what a call costs."""
+    costs: Floats = np.full(len(checked.order), np.nan)
+    overheads: Floats = np.zeros(len(checked.order))
+    for at, box in enumerate(checked.order):
+        if model is not None:
+            overheads[at] = model.calls.get(box.name, 0.0) + model.overheads.call
+        if model is not None and box.name in model.costs:
+            # A box that had nothing to do in the run was not measured, unless the model says its cost itself.
+            if ran is None or box.name not in model.calls or ran.taken[box.name] > 0:
+                costs[at] = model.costs[box.name].mean
+        elif isinstance(box.spec, Universal):
+            costs[at] = box.spec.cost.mean
+        elif model is not None and (ran is None or model.default != Model().default):
+            costs[at] = model.default.mean
+    return costs, overheads
+
+
+def _selectivities(checked: CheckedNetwork, ran: Ran | None) -> tuple[Floats, list[str]]:
+    """Return by box the tuples that it makes of each, and the boxes of which nobody knows: for those it is 1."""
+    found: Floats = np.ones(len(checked.order))
+    guessed = []
+    divided = {owner(arc) for arc in default_arcs(checked)}
+    for at, box in enumerate(checked.order):
+        if isinstance(box.spec, Universal):
+            found[at] = box.spec.selectivity
+        elif ran is not None and ran.taken.get(box.name, 0) > 0:
+            found[at] = ran.made[box.name] / ran.taken[box.name]
+        elif not isinstance(box.spec, Map | Union | BSort) and box.name not in divided:
+            guessed.append(box.name)  # the others make one of each: it lies in what they do
+    return found, guessed
+
+
+def _no_rates(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    return [f"no rate for {_kinds(names, 'source', 'sources')} (--rate {names[0]}=1000)"]
+
+
+def _no_costs(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    return [f"no cost for {_kinds(names, 'box', 'boxes')} (--model FILE: a model, or the summary of a real run)"]
+
+
+def _kinds(names: Sequence[str], one: str, many: str) -> str:
+    return f"{one if len(names) == 1 else many} {_listed(names)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(f"'{name}'" for name in names[:SHOWN]) + more
+
+
+def load_text(report: LoadReport) -> str:
+    """Return the load for people."""
+    loads, names = report.loads, report.topology.boxes
+    if loads is None:
+        return printable(f"load: unknown: {'; '.join(report.missing)}") + "\n"
+    total = loads.min_cap
+    rows = [
+        (
+            names[at],
+            _number(loads.rate_in[at]),
+            _number(loads.rate_out[at]),
+            seconds_text(report.costs[at]),
+            _number(loads.load[at]),
+            share_text(loads.load[at], total),
+        )
+        for at in loads.ranking[:SHOWN]
+    ]
+    header = ("box", "tuples/s in", "out", "cost per tuple", "processors", "share")
+    text = text_table(header, rows, "lrrrrr") if rows else ""
+    if len(names) > SHOWN:
+        rest = float(loads.load[list(loads.ranking[SHOWN:])].sum())
+        text += f"and {plural(len(names) - SHOWN, 'box', 'boxes')} more: {share_text(rest, total)}\n"
+    outputs = [f"{name} {_number(one)}" for name, one in zip(report.topology.outputs, loads.outputs, strict=True)]
+    more = f", and {len(outputs) - SHOWN} more" if len(outputs) > SHOWN else ""
+    lines = [f"results per second: {', '.join(outputs[:SHOWN])}{more}"]
+    lines += [f"note: {note}" for note in report.notes]
+    lines += [f"{'' if report.fine else 'warning: '}load: {verdict(report)}"]
+    return text + "".join(printable(line) + "\n" for line in lines)
+
+
+def verdict(report: LoadReport) -> str:
+    """Return in a sentence whether it fits, and what to do if not."""
+    loads, names = report.loads, report.topology.boxes
+    assert loads is not None
+    needs = loads.min_cap
+    text = f"needs {_number(needs)} processors; {report.workers} × {loads.headroom:g} headroom: "
+    if report.fine:
+        if needs <= 0:
+            return text + "fits"
+        # All boxes together, and the slowest by itself, have to fit.
+        most = min(loads.usable / needs, 1 / float(loads.load.max()))
+        return text + f"fits, up to {_number(most)} times the rates"
+    text += "fits" if loads.fits else f"{'overloaded' if loads.overloaded else 'short'} by {_number(loads.excess)}"
+    first = loads.ranking[0]
+    text += f"; '{names[first]}' alone needs {_number(loads.load[first])}"
+    slow = [names[at] for at in loads.ranking if not loads.stable[at]]
+    if slow:
+        text += f"; more workers do not help {_listed(slow)}, as only Spark can spread a box over several"
+    else:
+        text += f"; {math.ceil(needs / loads.headroom * (1 - 1e-9))} workers would do"
+    return f"{text}; or make boxes cheaper, or let it shed (schedule: shed)"
+
+
+def load_mapping(report: LoadReport) -> dict[str, Any]:
+    """Return the load for programs."""
+    loads, names = report.loads, report.topology.boxes
+    found: dict[str, Any] = {"known": loads is not None, "missing": list(report.missing), "notes": list(report.notes)}
+    if loads is None:
+        return found
+    return found | {
+        "needs": loads.min_cap,
+        "held_back": report.held,
+        "workers": report.workers,
+        "headroom": loads.headroom,
+        "fits": loads.fits,
+        "overloaded": loads.overloaded,
+        "excess": loads.excess,
+        "sources": dict(zip(report.topology.sources, loads.sources.tolist(), strict=True)),
+        "outputs": dict(zip(report.topology.outputs, loads.outputs.tolist(), strict=True)),
+        "boxes": {
+            names[at]: {
+                "rate_in": float(loads.rate_in[at]),
+                "rate_out": float(loads.rate_out[at]),
+                "cost_per_tuple": float(report.costs[at]),
+                "load": float(loads.load[at]),
+                "stable": bool(loads.stable[at]),
+            }
+            for at in loads.ranking
+        },
+    }
+
+
+def _number(number: float) -> str:
+    """Return a number with three digits, or all of those before the point."""
+    return f"{number:.3g}" if abs(number) < 999.5 else f"{number:,.0f}"

@@ -1,0 +1,59 @@
+"""What a summary says of overloads, dropped tuples and changes of policies, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.cli.texts import count_text, plural, printable, seconds_text, share_text
+
+_SHOWN = 5
+
+
+def steering_text(summary: Mapping[str, Any]) -> str:
+    """Return it as lines; nothing where nothing happened."""
+    lines = [*_overload(summary), *_shedding(summary), *_adaptive(summary)]
+    return "".join(printable(line) + "\n" for line in lines)
+
+
+def _overload(summary: Mapping[str, Any]) -> list[str]:
+    found = summary.get("overload")
+    if not found or not found["spells"]:
+        return []
+    times = plural(found["spells"], "time", "times")
+    begun = [change for change in found["changes"] if change["change"] == "begins"]
+    lines = [f"overloaded {times}, for {seconds_text(found['seconds'])} in all:"]
+    lines += _changes([{**change, "change": "", "subject": ""} for change in begun])
+    if summary["shedding"]["strategy"] is None:
+        lines.append("  nothing was dropped: --shed on lets outputs give way by their loss graphs")
+    return lines
+
+
+def _shedding(summary: Mapping[str, Any]) -> list[str]:
+    found = summary.get("shedding")
+    if not found or not found["dropped"]:
+        return []
+    reasons = ", ".join(f"{reason} {count_text(count)}" for reason, count in found["dropped"].items())
+    lines = [f"dropped tuples: {reasons}; drop boxes changed {plural(found['count'], 'time', 'times')}:"]
+    return lines + _changes(found["changes"])
+
+
+def _adaptive(summary: Mapping[str, Any]) -> list[str]:
+    found = summary.get("adaptive")
+    if not found:
+        return []
+    used = ", ".join(
+        f"{name} {share_text(share, 1.0)}" for name, share in sorted(found["time"].items(), key=lambda one: -one[1])
+    )
+    lines = [f"{found['layer']} switched {plural(found['switches'], 'time', 'times')}; used: {used}"]
+    return lines + _changes(found["changes"])
+
+
+def _changes(changes: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = []
+    for change in changes[:_SHOWN]:
+        what = ": ".join(part for part in (change["subject"], change["change"], change["reason"]) if part)
+        lines.append(f"  at {seconds_text(change['moment'])}  {what}")
+    if len(changes) > _SHOWN:
+        lines.append(f"  and {plural(len(changes) - _SHOWN, 'more change', 'more changes')}: --summary has them all")
+    return lines

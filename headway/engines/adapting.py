@@ -1,0 +1,154 @@
+"""An adaptive layer at work: it is told how the run does, and the master scheduler is told what it wants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from headway.adaptive.base import Adaptive, Shed, Switch, Totals
+from headway.adaptive.master import Master
+from headway.catalog import Floats
+from headway.clock import MILLISECOND, SECOND
+from headway.engines.changes import Change, ChangeLog
+from headway.engines.instruments import Instruments, reach_of
+from headway.scheduling.base import Unit
+from headway.storage.queues import FAR
+
+_SAMPLES = 16
+"""How often queues are looked at from one look of the layer to the next: their mean length is a mean over time."""
+_LEAST = MILLISECOND
+
+
+class Adapting:
+    """Drives one layer. Used by the scheduler thread."""
+
+    def __init__(
+        self,
+        layer: Adaptive,
+        master: Master,
+        units: Sequence[Unit],
+        instruments: Instruments,
+        log: ChangeLog,
+        now: int,
+    ) -> None:
+        """Start the layer: it says which policy each output begins with."""
+        topology = instruments.topology
+        self._layer = layer
+        self._master = master
+        self._instruments = instruments
+        self._log = log
+        self._outputs = topology.outputs
+        self._places, self._memory = layer.start(topology, now)
+        # A unit that leads to several outputs is scheduled with the first of them: it can have one policy only.
+        self._output_of = [unit.outputs[0] if unit.outputs else None for unit in units]
+        self._reach = reach_of(topology)
+        count = len(topology.outputs)
+        self._queued: Floats = np.zeros(count + 1)
+        self._memory_used: Floats = np.zeros(count + 1)
+        self._last: tuple[Floats, Floats] = np.zeros(count + 1), np.zeros(count + 1)
+        self._sampled = now
+        self._current = list(self._places)
+        self._spent = [0] * len(layer.policies)  # nanoseconds, by policy, as many outputs as it had at the time
+        self._switches = 0
+        self.shedding: frozenset[int] = frozenset()
+        """Outputs for which the layer wants tuples dropped."""
+        self.next = now
+        self._plan_next(now)
+
+    def begin(self, memory: Any) -> Any:
+        """Return the master's memory with every unit where the layer wants it first."""
+        first = self._places[0] if self._places else 0
+        by_unit = [first if output is None else self._places[output] for output in self._output_of]
+        return self._master.assign_all(memory, by_unit)
+
+    def change(self, settings: Mapping[str, Any]) -> None:
+        """Give the layer another specification. Raises a PolicyError."""
+        self._memory = self._layer.change(settings, self._memory)
+        self._plan_next(self._sampled)
+
+    def look(self, now: int, memory: Any) -> Any:
+        """Read the queues, and let the layer look if it is time; return the master's memory."""
+        oldest = self._sample(now)
+        if now >= self._layer.next(self._memory):
+            actions, self._memory = self._layer.look(self._totals(now, oldest), self._memory)
+            for action in actions:
+                if isinstance(action, Switch):
+                    memory = self._switch(action, now, memory)
+                else:
+                    self._shed(action, now)
+        self._plan_next(now)
+        return memory
+
+    def _plan_next(self, now: int) -> None:
+        following = self._layer.next(self._memory)
+        self.next = min(following, now + max(_LEAST, (following - now) // _SAMPLES))
+
+    def _sample(self, now: int) -> Floats:
+        """Add up what has waited since the last sample; return by output how long the oldest has."""
+        waiting, stamps = self._instruments.waiting()
+        sizes = self._instruments.boxes(now).tuple_size
+        used = waiting * sizes
+        tuples, memory, oldest = (np.zeros(len(self._reach) + 1) for _ in range(3))
+        for output, boxes in enumerate(self._reach):
+            tuples[output], memory[output] = waiting[boxes].sum(), used[boxes].sum()
+            stamp = int(stamps[boxes].min(initial=FAR))
+            oldest[output] = (now - stamp) / SECOND if stamp < FAR else 0.0
+        tuples[-1], memory[-1], oldest[-1] = waiting.sum(), used.sum(), oldest[:-1].max(initial=0.0)
+        seconds = (now - self._sampled) / SECOND
+        self._queued += (self._last[0] + tuples) / 2 * seconds
+        self._memory_used += (self._last[1] + memory) / 2 * seconds
+        for place in self._current:
+            self._spent[place] += now - self._sampled
+        self._last, self._sampled = (tuples, memory), now
+        return oldest
+
+    def _totals(self, now: int, oldest: Floats) -> Totals:
+        rows = [(one.tuples, one.latency, one.utility) for one in self._instruments.delivered()]
+        table = np.array([*rows, np.sum(rows, axis=0) if rows else (0, 0.0, 0.0)], np.float64)
+        return Totals(
+            now,
+            table[:, 0].astype(np.int64),
+            table[:, 1].copy(),
+            table[:, 2].copy(),
+            self._queued.copy(),
+            self._memory_used.copy(),
+            oldest,
+            self.shedding,
+        )
+
+    def _switch(self, action: Switch, now: int, memory: Any) -> Any:
+        chosen = range(len(self._current)) if action.output is None else [action.output]
+        moved = [output for output in chosen if self._current[output] != action.policy]
+        if not moved:
+            return memory
+        names = self._layer.policies
+        before = sorted({names[self._current[output]] for output in moved})
+        subject = "all" if action.output is None else self._outputs[action.output]
+        self._log.add(Change(now, "switch", subject, f"{', '.join(before)} -> {names[action.policy]}", action.reason))
+        self._switches += 1
+        for output in moved:
+            self._current[output] = action.policy
+        gone = set(moved)
+        units = [at for at, output in enumerate(self._output_of) if output in gone or (output is None and 0 in gone)]
+        return self._master.assign(memory, units, action.policy)
+
+    def _shed(self, action: Shed, now: int) -> None:
+        if action.active == (action.output in self.shedding):
+            return
+        self.shedding = self.shedding ^ {action.output}
+        what = "may be shed" if action.active else "no longer shed"
+        self._log.add(Change(now, "shed", self._outputs[action.output], what, action.reason))
+
+    def summary(self, name: str) -> dict[str, Any]:
+        """Return what a summary says of the layer; `time` is by policy the share of the time it was used."""
+        names, whole = self._layer.policies, max(1, sum(self._spent))
+        return {
+            "layer": name,
+            "policies": list(names),
+            "now": {output: names[place] for output, place in zip(self._outputs, self._current, strict=True)},
+            "time": {text: spent / whole for text, spent in zip(names, self._spent, strict=True)},
+            "switches": self._switches,
+            "changes": self._log.summary("switch"),
+        }

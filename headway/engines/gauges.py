@@ -1,0 +1,203 @@
+"""The instruments of engines in this process: gauges on queues and boxes, drop boxes on the ways into boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from headway.catalog import BoxReadings, Floats
+from headway.checking import CheckedNetwork
+from headway.columns import Int64s
+from headway.engines.delivery import Delivered, Delivery
+from headway.engines.drops import DropBox
+from headway.engines.ingest import Feed, Ingest
+from headway.engines.instruments import Effort, Flow, upstream
+from headway.engines.runtime import Runtime
+from headway.kept import Kept, Together
+from headway.kernels.approximate import Weighted
+from headway.shedding.base import Entry, work_saved
+from headway.shedding.loads import LoadModel, shares_of
+from headway.shedding.sites import find_sites, nested
+from headway.sieves import Sieve
+from headway.storage.queues import Cursor
+from headway.structure import owner
+from headway.trains import Train
+
+_FADE = 0.8
+"""How much of what boxes cost before is left when it is read again: an overload may change it."""
+_SAMPLE = 1024
+"""Tuples that tell what comes to an entry."""
+
+
+class Gauges:
+    """Looks at a runtime. Used by the scheduler thread."""
+
+    def __init__(
+        self,
+        checked: CheckedNetwork,
+        runtime: Runtime,
+        feeds: Sequence[Feed],
+        ingest: Ingest,
+        deliveries: Sequence[Delivery],
+        workers: int,
+        effort: Callable[[], Effort],
+    ) -> None:
+        """Find out where drop boxes can stand."""
+        self._checked = checked
+        self._runtime = runtime
+        self._feeds = feeds
+        self._ingest = ingest
+        self._deliveries = deliveries
+        self.workers = workers
+        self.effort = effort
+        self.topology = runtime.topology
+        inputs = self._inputs_of = self._inputs()
+        self.sites = find_sites(self.topology, inputs)
+        self.nested = nested(self.sites, inputs)
+        self._model = LoadModel(self.topology, shares_of(checked))
+        self._routes = [box for box in runtime.boxes if len(box.arcs) > 1]
+        self._drops: dict[Entry, DropBox] = {}
+        self._kept_at: Floats = np.ones(len(self.topology.boxes))  # what drop boxes before a box let through
+        self._samples: dict[Entry, Train] = {}
+        self._kept = self._estimates()
+        count = len(self.topology.boxes)
+        self._before: tuple[Int64s, Int64s] = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self._faded: tuple[Floats, Floats] = np.zeros(count), np.zeros(count)
+
+    def _inputs(self) -> list[list[int]]:
+        """Return by box and input who feeds it: a box, or -1 minus a source's number."""
+        sources = {name: -1 - at for at, name in enumerate(self.topology.sources)}
+        index = {**self._runtime.index, **sources}
+        return [[index[owner(arc)] for arc in box.inputs] for box in self._runtime.boxes]
+
+    def _estimates(self) -> dict[int, Kept]:
+        """Let boxes that estimate know what drop boxes before them keep; return by site before one where to note it."""
+        kept: dict[int, Kept] = {}
+        for box in self._runtime.boxes:
+            if isinstance(box.kernel, Weighted):
+                above = upstream(self.topology, box.index)
+                sites = [at for at, site in enumerate(self.sites) if any(one.consumer in above for one in site.entries)]
+                box.kernel.kept = Together(tuple([kept.setdefault(at, Kept()) for at in sites]))
+        return kept
+
+    @property
+    def pressing(self) -> bool:
+        """Whether no source only comes in turn."""
+        return not self._ingest.more_in_turn
+
+    def arrived(self) -> Floats:
+        """Return by source the tuples that have arrived."""
+        return np.array([feed.tuples for feed in self._feeds], np.float64)
+
+    def delivered(self) -> Sequence[Delivered]:
+        """Return by output what was delivered."""
+        return [one.delivered() for one in self._deliveries]
+
+    def waiting(self) -> tuple[Int64s, Int64s]:
+        """Return by box the tuples that wait, and the timestamp of the oldest."""
+        runtime, board = self._runtime, self._runtime.board
+        waiting = runtime.per_box(np.add, board.arrived - board.taken)
+        return waiting, runtime.per_box(np.minimum, board.oldest.copy())
+
+    def boxes(self, now: int) -> BoxReadings:
+        """Return the statistics of the boxes."""
+        return self._runtime.statistics.readings(now)
+
+    def flow(self, now: int, rates: Floats, keep: Floats) -> Flow:
+        """Return what tuples that arrive at these rates cause, by what boxes have cost lately."""
+        readings = self.boxes(now)
+        costs, selectivity = self._costs(readings), readings.selectivity
+        model = self._divided()
+        box_rates, work = model.rates(rates, selectivity), model.work(costs, selectivity)
+        box_loads = box_rates * costs
+        waiting, _ = self.waiting()
+        backlogs = waiting * work * self._kept_at
+        site_rates, site_costs = np.zeros(len(self.sites)), np.zeros(len(self.sites))
+        made = box_rates * selectivity
+        for at, site in enumerate(self.sites):
+            caused = 0.0
+            for entry in site.entries:
+                producer = entry.producer
+                rate = rates[-1 - producer] if producer < 0 else made[producer] * self._share_of(model, entry)
+                site_rates[at] += rate
+                caused += rate * work[entry.consumer]
+            site_costs[at] = caused / site_rates[at] if site_rates[at] > 0 else 0.0
+        load = float(box_loads.sum())
+        kept = load - work_saved(site_rates * site_costs, keep, self.nested)
+        return Flow(load, kept, float(backlogs.sum()), box_rates, box_loads, backlogs, site_rates, site_costs)
+
+    def _share_of(self, model: LoadModel, entry: Entry) -> float:
+        """Return the share of its producer's tuples that comes to an entry; a box may read a producer more than once."""
+        ways = self._inputs_of[entry.consumer].count(entry.producer)
+        return model.share(entry.producer, entry.consumer) / ways
+
+    def _costs(self, readings: BoxReadings) -> Floats:
+        """Return what a tuple costs lately, what calls cost included; what is declared where nothing was measured."""
+        busy, tuples = readings.busy - self._before[0], readings.tuples_in - self._before[1]
+        self._before = readings.busy, readings.tuples_in
+        spent, taken = self._faded
+        spent, taken = spent * _FADE + busy / 1e9, taken * _FADE + tuples
+        self._faded = spent, taken
+        costs: Floats = np.where(taken > 0.5, spent / np.maximum(taken, 0.5), readings.cost)
+        return costs
+
+    def _divided(self) -> LoadModel:
+        """Return the load model with what routes have let through so far."""
+        if not self._routes:
+            return self._model
+        shares: dict[str, float] = {}
+        for box in self._routes:
+            counts = {}
+            for port, arc in zip(self._checked.order[box.index].spec.ports, box.arcs, strict=False):
+                if arc is not None:
+                    count = arc.deliveries[0].tuples if arc.deliveries else arc.queue.appended
+                    counts[f"{box.name}.{port}" if port else box.name] = count
+            total = int(self._runtime.statistics.readings().tuples_out[box.index])
+            if total:
+                shares |= {arc: count / total for arc, count in counts.items()}
+        return self._model.with_shares(shares_of(self._checked, shares))
+
+    # Drop boxes
+
+    def _cursor(self, entry: Entry) -> Cursor:
+        return self._runtime.boxes[entry.consumer].cursors[entry.place]
+
+    def drop(self, entry: Entry) -> DropBox:
+        """Return the drop box for an entry."""
+        return self._drops.setdefault(entry, DropBox())
+
+    def put(self, site: int, entry: Entry, sieve: Sieve | None) -> None:
+        """Insert, adjust or remove the drop box at an entry."""
+        cursor = self._cursor(entry)
+        if site in self._kept:
+            first = self._ingest.issued + 1 if cursor.idle else cursor.next_number()
+            self._kept[site].note(first, 1.0 if sieve is None else sieve.keep)
+        if sieve is None:
+            cursor.drop = None
+        else:
+            drop = self.drop(entry)
+            drop.sieve = sieve
+            cursor.drop = drop
+        box = self._runtime.boxes[entry.consumer]
+        stands = [one.drop for one in box.cursors]
+        self._kept_at[entry.consumer] = np.mean([1.0 if one is None else self._share(one) for one in stands])
+
+    @staticmethod
+    def _share(drop: object) -> float:
+        return drop.sieve.keep if isinstance(drop, DropBox) else 1.0
+
+    def seen(self, entry: Entry) -> int:
+        """Return how many tuples have been taken at an entry."""
+        return int(self._runtime.board.taken[self._cursor(entry).number])
+
+    def way(self, entry: Entry) -> Entry | str:
+        """Return the way into a box that an entry is."""
+        return entry
+
+    def sample(self, entry: Entry) -> Train | None:
+        """Return tuples that wait at an entry, or that waited there before, where they were more."""
+        waiting, kept = self._cursor(entry).peek(_SAMPLE), self._samples.get(entry)
+        if len(waiting) and (kept is None or 2 * len(waiting) >= len(kept)):
+            self._samples[entry] = kept = waiting
+        return kept

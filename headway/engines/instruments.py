@@ -1,0 +1,117 @@
+"""What steering reads of a running engine, and what it can turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from headway.catalog import BoxReadings, Floats, Topology
+from headway.columns import Int64s
+from headway.engines.delivery import Delivered
+from headway.engines.drops import DropBox
+from headway.shedding.base import Entry, Site
+from headway.sieves import Sieve
+from headway.trains import Train
+
+
+class Effort(NamedTuple):
+    """What processors have done since the start, in nanoseconds of all of them together."""
+
+    work: int
+    """In boxes."""
+    busy: int
+    """In boxes and in everything else but waiting."""
+    capacity: float | None = None
+    """Seconds of work that can be done per second, where the engine knows better than these two tell."""
+
+
+class Flow(NamedTuple):
+    """What the tuples that arrive would cause if nothing were dropped."""
+
+    load: float
+    """Seconds of work per second."""
+    kept: float
+    """The same with what is dropped now."""
+    backlog: float
+    """Seconds of work in all that waits and will not be dropped."""
+    box_rates: Floats
+    box_loads: Floats
+    box_backlogs: Floats
+    site_rates: Floats
+    site_costs: Floats
+
+
+class Instruments(Protocol):
+    """An engine, as steering sees it. Used by the scheduler thread."""
+
+    topology: Topology
+    workers: int
+    sites: tuple[Site, ...]
+    nested: tuple[tuple[int, ...], ...]
+
+    @property
+    def pressing(self) -> bool:
+        """Whether tuples come whether anybody has time for them or not: no source only comes in turn."""
+        ...
+
+    def effort(self) -> Effort:
+        """Return what processors have done."""
+        ...
+
+    def arrived(self) -> Floats:
+        """Return by source the tuples that have arrived."""
+        ...
+
+    def delivered(self) -> Sequence[Delivered]:
+        """Return by output what was delivered."""
+        ...
+
+    def waiting(self) -> tuple[Int64s, Int64s]:
+        """Return by box the tuples that wait, and the timestamp of the oldest, the largest number where none waits."""
+        ...
+
+    def boxes(self, now: int) -> BoxReadings:
+        """Return the statistics of the boxes."""
+        ...
+
+    def flow(self, now: int, rates: Floats, keep: Floats) -> Flow:
+        """Return what tuples that arrive at these rates (by source) cause; `keep` is what is kept now, by site."""
+        ...
+
+    def drop(self, entry: Entry) -> DropBox:
+        """Return the drop box for an entry, which need not stand there now."""
+        ...
+
+    def put(self, site: int, entry: Entry, sieve: Sieve | None) -> None:
+        """Insert or adjust the drop box at an entry of a site; None removes it."""
+        ...
+
+    def seen(self, entry: Entry) -> int:
+        """Return how many tuples have come to an entry, dropped ones included."""
+        ...
+
+    def way(self, entry: Entry) -> Entry | str:
+        """Return the way into a box that an entry is, or the arc before all whose readers it stands."""
+        ...
+
+    def sample(self, entry: Entry) -> Train | None:
+        """Return some of the latest tuples that came to an entry, if there are any at hand."""
+        ...
+
+
+def upstream(topology: Topology, box: int) -> set[int]:
+    """Return a box and all boxes that lead to it."""
+    pending, boxes = [box], set[int]()
+    while pending:
+        one = pending.pop()
+        if one not in boxes:
+            boxes.add(one)
+            pending += topology.producers[one]
+    return boxes
+
+
+def reach_of(topology: Topology) -> tuple[Int64s, ...]:
+    """Return by output the boxes that lead to it."""
+    return tuple(np.array(sorted(upstream(topology, root)) if root >= 0 else [], np.int64) for root in topology.roots)

@@ -1,0 +1,147 @@
+"""The QoS monitor at work: reads the instruments of an engine and says how the run does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from headway.catalog import Floats
+from headway.clock import SECOND
+from headway.engines.changes import Change, ChangeLog
+from headway.engines.delivery import Delivered
+from headway.engines.instruments import Effort, Flow, Instruments, reach_of
+from headway.engines.rates import Rates
+from headway.shedding.base import Demand
+from headway.shedding.monitor import Diagnosis, Observation, diagnose
+from headway.storage.queues import FAR
+
+_LATELY = 1.0
+"""Half-life of rates (seconds): an overload has to be seen soon."""
+_USUALLY = 60.0
+"""Half-life of what is taken for a source's usual rate."""
+_ACQUAINTED = 5 * SECOND
+"""How long a source is watched until anything counts as usual."""
+_FADE = 0.5
+"""How much of what was delivered before a look counts at the next."""
+
+
+class Observer:
+    """Looks at a run about twice a second. Used by the scheduler thread."""
+
+    def __init__(self, instruments: Instruments, log: ChangeLog, now: int, headroom: float) -> None:
+        """Start watching."""
+        self._instruments = instruments
+        self._log = log
+        self._headroom = headroom
+        topology = instruments.topology
+        count = len(topology.outputs)
+        self._start = self._moment = now
+        self._lately = Rates(len(topology.sources), now, _LATELY)
+        self._usually = Rates(len(topology.sources), now, _USUALLY)
+        self._before: list[Delivered] = [Delivered(0, 0.0, 0.0, 0)] * count
+        self._delivered: Floats = np.zeros((3, count))  # tuples, late ones, their latencies, faded
+        self._effort = Effort(0, 0)
+        self._done: Floats = np.zeros(2)  # work and busy time, faded
+        self._reach = reach_of(topology)
+        self._last: Observation | None = None
+        self.diagnosis: Diagnosis | None = None
+        self._overloaded = 0  # nanoseconds
+        self._spells = 0
+
+    def look(self, now: int, keep: Floats, forced: frozenset[int]) -> tuple[Observation, Demand]:
+        """Return what is read, and what flows where drop boxes can stand; `keep` is what they keep now, by site.
+
+        Outputs in `forced` count as late whatever their graphs say: somebody has stricter goals for them.
+        """
+        instruments, topology = self._instruments, self._instruments.topology
+        counts = instruments.arrived()
+        rates = self._lately.read(counts, now).copy()
+        usual = self._usually.read(counts, now).copy()
+        if now - self._start < _ACQUAINTED:
+            usual[:] = np.nan
+        flow = instruments.flow(now, rates, keep)
+        observation = self._observe(now, rates, usual, flow, forced)
+        demand = Demand(
+            instruments.sites,
+            topology.qos,
+            flow.site_rates,
+            flow.site_costs,
+            instruments.nested,
+            flow.load,
+            observation.capacity,
+            observation.late,
+        )
+        self._diagnose(observation, now)
+        return observation, demand
+
+    def _observe(self, now: int, rates: Floats, usual: Floats, flow: Flow, forced: frozenset[int]) -> Observation:
+        instruments = self._instruments
+        delivered = instruments.delivered()
+        added = [
+            (one.tuples - old.tuples, one.late - old.late, one.latency - old.latency)
+            for one, old in zip(delivered, self._before, strict=True)
+        ]
+        self._before = list(delivered)
+        self._delivered = self._delivered * _FADE + np.array(added, np.float64).reshape(-1, 3).T
+        tuples = self._delivered[0]
+        some = np.maximum(tuples, 1e-9)
+        late = np.where(tuples > 0, self._delivered[1] / some, 0.0)
+        late[list(forced)] = 1.0
+        waiting, stamps = instruments.waiting()
+        oldest = np.array([int(stamps[boxes].min(initial=FAR)) for boxes in self._reach], np.int64)
+        capacity, busy = self._efforts(now)
+        return Observation(
+            now,
+            tuples,
+            late,
+            self._delivered[2] / some,
+            np.where(oldest < FAR, (now - oldest) / SECOND, 0.0),
+            rates,
+            usual,
+            flow.box_rates,
+            flow.box_loads,
+            waiting,
+            flow.box_backlogs,
+            flow.load,
+            flow.kept,
+            flow.backlog,
+            capacity,
+            busy,
+        )
+
+    def _efforts(self, now: int) -> tuple[float, float]:
+        """Return the seconds of work that can be done per second, and the share of the time that was not idle."""
+        effort, workers = self._instruments.effort(), self._instruments.workers
+        spent = max(1, (now - self._moment) * workers)
+        work, busy = effort.work - self._effort.work, effort.busy - self._effort.busy
+        self._effort, self._moment = effort, now
+        if busy > 0:
+            self._done = self._done * _FADE + (work, busy)
+        capacity = float(workers)
+        if effort.capacity is not None:
+            capacity = effort.capacity
+        elif self._done[1] > 0 and self._done[0] > 0:  # what is not work in boxes is the engine's own
+            capacity = workers * min(1.0, float(self._done[0] / self._done[1]))
+        return capacity, min(1.0, busy / spent)
+
+    def _diagnose(self, observation: Observation, now: int) -> None:
+        topology, before = self._instruments.topology, self.diagnosis
+        found = diagnose(observation, topology, self._last, self._headroom)
+        was = before is not None and before.overloaded
+        if was and self._last is not None:
+            self._overloaded += now - self._last.now
+        if found.overloaded != was:
+            self._spells += found.overloaded
+            what = "begins" if found.overloaded else "ends"
+            cause = "" if found.culprit is None else f"; cause: {found.culprit}"
+            self._log.add(Change(now, "overload", "run", what, found.because + cause))
+        self._last, self.diagnosis = observation, found
+
+    def summary(self) -> dict[str, Any]:
+        """Return what a summary says of overloads."""
+        return {
+            "seconds": self._overloaded / SECOND,
+            "spells": self._spells,
+            "changes": self._log.summary("overload"),
+        }

@@ -1,0 +1,193 @@
+"""The load shedder at work: inserts, adjusts and removes drop boxes, and counts what they drop."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from headway.catalog import Floats
+from headway.checking import CheckedNetwork
+from headway.engines.changes import Change, ChangeLog
+from headway.engines.delivery import Delivery
+from headway.engines.instruments import Instruments
+from headway.qos import Graph
+from headway.shedding.base import Demand, Entry
+from headway.shedding.controller import Controller
+from headway.shedding.histograms import Histogram
+from headway.shedding.monitor import Observation
+from headway.shedding.semantic import SemanticPlanner
+from headway.shedding.settings import ShedSettings
+from headway.sieves import Sieve
+
+_LINEAR = Graph(((0.0, 0.0), (100.0, 1.0)))
+"""What a share of the tuples is worth where nobody says it."""
+
+
+class Shedder:
+    """Carries out what the controller decides. Used by the scheduler thread."""
+
+    def __init__(
+        self,
+        settings: ShedSettings | None,
+        checked: CheckedNetwork,
+        instruments: Instruments,
+        deliveries: Sequence[Delivery],
+        log: ChangeLog,
+        tables: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Start with no drop boxes; without settings nothing is dropped before somebody asks for it."""
+        self._checked = checked
+        self._instruments = instruments
+        self._deliveries = deliveries
+        self._log = log
+        self._tables = tables
+        topology = instruments.topology
+        self.settings = settings or ShedSettings()
+        nothing = (0.0,) * len(topology.outputs)
+        self._limits = nothing if settings is None else self.settings.limits(topology.outputs, topology.qos)
+        self._controller = Controller(self.settings, topology)
+        self._memory = self._controller.start()
+        self._may = settings is not None
+        self.keep: Floats = np.ones(len(instruments.sites))
+        """What is kept now, by site."""
+        self._histograms: dict[int, Histogram] = {}
+        self._planners: dict[Entry, SemanticPlanner | None] = {}
+        self._how: dict[int, str] = {}
+        if self.settings.by_value and settings is not None:
+            for output, qos in enumerate(topology.qos):
+                if qos.value is not None:
+                    histogram = self._histograms[output] = Histogram()
+                    deliveries[output].watch = histogram.add
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is being dropped."""
+        return bool((self.keep < 1.0).any())
+
+    def look(self, observation: Observation, demand: Demand, forced: frozenset[int]) -> None:
+        """Decide what to drop from now on; outputs in `forced` may lose tuples although the settings do not say so."""
+        if not (self._may or forced or self.active) or not self._instruments.pressing:
+            return
+        limits = [
+            max(most, self.settings.most if output in forced else 0.0) for output, most in enumerate(self._limits)
+        ]
+        demand = replace(demand, losses=self._losses())
+        decision, self._memory = self._controller.decide(observation, demand, self._memory, limits)
+        if not decision.changed:
+            self._refresh()
+            return
+        for site in np.flatnonzero(decision.keep != self.keep).tolist():
+            self._adjust(site, float(decision.keep[site]), decision.reason, observation.now)
+        self.keep = decision.keep.copy()
+
+    def _losses(self) -> dict[int, Graph]:
+        """Return the loss graphs of outputs whose value graphs say what their tuples are worth."""
+        losses = {}
+        for at, site in enumerate(self._instruments.sites):
+            output, entry = site.outputs[0], site.entries[0]
+            planner = self._planner(at, entry)
+            if planner is not None and self._instruments.topology.qos[output].loss is None:
+                graph = planner.loss_graph(self._instruments.sample(entry), self._histograms[output])
+                if graph is not None:
+                    losses[output] = graph
+        return losses
+
+    def _adjust(self, site: int, keep: float, reason: str, now: int) -> None:
+        """Insert, adjust or remove the drop boxes of a site, and say so."""
+        place, before = self._instruments.sites[site], float(self.keep[site])
+        self._put(site, keep)
+        how = self._how.get(site, "at random")
+        if keep >= 1.0:
+            what = "removed"
+        elif before >= 1.0:
+            what = f"inserted: keeps {keep:.0%}, {how}"
+        else:
+            what = f"keeps {keep:.0%} instead of {before:.0%}, {how}"
+        self._log.add(Change(now, "shed", place.name, what, reason))
+
+    def _put(self, site: int, keep: float) -> None:
+        for entry in self._instruments.sites[site].entries:
+            sieve = None if keep >= 1.0 else self._sieve(site, entry, keep)
+            self._instruments.put(site, entry, sieve)
+
+    def _sieve(self, site: int, entry: Entry, keep: float) -> Sieve:
+        planner = self._planner(site, entry)
+        if planner is None:
+            return Sieve(keep, site)
+        sample = self._instruments.sample(entry)
+        output = self._instruments.sites[site].outputs[0]
+        sieve = planner.sieve(sample, self._histograms[output], keep, site)
+        self._how[site] = planner.explain(sieve)
+        return sieve
+
+    def _planner(self, site: int, entry: Entry) -> SemanticPlanner | None:
+        """Return who tells the tuples of an entry apart by value; None where they only serve outputs without graphs."""
+        outputs = self._instruments.sites[site].outputs
+        if entry not in self._planners:
+            single = len(outputs) == 1 and outputs[0] in self._histograms
+            way = self._instruments.way(entry)
+            planner = SemanticPlanner(self._checked, outputs[0], way, self._tables) if single else None
+            self._planners[entry] = planner if planner is not None and planner.by_value else None
+        return self._planners[entry]
+
+    def _refresh(self) -> None:
+        """Follow the values that come now, where they decide what is dropped."""
+        for site in np.flatnonzero(self.keep < 1.0).tolist():
+            entries = self._instruments.sites[site].entries
+            if any(self._planner(site, entry) is not None for entry in entries):
+                self._put(site, float(self.keep[site]))
+
+    # What was dropped
+
+    def _dropped(self) -> list[Counter[str]]:
+        """Return by site what was dropped, by reason."""
+        return [
+            sum((self._instruments.drop(entry).dropped for entry in site.entries), Counter[str]())
+            for site in self._instruments.sites
+        ]
+
+    def outputs(self, delivered: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Return what a summary says of every output, with what was lost on the way to it."""
+        topology, dropped = self._instruments.topology, self._dropped()
+        shed = [Counter[str]() for _ in topology.outputs]
+        kept = np.ones(len(topology.outputs))
+        for site, counts in zip(self._instruments.sites, dropped, strict=True):
+            lost = counts.total()
+            if not lost:
+                continue
+            seen = sum(self._instruments.seen(entry) for entry in site.entries)
+            for output in site.outputs:
+                shed[output] += counts
+                kept[output] *= 1.0 - lost / max(seen, lost)
+        told = {}
+        for at, (name, summary) in enumerate(delivered.items()):
+            share = float(kept[at])
+            loss = (topology.qos[at].loss or _LINEAR).value(100 * share)
+            told[name] = {
+                **summary,
+                "shed": shed[at].total(),
+                "shed_by": dict(shed[at]),
+                "kept": share,
+                "loss_utility": loss,
+                "worth": None if summary["utility"] is None else summary["utility"] * loss,
+            }
+        return told
+
+    def summary(self) -> dict[str, Any]:
+        """Return what a summary says of the shedding."""
+        total: Counter[str] = sum(self._dropped(), Counter())
+        return {
+            "strategy": self.settings.strategy if self._may else None,
+            "dropped": dict(total),
+            "active": {
+                site.name: float(keep)
+                for site, keep in zip(self._instruments.sites, self.keep, strict=True)
+                if keep < 1.0
+            },
+            "count": self._log.counts["shed"],
+            "changes": self._log.summary("shed"),
+        }

@@ -1,0 +1,370 @@
+"""The controller: when to shed load, how much of it, and when to stop.
+
+Aurora (sections 4.4 and 4.5) says that load is shed when there is too much, and repeatedly until latency goals are met.
+Here that is a control loop, asked about every half second with readings that are noisy and late:
+
+    needed = load + (backlog - allowance) / drain - capacity × headroom
+
+is the work per second to be saved: what arrives beyond what fits, and what works off in `drain` seconds a backlog that
+is longer than good zones allow. A strategy turns it into shares to keep.
+
+- *Hysteresis.* Shedding starts above a dead band, not at its lower end; while it is on, shares move only if what they
+  save is off by more than the band, for several looks in a row; it stops when nothing needs to be saved any more.
+- *Noise.* Small errors count as a slow mean; only large ones count as they are read.
+- *What can be done* is not only what is measured. If queues grow although the cost model says that the work fits, less
+  is done than it says: (kept - growth of the backlog) / busy time corrects the capacity. So latency goals are met with
+  a wrong cost model, too. As this looks at what was predicted and not at how far the goal is, it cannot wind up while
+  nothing more may be dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from headway.catalog import Topology
+from headway.clock import SECOND
+from headway.shedding.base import Demand, Strategy, make_strategy, work_saved
+from headway.shedding.monitor import BUSY, LATE, Observation, find_culprit, good_zones, outside_good_zone
+from headway.shedding.settings import ShedSettings
+
+Floats = npt.NDArray[np.float64]
+
+HALF_LIFE = 1.0
+"""Seconds after which what was read counts half in the rates and loads of observations, where nothing is said."""
+_AT_WORK = 0.8
+"""An engine that is busy for less of the time does not show what it can do."""
+_LEAST = 0.4
+"""The part of what fits that new tuples may always have, however long the backlog: they are wanted, too."""
+_AWAKE = 0.6
+"""One that is busy for less of the time does not even show how work flows."""
+_SURE = 3.0
+"""Dead bands from which on an error is no noise."""
+_SLOW = 2.0
+"""Half-life in seconds of the mean of small errors."""
+_CAPACITY = 5.0
+"""Half-life in seconds of the measured capacity, which is noisy."""
+_TRUST = 3.0
+"""Half-life in seconds of its correction by the flow of work."""
+_FORGET = 60.0
+"""Half-life in seconds of that correction while the engine has little to do."""
+_BOUNDS = (0.2, 2.0)
+_SURPRISE = 0.25
+"""The most by which one look may contradict the correction: queues jump for other reasons, too."""
+_SAME = 1e-3
+"""Shares that differ by less are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is dropped from now on."""
+
+    keep: Floats
+    """By site: the share to keep."""
+    excess: float
+    """Seconds of work per second that should be saved; 0: nothing is dropped."""
+    changed: bool
+    """Whether shares are other than before."""
+    reason: str
+    """For people: why they are as they are."""
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is dropped."""
+        return bool((self.keep < 1.0).any())
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerMemory:
+    """What a controller keeps from one look to the next."""
+
+    looked: int | None = None
+    """When it looked last."""
+    keep: Floats = field(default_factory=lambda: np.zeros(0))
+    excess: float = 0.0
+    limits: tuple[float, ...] = ()
+    reason: str = "what arrives can be done"
+    capacity: float = 0.0
+    """Seconds of work per second that can be done, as measured and smoothed."""
+    proven: bool = False
+    """Whether that was read while there was much to do."""
+    trust: float = 1.0
+    """What the flow of work says of it: the part of it that is really there."""
+    backlog: float = 0.0
+    growth: float = 0.0
+    """Seconds of work per second by which the backlog has grown lately."""
+    fresh: bool = False
+    """Whether shares were changed at the last look."""
+    error: float = 0.0
+    """Seconds of work per second that should be saved beyond what shares save: a slow mean."""
+    wanted: float = 0.0
+    """What should be saved, below 0 where there is room to spare: a slow mean."""
+    part: float = 0.0
+    """The share of all work that is saved: a slow mean."""
+    over: int = 0
+    """Looks in a row with more to do than fits."""
+    off: int = 0
+    """Looks in a row with an error beyond doubt, below 0 where too much is saved."""
+    drift: int = 0
+    """Looks in a row with a small but lasting error."""
+    spare: int = 0
+    """Looks in a row with clearly nothing to save."""
+    calm: int = 0
+    """Looks in a row with nothing to save."""
+    stuck: int = 0
+    """Looks in a row with a long backlog that does not get shorter in time."""
+
+    @property
+    def can_do(self) -> float:
+        """Seconds of work per second that can be done."""
+        return self.capacity * self.trust
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What one look comes to; in seconds of work per second where nothing else is said."""
+
+    load: float
+    can_do: float
+    fits: float
+    surplus: float
+    """Seconds of work that wait beyond what good zones allow."""
+    wanted: float
+    """What should be saved; below 0 where there is room to spare."""
+    needed: float
+    """The same between nothing and the largest share of all work that may be dropped."""
+    saved: float
+    """What the present shares save."""
+    band: float
+
+
+class Controller:
+    """Decides when to shed and how much. Pure: all that it keeps is in the memory that it returns."""
+
+    def __init__(
+        self,
+        settings: ShedSettings,
+        topology: Topology,
+        strategy: Strategy | None = None,
+        half_life: float = HALF_LIFE,
+    ) -> None:
+        """Control a network; raises a PolicyError where the settings name outputs or a strategy that do not exist.
+
+        `half_life` is that of the loads in observations, in seconds.
+        """
+        self.settings = settings
+        self.limits = settings.limits(topology.outputs, topology.qos)
+        self._topology = topology
+        self._strategy = make_strategy(settings.strategy) if strategy is None else strategy
+        self._half_life = half_life
+        self._zones = good_zones(topology.qos)
+        # A backlog that is to go before the next look but one would be chased from both sides.
+        self._drain = max(settings.drain.seconds, 2 * settings.interval.seconds)
+        # What is read within a half-life is much the same: to be sure that load has gone takes as many of them.
+        self._patience = max(settings.hold, math.ceil(settings.hold * half_life / settings.interval.seconds))
+        # Seconds of waiting that are nobody's trouble. Half of the good zone is left to the boxes themselves.
+        self._allowance = min(0.5 * float(self._zones.min(initial=np.inf)), 0.25 * self._drain)
+
+    def start(self) -> ControllerMemory:
+        """Return the memory to begin with: nothing is dropped."""
+        return ControllerMemory()
+
+    def decide(
+        self,
+        observation: Observation,
+        demand: Demand,
+        memory: ControllerMemory,
+        most: Sequence[float] | None = None,
+    ) -> tuple[Decision, ControllerMemory]:
+        """Return what to drop from now on, and the memory. To be called about once in the settings' interval.
+
+        `most`, by output the largest share that may be dropped, stands in for the settings' own limits, if given: an
+        adaptive layer may say whose tuples are to be dropped. Shares follow at once when it changes.
+        """
+        limits = self.limits if most is None else tuple(map(float, most))
+        if len(memory.keep) != len(demand.sites):
+            memory = replace(memory, keep=np.ones(len(demand.sites)), excess=0.0)
+        memory = self._follow(observation, demand, memory)
+        case = self._judge(observation, demand, memory)
+        memory = self._count(case, observation, memory)
+        excess = self._excess(case, observation, memory, limits)
+        if excess is None:
+            return Decision(memory.keep, memory.excess, False, memory.reason), memory
+        return self._enact(excess, case, observation, demand, replace(memory, limits=limits))
+
+    def _follow(self, observation: Observation, demand: Demand, memory: ControllerMemory) -> ControllerMemory:
+        """Take the capacity and the flow of work into the memory."""
+        passed = 0.0 if memory.looked is None else (observation.now - memory.looked) / SECOND
+        read = observation.capacity if _positive(observation.capacity) else demand.capacity
+        capacity, proven = memory.capacity, memory.proven
+        if _positive(read):
+            if observation.busy > _AT_WORK:
+                capacity = _faded(capacity, read, passed, _CAPACITY) if proven else read
+                proven = True
+            elif not proven:
+                capacity = read
+        growth, trust = memory.growth, memory.trust
+        if passed > 0:
+            grown = (observation.backlog - memory.backlog) / passed
+            # With other shares, what waits means other work; and what goes faster than anybody can work was dropped.
+            if not memory.fresh and grown > -(1 + _SURPRISE) * _BOUNDS[1] * capacity:
+                growth = _faded(growth, grown, passed, self._half_life)
+            if observation.busy > _AWAKE and capacity > 0:
+                shown = (observation.kept - growth) / (observation.busy * capacity)
+                surprise = min(max(shown - trust, -_SURPRISE), _SURPRISE)
+                trust = _faded(trust, trust + surprise, passed, _TRUST)
+                trust = min(max(trust, _BOUNDS[0]), _BOUNDS[1])
+            else:
+                trust = _faded(trust, 1.0, passed, _FORGET)
+        return replace(
+            memory,
+            looked=observation.now,
+            capacity=capacity,
+            proven=proven,
+            trust=trust,
+            backlog=observation.backlog,
+            growth=growth,
+            fresh=False,
+        )
+
+    def _judge(self, observation: Observation, demand: Demand, memory: ControllerMemory) -> _Case:
+        """Return what should be saved and what is."""
+        load, can_do = max(demand.load, 0.0), memory.can_do
+        fits = can_do * self.settings.headroom
+        surplus = max(observation.backlog - self._allowance * can_do, 0.0)
+        wanted = load - fits + min(surplus / self._drain, fits * (1 - _LEAST))
+        if can_do <= 0:  # nobody knows yet
+            wanted = 0.0
+        return _Case(
+            load=load,
+            can_do=can_do,
+            fits=fits,
+            surplus=surplus,
+            wanted=wanted,
+            needed=min(max(wanted, 0.0), self.settings.most_in_all * load),
+            saved=_saved(demand, memory.keep),
+            band=self.settings.band * max(can_do, load),
+        )
+
+    def _count(self, case: _Case, observation: Observation, memory: ControllerMemory) -> ControllerMemory:
+        """Count for how many looks in a row the load has been off, and how."""
+        # Every look counts the same, however late it comes: this is about noise, not about time.
+        passed = self.settings.interval.seconds
+        error = case.needed - case.saved
+        slow = _faded(memory.error, error, passed, _SLOW)
+        active = memory.excess > 0
+        # Before anything is dropped, there is no mean to be careful about.
+        wanted = _faded(memory.wanted, case.wanted, passed, _SLOW) if active else case.wanted
+        over = case.load - case.fits > case.band and (observation.busy > _AT_WORK or case.surplus > 0)
+        off = 0
+        if abs(error) > _SURE * case.band:
+            off = max(memory.off, 0) + 1 if error > 0 else min(memory.off, 0) - 1
+        return replace(
+            memory,
+            error=slow,
+            wanted=wanted,
+            part=_faded(memory.part, case.saved / case.load if case.load > 0 else 0.0, passed, _SLOW),
+            over=memory.over + 1 if over else 0,
+            off=off,
+            drift=memory.drift + 1 if abs(slow) > case.band else 0,
+            spare=memory.spare + 1 if active and case.wanted < -case.band else 0,
+            calm=memory.calm + 1 if active and wanted <= 0 else 0,
+            stuck=memory.stuck + 1 if self._is_stuck(case, observation, memory) else 0,
+        )
+
+    def _is_stuck(self, case: _Case, observation: Observation, memory: ControllerMemory) -> bool:
+        """Return whether latency goals are not met, and the backlog needs more than twice the time that it may."""
+        todo = observation.backlog if self._is_late(observation) else case.surplus
+        return todo > 0 and -memory.growth * 2 * self._drain < todo
+
+    def _excess(
+        self, case: _Case, observation: Observation, memory: ControllerMemory, limits: tuple[float, ...]
+    ) -> float | None:
+        """Return what should be saved from now on, or None if shares stay as they are."""
+        hold, cap = self.settings.hold, self.settings.most_in_all * case.load
+        if memory.excess <= 0:
+            sure = memory.over >= hold or (memory.over > 0 and case.surplus > 0)
+            late = case.surplus > 0 and self._is_late(observation)
+            return case.needed if case.needed > 0 and (sure or late) else None
+        if memory.spare >= self._patience or memory.calm >= 2 * self._patience:
+            return 0.0
+        if memory.off >= hold or -memory.off >= self._patience:
+            return case.needed
+        more = min(max(case.needed, case.saved + case.band), cap)
+        if memory.stuck >= 2 * hold and more > case.saved + 0.5 * case.band:
+            return more
+        if memory.drift >= hold:
+            return min(max(case.saved + memory.error, 0.0), cap)
+        # Limits hold at once: those of an output are shares, that of all work follows what arrives.
+        if limits != memory.limits or memory.part > self.settings.most_in_all + 0.5 * self.settings.band:
+            return min(case.needed, cap)
+        return None
+
+    def _is_late(self, observation: Observation) -> bool:
+        """Return whether outputs are outside of their good zone because there is no time to spare."""
+        return observation.busy > BUSY and bool((outside_good_zone(observation, self._zones) > LATE).any())
+
+    def _enact(
+        self, excess: float, case: _Case, observation: Observation, demand: Demand, memory: ControllerMemory
+    ) -> tuple[Decision, ControllerMemory]:
+        """Ask the strategy for shares, and begin to count anew."""
+        keep = np.ones(len(demand.sites))
+        if excess > 0:
+            keep = np.clip(self._strategy.shares(demand, excess, memory.limits), 0.0, 1.0)
+        # What is nearly the same stays, but nothing means nothing.
+        changed = bool((np.abs(keep - memory.keep) > (_SAME if excess > 0 else 0.0)).any())
+        if not changed:
+            keep = memory.keep
+        saved = _saved(demand, keep)
+        reason = memory.reason
+        if changed or memory.excess <= 0 or excess <= 0:
+            reason = self._reason(excess, saved, case, observation)
+        keep.flags.writeable = False
+        memory = replace(
+            memory,
+            keep=keep,
+            excess=excess,
+            reason=reason,
+            error=0.0,
+            part=saved / case.load if case.load > 0 else 0.0,
+            growth=memory.growth - (saved - case.saved),
+            fresh=changed,
+            over=0,
+            off=0,
+            drift=0,
+            stuck=0,
+        )
+        return Decision(keep, excess, changed, reason), memory
+
+    def _reason(self, excess: float, saved: float, case: _Case, observation: Observation) -> str:
+        room = f"{case.can_do:.2f} × {self.settings.headroom:g} can be done"
+        if excess <= 0:
+            return f"needs {case.load:.2f} s/s of work, {room}: nothing is dropped"
+        text = f"needs {case.load:.2f} s/s of work, {room}"
+        if case.surplus > 0:
+            text += f", {observation.backlog:.2g} s of work wait"
+        text += f": {saved:.2f} s/s are dropped"
+        if saved < excess - case.band:
+            text += f" of {excess:.2f}, as more may not"
+        elif case.wanted > excess + case.band and self.settings.most_in_all < 1:
+            text += f", no more than {self.settings.most_in_all:.0%} of all"
+        culprit = find_culprit(replace(observation, capacity=case.can_do), self._topology, self.settings.headroom)
+        return f"{text}; because of {culprit}" if culprit else text
+
+
+def _saved(demand: Demand, keep: Floats) -> float:
+    return work_saved(demand.rates * demand.costs, keep, demand.nested)
+
+
+def _faded(mean: float, value: float, passed: float, half_life: float) -> float:
+    """Return a mean over time in which `value` counts for the last `passed` seconds."""
+    left: float = 0.5 ** (passed / half_life)
+    return mean * left + value * (1 - left)
+
+
+def _positive(value: float) -> bool:
+    return math.isfinite(value) and value > 0

@@ -1,0 +1,428 @@
+"""Backward interval propagation: from the values of an output's field to those of a field at a drop box's entry.
+
+A box can be passed upstream if its results' field follows from one field of its input by a function that goes one way
+only, up or down: filters and unions pass it on, maps may rename it or compute ``a * x + b``. A filter's predicates
+over that very field also say which values never get through. All else has no inverse: there the way back stops.
+(Aurora, section 4.5.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sqlglot import exp
+
+from headway.boxes.bsort import BSort
+from headway.boxes.filter import Filter
+from headway.boxes.map import Map
+from headway.boxes.scopes import scope_of
+from headway.boxes.union import Union
+from headway.boxes.universal import Universal
+from headway.checking import CheckedNetwork
+from headway.errors import ExpressionError, NetworkError, unknown
+from headway.expressions import Scope
+from headway.expressions.compiler import compile_tree
+from headway.expressions.parsing import parse_one
+from headway.expressions.types import is_decimal, is_integer, is_numeric
+from headway.network import Box, Table, arc_name
+from headway.qos import Graph
+from headway.schema import Schema
+from headway.shedding.base import Entry
+from headway.shedding.histograms import Floats
+from headway.shedding.intervals import (
+    EVERYTHING,
+    NOTHING,
+    Domain,
+    Linear,
+    Rounded,
+    Step,
+    Truncated,
+    below,
+    cuts_at,
+    snap,
+    upto,
+)
+from headway.structure import owner
+
+if TYPE_CHECKING:
+    from headway.expressions import Functions
+
+_MOST = 16
+"""Ways from one arc to the output that are followed each by itself."""
+_REMEMBERED = 4096
+"""Expressions that were looked into are remembered: large networks repeat themselves, and outputs share boxes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A number that follows from one field by steps: ``a * steps(field) + b``; without a field it is the constant b."""
+
+    slot: int | None
+    before: tuple[Step, ...] = ()
+    a: float = 0.0
+    b: float = 0.0
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps in their order."""
+        return self.before if (self.a, self.b) == (1.0, 0.0) else (*self.before, Linear(self.a, self.b))
+
+    def plus(self, other: Form, sign: float = 1.0) -> Form | None:
+        """Return the sum, or the difference; None if it is of two fields."""
+        if None not in (self.slot, other.slot) and (self.slot, self.before) != (other.slot, other.before):
+            return None
+        first = other if self.slot is None else self
+        return Form(first.slot, first.before, self.a + sign * other.a, self.b + sign * other.b)
+
+    def times(self, factor: float) -> Form:
+        """Return a multiple."""
+        return replace(self, a=self.a * factor, b=self.b * factor)
+
+
+def form_of(tree: exp.Expression, scope: Scope) -> Form | None:
+    """Return an expression as a form of one field; None if it is not linear, not of numbers or of several fields."""
+    made = _form(tree, scope)
+    if made is None or not np.isfinite((made.a, made.b)).all():
+        return None
+    return replace(made, slot=None, before=()) if made.slot is not None and made.a == 0 else made
+
+
+def _form(tree: exp.Expression, scope: Scope) -> Form | None:
+    if isinstance(tree, exp.Paren):
+        return _form(tree.this, scope)
+    if isinstance(tree, exp.Column) and not tree.table:
+        slot = scope.resolve(tree.name)
+        return Form(slot, (), 1.0) if is_numeric(scope.fields[slot].type) else None
+    if tree.find(exp.Column) is None:
+        node = compile_tree(tree, scope)
+        if node.constant is None or node.is_null or not is_numeric(node.type):
+            return None
+        return Form(None, b=float(node.value))
+    if isinstance(tree, exp.Neg):
+        inner = _form(tree.this, scope)
+        return None if inner is None else inner.times(-1.0)
+    if isinstance(tree, exp.Cast):
+        return _cast(tree, scope)
+    if not isinstance(tree, exp.Add | exp.Sub | exp.Mul | exp.Div):
+        return None
+    left, right = _form(tree.this, scope), _form(tree.expression, scope)
+    if left is None or right is None:
+        return None
+    if isinstance(tree, exp.Add | exp.Sub):
+        return left.plus(right, 1.0 if isinstance(tree, exp.Add) else -1.0)
+    if isinstance(tree, exp.Div):
+        return left.times(1.0 / right.b) if right.slot is None and right.b else None
+    if left.slot is None:
+        left, right = right, left
+    return left.times(right.b) if right.slot is None else None
+
+
+def _cast(tree: exp.Cast, scope: Scope) -> Form | None:
+    """Return a number as another type: whole numbers are cut, decimals rounded, floats taken as exact."""
+    inner = _form(tree.this, scope)
+    source, target = compile_tree(tree.this, scope).type, compile_tree(tree, scope).type
+    if inner is None or inner.slot is None or not is_numeric(target):
+        return None
+    if is_integer(target) and not is_integer(source):
+        return Form(inner.slot, (*inner.steps, Truncated()), 1.0)
+    if is_decimal(target) and not is_integer(source) and not (is_decimal(source) and source.scale <= target.scale):
+        return Form(inner.slot, (*inner.steps, Rounded(target.scale)), 1.0)
+    return inner
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """For which values of a field, NULL left aside, a predicate may be true, and for which it may not be."""
+
+    true: Domain = EVERYTHING
+    false: Domain = EVERYTHING
+
+    def __invert__(self) -> Truth:
+        """Return the truth of the negation."""
+        return Truth(self.false, self.true)
+
+    def __and__(self, other: Truth) -> Truth:
+        """Return the truth of both together."""
+        return Truth(self.true & other.true, self.false | other.false)
+
+
+_OPEN = Truth()
+"""A predicate over other fields: it may be anything."""
+_MIRRORED: dict[type[exp.Expression], type[exp.Expression]] = {
+    exp.LT: exp.GT,
+    exp.GT: exp.LT,
+    exp.LTE: exp.GTE,
+    exp.GTE: exp.LTE,
+    exp.EQ: exp.EQ,
+    exp.NEQ: exp.NEQ,
+}
+
+
+def truth_of(tree: exp.Expression, slot: int, scope: Scope) -> Truth:
+    """Return for which values of one field a predicate may be true or not; other fields may be what they like."""
+    if isinstance(tree, exp.Paren):
+        return truth_of(tree.this, slot, scope)
+    if isinstance(tree, exp.Not):
+        return ~truth_of(tree.this, slot, scope)
+    if isinstance(tree, exp.And | exp.Or):
+        parts = [truth_of(part, slot, scope) for part in _operands(tree)]
+        return _all(parts) if isinstance(tree, exp.And) else ~_all([~part for part in parts])
+    if isinstance(tree, exp.Boolean):
+        return Truth(EVERYTHING, NOTHING) if tree.this else Truth(NOTHING, EVERYTHING)
+    if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
+        low, high = tree.args["low"], tree.args["high"]
+        return _compare(exp.GTE, tree.this, low, slot, scope) & _compare(exp.LTE, tree.this, high, slot, scope)
+    if isinstance(tree, exp.In) and tree.expressions:
+        equal = [_compare(exp.EQ, tree.this, one, slot, scope) for one in tree.expressions]
+        return ~_all([~one for one in equal])
+    if isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null):
+        inner = form_of(tree.this, scope)
+        return Truth(NOTHING, EVERYTHING) if inner is not None and inner.slot == slot else _OPEN
+    if type(tree) in _MIRRORED:
+        return _compare(type(tree), tree.this, tree.expression, slot, scope)
+    return _OPEN
+
+
+def _operands(tree: exp.Expression) -> list[exp.Expression]:
+    """Return the parts of a chain of ANDs, or of ORs, which may be long."""
+    kind, parts = type(tree), []
+    while isinstance(tree, kind):
+        parts.append(tree.expression)
+        tree = tree.this
+    return [tree, *parts]
+
+
+def _all(parts: Sequence[Truth]) -> Truth:
+    made = parts[0]
+    for part in parts[1:]:
+        made &= part
+    return made
+
+
+def _compare(
+    operator: type[exp.Expression], left: exp.Expression, right: exp.Expression, slot: int, scope: Scope
+) -> Truth:
+    """Return the truth of ``left operator right``: that of ``a * x + b operator 0`` if both are forms of the field."""
+    one, two = form_of(left, scope), form_of(right, scope)
+    difference = None if one is None or two is None else one.plus(two, -1.0)
+    if difference is None or difference.slot != slot or difference.a == 0:
+        return _OPEN
+    if difference.a < 0:
+        operator = _MIRRORED[operator]
+    bound = float(snap(np.array(-difference.b / difference.a)))
+    if not np.isfinite(bound):
+        return _OPEN
+    domain = below(bound) if operator in (exp.LT, exp.GTE) else upto(bound)
+    if operator in (exp.EQ, exp.NEQ):
+        domain &= ~below(bound)
+    if operator in (exp.GT, exp.GTE, exp.NEQ):
+        domain = ~domain
+    for step in reversed(difference.before):
+        domain = domain.before(step)
+    return Truth(domain, ~domain)
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    """How a field of an arc becomes the value of an output's field, and which of its values get there."""
+
+    slot: int
+    steps: tuple[Step, ...] = ()
+    """From the arc to the output."""
+    domain: Domain = EVERYTHING
+    """The values on the arc that may reach the output."""
+
+    def worth(self, values: Floats, graph: Graph) -> Floats:
+        """Return the utility that values on the arc lead to; 0 for those that get nowhere, and for NaN."""
+        results = values
+        for step in self.steps:
+            results = step.apply(results)
+        utility: Floats = np.where(self.domain.has(values), graph.values(results), 0.0)
+        return np.nan_to_num(utility)
+
+    def cuts(self, graph: Graph) -> Floats:
+        """Return the edges on the arc between which the utility of the output is a straight line."""
+        cuts = cuts_at(np.array([x for x, _ in graph.points]))
+        for step in reversed(self.steps):
+            cuts = step.cut(cuts)
+        return np.union1d(cuts.edges, self.domain.edges)
+
+    def back(self, results: Floats) -> Floats:
+        """Return values on the arc that lead to these results."""
+        for step in reversed(self.steps):
+            results = step.invert(results)
+        return results
+
+
+def invert(box: Box, port: str, schema: Schema, functions: Functions, inverse: Inverse) -> Inverse | str:
+    """Return the inverse before a box, the same for all its inputs, from that at one of its ports; or why not."""
+    spec = box.spec
+    if isinstance(spec, Union | Universal | BSort):
+        return inverse
+    try:
+        if isinstance(spec, Filter):
+            return _before_filter(spec, port, schema, functions, inverse)
+        if isinstance(spec, Map):
+            return _before_map(spec, box.name, schema, functions, inverse)
+    except (ExpressionError, RecursionError):  # written back as SQL it cannot be read again: too deep
+        return f"'{box.name}' cannot be looked into"
+    return f"'{box.name}' mixes tuples"
+
+
+def _before_filter(spec: Filter, port: str, schema: Schema, functions: Functions, inverse: Inverse) -> Inverse:
+    scope = scope_of(schema, functions)
+    taken = spec.ports.index(port)
+    domain = inverse.domain
+    for place, predicate in enumerate(spec.predicates(schema, functions)[: taken + 1]):
+        truth = _read_truth(predicate.sql, inverse.slot, scope)
+        domain &= truth.true if place == taken else truth.false
+    return replace(inverse, domain=domain)
+
+
+def _before_map(spec: Map, name: str, schema: Schema, functions: Functions, inverse: Inverse) -> Inverse | str:
+    field, expression = spec.results(schema, functions)[inverse.slot]
+    if expression.field is not None:
+        return replace(inverse, slot=expression.field)
+    form = _read_form(expression.sql, scope_of(schema, functions))
+    if form is None or form.slot is None:
+        return f"'{name}' computes '{field}' in a way that has no inverse"
+    domain = inverse.domain
+    for step in reversed(form.steps):
+        domain = domain.before(step)
+    return Inverse(form.slot, _chain((*form.steps, *inverse.steps)), domain)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _read_truth(sql: str, slot: int, scope: Scope) -> Truth:
+    return truth_of(parse_one(sql), slot, scope)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _read_form(sql: str, scope: Scope) -> Form | None:
+    return form_of(parse_one(sql), scope)
+
+
+def _chain(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return steps with neighbouring linear ones made one."""
+    made: list[Step] = []
+    for step in steps:
+        last = made[-1] if made else None
+        if isinstance(step, Linear) and isinstance(last, Linear):
+            made[-1] = Linear(step.a * last.a, step.a * last.b + step.b)
+        else:
+            made.append(step)
+    return tuple(made)
+
+
+class Route:
+    """All ways from an entry to an output: the boxes on them, each after those it reads."""
+
+    def __init__(self, checked: CheckedNetwork, output: int | str, entry: Entry | str) -> None:
+        """Find the boxes. An entry is one input of a box, or an arc by name: then all inputs that read it."""
+        names = [one.name for one in checked.network.outputs]
+        if isinstance(output, str) and output not in names:
+            raise NetworkError(unknown("output", output, names))
+        self.checked = checked
+        self.output = checked.network.outputs[names.index(output) if isinstance(output, str) else output]
+        self.target = checked.outputs[self.output.name]
+        index = {box.name: at for at, box in enumerate(checked.order)}
+        if isinstance(entry, str):
+            if entry not in checked.arcs:
+                raise NetworkError(unknown("arc", entry, checked.arcs))
+            self.arc = entry
+            readers = [one for one in checked.consumers[entry] if one.kind == "box"]
+            self.starts = frozenset((one.name, one.input) for one in readers)
+            first = min((index[name] for name, _ in self.starts), default=len(index))
+        else:
+            first = entry.consumer
+            name = checked.order[first].name
+            items = checked.inputs[name]
+            place = entry.place
+            if isinstance(items[place], Table):  # a static table is no stream: the other input is meant
+                place = next(at for at, item in enumerate(items) if not isinstance(item, Table))
+            self.arc = str(items[place])
+            self.starts = frozenset({(name, place)})
+        self.direct = isinstance(entry, str) and self.arc == self.target
+        """Whether the output reads the entry's arc itself."""
+        self.boxes = self._between(index, first)
+
+    def _between(self, index: dict[str, int], first: int) -> tuple[Box, ...]:
+        order, inputs = self.checked.order, self.checked.inputs
+        upstream: set[int] = set()
+        pending = [index.get(owner(self.target), -1)]
+        while pending:
+            at = pending.pop()
+            if at >= first and at not in upstream:  # what stands before the entry leads to it, not from it
+                upstream.add(at)
+                pending += [index.get(owner(item), -1) for item in inputs[order[at].name] if isinstance(item, str)]
+        self._reached: set[str] = set()
+        for at in sorted(upstream):
+            name = order[at].name
+            if any(self.leads(name, place) for place in range(len(inputs[name]))):
+                self._reached.add(name)
+        return tuple(order[at] for at in sorted(upstream) if order[at].name in self._reached)
+
+    @property
+    def schema(self) -> Schema:
+        """The schema at the entry."""
+        return self.checked.arcs[self.arc]
+
+    def leads(self, box: str, place: int) -> bool:
+        """Return whether tuples of the entry come in at an input of a box."""
+        item = self.checked.inputs[box][place]
+        return isinstance(item, str) and ((box, place) in self.starts or owner(item) in self._reached)
+
+
+@dataclass(frozen=True, slots=True)
+class Backward:
+    """How far back the value of an output's field could be followed."""
+
+    entry: tuple[Inverse, ...]
+    """The ways that led to the entry itself."""
+    stopped: dict[str, tuple[Inverse, ...]]
+    """By arc: the ways that ended there, because the box before has no inverse."""
+    through: tuple[str, ...]
+    """The boxes that were passed, the output's first."""
+    why: tuple[str, ...]
+    """Why it stopped, by arc."""
+
+
+def propagate(route: Route) -> Backward:
+    """Follow an output's field upstream, from the values that its graph is about, as far as boxes have inverses."""
+    checked, value = route.checked, route.output.qos.value
+    assert value is not None
+    ways: dict[str, list[Inverse]] = {route.target: [Inverse(checked.arcs[route.target].index(value.field))]}
+    entry: list[Inverse] = list(ways[route.target]) if route.direct else []
+    stopped: dict[str, tuple[Inverse, ...]] = {}
+    through: list[str] = []
+    why: list[str] = []
+    for box in reversed(route.boxes):
+        schema = next(checked.arcs[item] for item in checked.inputs[box.name] if isinstance(item, str))
+        passed = False
+        for port in box.spec.ports:
+            arc = arc_name(box.name, port)
+            found = ways.pop(arc, [])
+            if not found:
+                continue
+            made = [invert(box, port, schema, checked.functions, one) for one in found]
+            inverses = [one for one in made if isinstance(one, Inverse)]
+            if len(inverses) < len(made) or len(made) > _MOST:
+                reasons = [one for one in made if isinstance(one, str)]
+                stopped[arc] = tuple(found)
+                why.append(reasons[0] if reasons else f"there are too many ways behind '{box.name}'")
+                continue
+            passed = True
+            for place, item in enumerate(checked.inputs[box.name]):
+                if not route.leads(box.name, place):
+                    continue
+                if (box.name, place) in route.starts:
+                    entry += inverses
+                else:
+                    ways.setdefault(str(item), []).extend(inverses)
+        if passed:
+            through.append(box.name)
+    return Backward(tuple(entry), stopped, tuple(through), tuple(why))

@@ -1,0 +1,209 @@
+"""How load is shed, as a network file or a user says it: ``schedule: {shed: {by: loss, headroom: 0.9, most: 0.8}}``.
+
+`headroom` is the H of min_cap > C × H (Aurora, section 4.4): the part of the capacity that what arrives may need. The
+limits are ours: how much an output may lose, and how much all of them together (the red button).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headway.boxes.durations import Duration
+from headway.errors import NetworkError, PolicyError, choices, did_you_mean, unknown
+from headway.qos import QoS
+from headway.shedding.base import registered_strategies
+
+DEFAULT_STRATEGY = "loss"
+KEYS = {
+    "by": "the strategy that says where to drop how much",
+    "by_value": "whether outputs with a value graph lose their least valuable tuples first: true (default) or false",
+    "headroom": "the part of the capacity that may be used: above 0, up to 1",
+    "most": "the largest share of any output that may be dropped: 0 to 1",
+    "in_all": "the largest share of all work that may be dropped, the red button: 0 to 1",
+    "outputs": "by output: the largest share of it that may be dropped, instead of `most`",
+    "allowed": "the outputs that may lose tuples, as a list of names",
+    "interval": "how often the load is looked at, such as 500ms",
+    "drain": "the time in which a backlog should be worked off, such as 2s",
+    "hold": "looks in a row that must agree before a small change: 1 or more",
+    "band": "the part of the capacity by which the load may be off before anything changes: above 0, below 1",
+}
+"""The keys of the mapping."""
+_FORMS = "off, on, a strategy, or a mapping"
+
+
+@dataclass(frozen=True, slots=True)
+class ShedSettings:
+    """When and how much load is shed."""
+
+    strategy: str = DEFAULT_STRATEGY
+    by_value: bool = True
+    """Whether outputs with a value graph lose their least valuable tuples first, not any."""
+    headroom: float = 0.9
+    most: float = 0.95
+    """The largest share of an output that may be dropped, where `outputs` says nothing of it."""
+    most_in_all: float = 1.0
+    """The largest share of all work that may be dropped; 1: no limit."""
+    outputs: Mapping[str, float] = field(default_factory=dict)
+    """By name: the largest share of an output that may be dropped."""
+    allowed: tuple[str, ...] | None = None
+    """Outputs that may lose tuples, and those in `outputs`; None: those with a loss or value graph, all if none has."""
+    interval: Duration = Duration(500_000)  # noqa: RUF009 - frozen
+    drain: Duration = Duration(2_000_000)  # noqa: RUF009 - frozen
+    hold: int = 2
+    band: float = 0.05
+
+    @classmethod
+    def parse(cls, value: object) -> ShedSettings | None:
+        """Read what stands under ``shed``: None where nothing is to be shed. Raises a PolicyError.
+
+        Names of outputs are looked at when the network is known: see `limits`.
+        """
+        if value is None or value is False or value == "off":
+            return None
+        if value is True or value == "on":
+            return cls()
+        if isinstance(value, str):
+            return cls(strategy=_strategy(value))
+        if not isinstance(value, Mapping):
+            raise PolicyError(
+                f"shed: must be {_FORMS}, not {value!r}; strategies: {choices(_names())}; keys: {choices(KEYS)}"
+            )
+        for key in value:
+            if key not in KEYS:
+                raise PolicyError(f"shed: {unknown('key', str(key), KEYS)}")
+        return cls(**{_FIELDS.get(key, key): _READERS[key](key, value[key]) for key in KEYS if key in value})
+
+    def limits(self, names: Sequence[str], qos: Sequence[QoS]) -> tuple[float, ...]:
+        """Return by output the largest share that may be dropped, 0 where nothing may, for a network's outputs.
+
+        Raises a PolicyError where the settings name an output that is not among `names`.
+        """
+        for name in (*self.outputs, *(self.allowed or ())):
+            if name not in names:
+                raise PolicyError(f"shed: {unknown('output', name, names)}")
+        if self.allowed is not None:
+            may = {*self.allowed}
+        else:
+            may = {name for name, graphs in zip(names, qos, strict=True) if graphs.loss or graphs.value} or {*names}
+        return tuple(self.outputs.get(name, self.most if name in may else 0.0) for name in names)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the settings as a network file can hold them; `parse` reads them back."""
+        mapping: dict[str, Any] = {
+            "by": self.strategy,
+            "by_value": self.by_value,
+            "headroom": self.headroom,
+            "most": self.most,
+            "in_all": self.most_in_all,
+            "interval": str(self.interval),
+            "drain": str(self.drain),
+            "hold": self.hold,
+            "band": self.band,
+        }
+        if self.outputs:
+            mapping["outputs"] = dict(self.outputs)
+        if self.allowed is not None:
+            mapping["allowed"] = list(self.allowed)
+        return mapping
+
+
+def _names() -> tuple[str, ...]:
+    return tuple(entry.name for entry in registered_strategies())
+
+
+def _strategy(name: str) -> str:
+    if name not in _names():
+        forms = [*_names(), "off", "on"]
+        raise PolicyError(f"shed: no strategy is called '{name}'{did_you_mean(name, forms) or ';'} {choices(forms)}")
+    return name
+
+
+def _by(key: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise PolicyError(f"shed: {key}: must be the name of a strategy ({choices(_names())}), not {value!r}")
+    if value not in _names():
+        raise PolicyError(f"shed: {key}: {unknown('strategy', value, _names())}")
+    return value
+
+
+def _truth(key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise PolicyError(f"shed: {key}: must be true or false, not {value!r}")
+    return value
+
+
+def _number(key: str, value: object, expected: str, fits: Callable[[float], bool]) -> float:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or not fits(float(value))
+    ):
+        raise PolicyError(f"shed: {key}: must be a number {expected}, not {value!r}")
+    return float(value)
+
+
+def _share(key: str, value: object) -> float:
+    return _number(key, value, "from 0 to 1", lambda share: 0 <= share <= 1)
+
+
+def _headroom(key: str, value: object) -> float:
+    return _number(key, value, "above 0, up to 1", lambda share: 0 < share <= 1)
+
+
+def _band(key: str, value: object) -> float:
+    return _number(key, value, "above 0, below 1", lambda share: 0 < share < 1)
+
+
+def _outputs(key: str, value: object) -> Mapping[str, float]:
+    if not isinstance(value, Mapping):
+        raise PolicyError(f"shed: {key}: must be shares by output, such as {{alarms: 0.1}}, not {value!r}")
+    return {str(name): _share(f"{key}: {name}", share) for name, share in value.items()}
+
+
+def _allowed(key: str, value: object) -> tuple[str, ...]:
+    names = [] if isinstance(value, str | Mapping) or not isinstance(value, Iterable) else list(value)
+    # An empty list would allow nothing at all: 'off' says that better.
+    if not names or not all(isinstance(name, str) for name in names):
+        raise PolicyError(f"shed: {key}: must be a list of outputs, such as [reports, charts], not {value!r}")
+    return tuple(names)
+
+
+def _time(key: str, value: object) -> Duration:
+    """Read a duration; a plain number means seconds."""
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            duration = Duration(round(value * 1_000_000))
+        else:
+            duration = Duration.parse(value)
+    except NetworkError as error:
+        raise PolicyError(f"shed: {key}: {error}") from None
+    if duration.microseconds <= 0:
+        raise PolicyError(f"shed: {key}: must be more than 0, not {value!r}")
+    return duration
+
+
+def _looks(key: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise PolicyError(f"shed: {key}: must be a number of looks, 1 or more, not {value!r}")
+    return value
+
+
+_FIELDS = {"by": "strategy", "in_all": "most_in_all"}
+"""By key: the field, where it has another name."""
+_READERS: Mapping[str, Callable[[str, object], Any]] = {
+    "by": _by,
+    "by_value": _truth,
+    "headroom": _headroom,
+    "most": _share,
+    "in_all": _share,
+    "outputs": _outputs,
+    "allowed": _allowed,
+    "interval": _time,
+    "drain": _time,
+    "hold": _looks,
+    "band": _band,
+}

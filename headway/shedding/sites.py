@@ -1,0 +1,109 @@
+"""Sites: where drop boxes can stand.
+
+A drop box that is to make some outputs give way stands as far upstream as no other output is hurt (Aurora paper,
+section 4.5): from an output towards the sources, up to the point where the flow divides. So for a set of outputs its
+site is made of all arcs into a box that leads to exactly these outputs, from a source or from a box that leads to
+more::
+
+    s -> a -> b -> outputs 1            {1, 2}: s -> a
+           -> c -> outputs 2            {1}: a -> b        {2}: a -> c
+
+Sets of several outputs count as well: what outputs share can be saved only if all of them give way, and outputs that
+share all their boxes have nothing else to give. An output that hangs on a box which leads elsewhere, too, or on a
+source, has no site of its own: dropping only its results would save nothing.
+
+A tuple passes a site at most once, and the sets of the sites that it passes become smaller on its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from headway.catalog import Topology
+from headway.shedding.base import Entry, Site
+
+Inputs = Sequence[Sequence[int]]
+"""By box, for each of its stream inputs the box it comes from; a source is -1 minus its number."""
+
+_NAMED = 3
+"""Arcs of a site that its name tells; the others are counted."""
+
+
+def find_sites(topology: Topology, inputs: Inputs) -> tuple[Site, ...]:
+    """Return all sites, those with the most outputs first, equals by the boxes they stand before.
+
+    A site comes after all sites that its tuples may have passed before. `inputs` tells the places of producers that
+    `topology` does not know; a box that leads to no output gives no site.
+    """
+    reach = _reach(topology, inputs)
+    entries: dict[int, list[Entry]] = {}
+    for box, producers in enumerate(inputs):
+        for place, producer in enumerate(producers):
+            if reach[box] and (producer < 0 or reach[producer] != reach[box]):
+                entries.setdefault(reach[box], []).append(Entry(box, place, producer))
+    order = sorted(entries, key=lambda outputs: (-outputs.bit_count(), entries[outputs][0]))
+    return tuple(Site(_name(topology, entries[one]), _members(one), tuple(entries[one])) for one in order)
+
+
+def nested(sites: Sequence[Site], inputs: Inputs) -> tuple[tuple[int, ...], ...]:
+    """Return by site the other sites whose tuples have all passed it, however far downstream they are."""
+    standing = {(entry.consumer, entry.place): 1 << at for at, site in enumerate(sites) for entry in site.entries}
+    passed: list[int] = []  # by box: the sites that all its tuples have passed, as bits
+    for box, producers in enumerate(inputs):
+        ways = [
+            (passed[producer] if producer >= 0 else 0) | standing.get((box, place), 0)
+            for place, producer in enumerate(producers)
+        ]
+        passed.append(_common(ways))
+    inner: list[list[int]] = [[] for _ in sites]
+    for at, site in enumerate(sites):
+        for outer in _members(_common([passed[one.producer] if one.producer >= 0 else 0 for one in site.entries])):
+            inner[outer].append(at)
+    return tuple(tuple(one) for one in inner)
+
+
+def _reach(topology: Topology, inputs: Inputs) -> list[int]:
+    """Return by box the outputs that it leads to, as bits."""
+    reach = [0] * len(topology.boxes)
+    for output, root in enumerate(topology.roots):
+        if root >= 0:
+            reach[root] |= 1 << output
+    # Boxes stand in topological order: from the end, those who read a box come before it.
+    for box in range(len(reach) - 1, -1, -1):
+        for producer in inputs[box]:
+            if producer >= 0:
+                reach[producer] |= reach[box]
+    return reach
+
+
+def _common(sets: Sequence[int]) -> int:
+    """Return the bits that all sets have; none where there are no sets."""
+    if not sets:
+        return 0
+    common = sets[0]
+    for one in sets[1:]:
+        common &= one
+    return common
+
+
+def _members(bits: int) -> tuple[int, ...]:
+    """Return the numbers of the bits that are set, ascending."""
+    if bits.bit_count() <= 1:
+        return (bits.bit_length() - 1,) if bits else ()
+    packed = np.frombuffer(bits.to_bytes((bits.bit_length() + 7) // 8, "little"), np.uint8)
+    return tuple(np.flatnonzero(np.unpackbits(packed, bitorder="little")).tolist())
+
+
+def _name(topology: Topology, entries: Sequence[Entry]) -> str:
+    """Return where a site stands, for people: ``positions -> across``."""
+    arcs = list(
+        dict.fromkeys(
+            f"{topology.boxes[one.producer] if one.producer >= 0 else topology.sources[-1 - one.producer]} -> "
+            f"{topology.boxes[one.consumer]}"
+            for one in entries
+        )
+    )
+    more = f" and {len(arcs) - _NAMED} more" if len(arcs) > _NAMED else ""
+    return ", ".join(arcs[:_NAMED]) + more

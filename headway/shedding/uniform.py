@@ -1,0 +1,39 @@
+"""Uniform: the naive way, for comparison. The same share is dropped of all that comes in, whoever minds.
+
+    keep = 1 - excess / work         work = rate * cost, summed over all sites that stand at a source
+
+It saves work as early as can be, but an output that tolerates nothing loses as much as one that would not notice
+(Aurora paper, section 4.5, on dropping without control). The output that may lose the least is the limit for all; where
+an output lies behind several such sites, what is kept of it counts as their product, as with the results of a join.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.shedding.base import Demand, Floats, register_strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """Keep the same share at every source."""
+
+    def shares(self, demand: Demand, excess: float, most: Sequence[float]) -> Floats:
+        """Return by site the share to keep: the same wherever tuples of a source enter, 1 elsewhere."""
+        keep = np.ones(len(demand.sites))
+        at_sources = [at for at, site in enumerate(demand.sites) if any(one.producer < 0 for one in site.entries)]
+        work = demand.rates * demand.costs
+        used = [at for at in at_sources if work[at] > 0]
+        if not excess > 0 or not used:
+            return keep
+        times = Counter(output for at in used for output in demand.sites[at].outputs)
+        least = max(max(1.0 - most[output], 0.0) ** (1 / count) for output, count in times.items())
+        keep[used] = max(1.0 - excess / float(work[used].sum()), least)
+        return keep
+
+
+register_strategy("uniform", Uniform, "the same share at every source, whoever minds (naive, for comparison)")

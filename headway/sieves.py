@@ -1,0 +1,93 @@
+"""Sieves: what a drop box lets through.
+
+A drop box is a system box on the way into a box or a unit: users cannot draw it, the load shedder inserts, adjusts and
+removes it while the network runs. Which tuples it keeps is a function of their arrival numbers and values alone, so
+that a replay drops the same ones, and of two drop boxes in a row with the same seed the finer one decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headway.columns import Column, Int64s, Mask, as_floats
+from headway.trains import Train
+
+Floats = npt.NDArray[np.float64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+def chances(numbers: Int64s, seed: int) -> Floats:
+    """Return for each arrival number a number from 0 up to 1, evenly spread and always the same."""
+    with np.errstate(over="ignore"):
+        mixed = (numbers.astype(np.uint64) + np.uint64(seed + 1)) * _GOLDEN
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX_1
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * _MIX_2
+        mixed ^= mixed >> np.uint64(31)
+    spread: Floats = (mixed >> np.uint64(11)).astype(np.float64)
+    return spread * 2.0**-53
+
+
+@dataclass(frozen=True, slots=True)
+class Sieve:
+    """Keeps a share of tuples at random; with a `field`, a share of its own for each interval of that field's values.
+
+    `edges` are ascending; a value below the first edge has ``shares[0]``, one from ``edges[i - 1]`` up to but without
+    ``edges[i]`` has ``shares[i]``, and so on: there is one share more than edges. NULL and NaN have `keep`.
+    """
+
+    keep: float
+    """The share that is kept of all that is not told apart by value."""
+    seed: int = 0
+    field: int | None = None
+    """The column whose values are told apart; None: none is."""
+    edges: tuple[float, ...] = ()
+    shares: tuple[float, ...] = ()
+
+    def kept(self, train: Train) -> Mask | None:
+        """Return which tuples of a train pass; None if all do."""
+        if self.field is None:
+            if self.keep >= 1.0:
+                return None
+            return chances(train.numbers, self.seed) < self.keep
+        shares = self._shares(train.columns[self.field])
+        return chances(train.numbers, self.seed) < shares
+
+    def _shares(self, column: Column) -> Floats:
+        values = as_floats(column)
+        places = np.searchsorted(np.array(self.edges), values, side="right")
+        shares: Floats = np.array(self.shares)[np.minimum(places, len(self.edges))]
+        shares[np.isnan(values)] = self.keep
+        return shares
+
+    def sift(self, train: Train) -> Train:
+        """Return the tuples that pass, with the train's progress, ticks and end."""
+        mask = self.kept(train)
+        if mask is None or mask.all():
+            return train
+        return train.take(np.flatnonzero(mask))
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the sieve as JSON can hold it."""
+        mapping: dict[str, Any] = {"keep": self.keep, "seed": self.seed}
+        if self.field is not None:
+            mapping |= {"field": self.field, "edges": list(self.edges), "shares": list(self.shares)}
+        return mapping
+
+    @classmethod
+    def of(cls, mapping: Mapping[str, Any]) -> Sieve:
+        """Return the sieve that `to_mapping` wrote."""
+        return cls(
+            float(mapping["keep"]),
+            int(mapping["seed"]),
+            mapping.get("field"),
+            tuple(mapping.get("edges", ())),
+            tuple(mapping.get("shares", ())),
+        )
