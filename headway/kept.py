@@ -7,7 +7,7 @@ that arrived with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -48,18 +48,20 @@ class Kept:
 
     def note(self, first_number: int, share: float) -> None:
         """From this arrival number on, `share` is kept; what was noted for it and for later numbers is void."""
-        if not 0 <= share <= 1:
-            raise ValueError(f"a share is from 0 to 1, not {share}")
-        firsts, shares = self._steps
-        # Arrival numbers start at 0, and so does the first step, which may be replaced but not go.
-        earlier = int(np.searchsorted(firsts, max(first_number, 0)))
-        firsts, shares = firsts[:earlier], shares[:earlier]
-        if earlier and shares[-1] == share:
-            self._steps = firsts, shares
-            return
-        firsts = np.append(firsts, np.int64(max(first_number, 0)))
-        shares = np.append(shares, float(share))
-        self._steps = _bounded(firsts, shares)
+        self._note([(first_number, share)])
+
+    def _note(self, steps: Iterable[Sequence[int | float]]) -> None:
+        firsts, shares = (array.tolist() for array in self._steps)
+        for first, share in steps:
+            if not 0 <= share <= 1:
+                raise ValueError(f"a share is from 0 to 1, not {share}")
+            first = max(int(first), 0)  # arrival numbers start at 0, and so does the first step
+            while firsts and firsts[-1] >= first:
+                del firsts[-1], shares[-1]
+            if not shares or shares[-1] != share:
+                firsts.append(first)
+                shares.append(share)
+        self._steps = _bounded(np.array(firsts, np.int64), np.array(shares, np.float64))
 
     def shares(self, numbers: Int64s) -> Floats:
         """Return for each arrival number the share that was kept of the tuples about it."""
@@ -77,10 +79,9 @@ class Kept:
 
     @classmethod
     def of(cls, steps: Sequence[Sequence[int | float]]) -> Self:
-        """Return what `to_list` wrote; pairs of a number and a share, ascending."""
+        """Return what `to_list` wrote, or what notes of these pairs, one after the other, would give."""
         kept = cls()
-        for first, share in steps:
-            kept.note(int(first), share)
+        kept._note(steps)
         return kept
 
 

@@ -27,7 +27,9 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 def chances(numbers: Int64s, seed: int) -> Floats:
     """Return for each arrival number a number from 0 up to 1, evenly spread and always the same."""
     with np.errstate(over="ignore"):
-        mixed = (numbers.astype(np.uint64) + np.uint64(seed + 1)) * _GOLDEN
+        # Seeds lie far apart, or neighbours behind two drop boxes in a row would have much the same luck.
+        start = np.uint64((seed + 1) * int(_MIX_2) & 0xFFFFFFFFFFFFFFFF)
+        mixed = (numbers.astype(np.uint64) + start) * _GOLDEN
         mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX_1
         mixed = (mixed ^ (mixed >> np.uint64(27))) * _MIX_2
         mixed ^= mixed >> np.uint64(31)
@@ -40,16 +42,18 @@ class Sieve:
     """Keeps a share of tuples at random; with a `field`, a share of its own for each interval of that field's values.
 
     `edges` are ascending; a value below the first edge has ``shares[0]``, one from ``edges[i - 1]`` up to but without
-    ``edges[i]`` has ``shares[i]``, and so on: there is one share more than edges. NULL and NaN have `keep`.
+    ``edges[i]`` has ``shares[i]``, and so on: there is one share more than edges. NULL and NaN have `unknown`.
     """
 
     keep: float
-    """The share that is kept of all that is not told apart by value."""
+    """The share that is kept of all tuples together; with a field, as far as it is known what comes."""
     seed: int = 0
     field: int | None = None
     """The column whose values are told apart; None: none is."""
     edges: tuple[float, ...] = ()
     shares: tuple[float, ...] = ()
+    unknown: float | None = None
+    """The share that is kept where the field is NULL or NaN; None: as of all."""
 
     def kept(self, train: Train) -> Mask | None:
         """Return which tuples of a train pass; None if all do."""
@@ -64,7 +68,7 @@ class Sieve:
         values = as_floats(column)
         places = np.searchsorted(np.array(self.edges), values, side="right")
         shares: Floats = np.array(self.shares)[np.minimum(places, len(self.edges))]
-        shares[np.isnan(values)] = self.keep
+        shares[np.isnan(values)] = self.keep if self.unknown is None else self.unknown
         return shares
 
     def sift(self, train: Train) -> Train:
@@ -79,6 +83,7 @@ class Sieve:
         mapping: dict[str, Any] = {"keep": self.keep, "seed": self.seed}
         if self.field is not None:
             mapping |= {"field": self.field, "edges": list(self.edges), "shares": list(self.shares)}
+            mapping["unknown"] = self.unknown
         return mapping
 
     @classmethod
@@ -90,4 +95,5 @@ class Sieve:
             mapping.get("field"),
             tuple(mapping.get("edges", ())),
             tuple(mapping.get("shares", ())),
+            mapping.get("unknown"),
         )

@@ -7,12 +7,13 @@ learning strategy chooses who is next. At first every algorithm has one turn, in
 
 Statistics are kept for all metrics, wanted or not, so that another specification needs no relearning.
 
-What is added to the paper:
-- The first samples after a switch do not count (`settle`): they show what the algorithm before left behind.
-- Samples during which nothing came in, waited or went out do not count, nor do turns without any other.
-- The history of equation 1 fades: it reaches back over `memory` turns (`forever` is the paper's).
-- Learning strategies other than the wheel also see the last turns (`window`) with their rewards: equations 1 and 2
-  for each turn on its own, all measured against the same history, that of the window.
+What is added to the paper; the values in brackets are the paper's:
+- The first samples after a switch do not count (`settle: 0`): they show what the algorithm before left behind.
+- Samples during which nothing waited and nothing was delivered do not count, nor do turns without any other.
+- What still waits counts as late (`waiting: 0`): see `samples`.
+- The history of equation 1 fades: it reaches back over so many turns (`memory: forever`).
+- Learning strategies other than the wheel (`learning: roulette`) see the last turns (`window`) with rewards of their
+  own, each measured against its neighbours (`neighbours`): see `rewards`.
 """
 
 from __future__ import annotations
@@ -24,17 +25,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from headway.adaptive.base import SYSTEM, Action, Interval, Switch, Totals, register_adaptive
-from headway.adaptive.learning import Learning, Record, Turn, make_learning
-from headway.adaptive.scores import (
-    ORDER,
-    Statistics,
-    Synopsis,
-    algorithm_score,
-    measure,
-    positions,
-    statistics_scores,
-)
+from headway.adaptive.base import Action, Interval, Switch, Totals, register_adaptive
+from headway.adaptive.learning import Learning, Record, make_learning
+from headway.adaptive.rewards import Past, rewarded
+from headway.adaptive.samples import ORDER, Statistics, Worth, idle, measure
+from headway.adaptive.scores import Synopsis, algorithm_score, statistics_scores
 from headway.adaptive.specification import Specification
 from headway.boxes.durations import DURATION_HINT, Duration
 from headway.catalog import Topology
@@ -45,6 +40,7 @@ from headway.scheduling.base import make_policy
 POLICIES = ("round-robin", "fifo", "most-tuples", "chain")
 """The algorithms of the paper's experiments."""
 FOREVER = "forever"
+ALL = "all"
 R = TypeVar("R")
 UNITS = {"latency": " s", "memory": " B", "queue": " tuples", "throughput": " tuples/s"}
 
@@ -56,18 +52,12 @@ class Change(NamedTuple):
     specification: Specification
 
 
-class Past(NamedTuple):
-    """A turn that has ended: whose, and what was measured."""
-
-    algorithm: int
-    synopsis: Synopsis
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Memory:
     """All that is known of a run."""
 
     specification: Specification
+    worth: Worth
     began: int
     """When the run did."""
     current: int
@@ -92,7 +82,7 @@ class Memory:
     """Those that have yet to come, the next one first."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Amos:
     """The layer, with its settings."""
 
@@ -111,15 +101,19 @@ class Amos:
     """Samples in a turn."""
     settle: float
     """The share of a turn that does not count after a switch."""
+    waiting: float
+    """How much of a sample's latency and utility is that of the oldest waiting tuple."""
+    neighbours: int | None
+    """How many turns on each side a turn is measured against; None: all of the window."""
     seed: int
     changes: tuple[Change, ...] = ()
 
     def start(self, topology: Topology, now: int) -> tuple[tuple[int, ...], Memory]:
         """Begin with the first algorithm for all outputs."""
-        outputs = len(topology.outputs)
-        graphs = any(qos.latency is not None for qos in topology.qos)
+        outputs, worth = len(topology.outputs), Worth.of(topology.qos)
         memory = Memory(
-            self.specification or Specification.parse("utility" if graphs else "latency"),
+            self.specification or Specification.parse("utility" if worth.graphs else "latency"),
+            worth=worth,
             began=now,
             current=0,
             turn_began=now,
@@ -147,7 +141,7 @@ class Amos:
         ended = age >= self.delay
         settling = memory.fresh and memory.last.now - memory.turn_began < self.settle * self.delay
         counts = not idle(interval) and (not settling or (ended and not memory.samples))
-        samples = (*memory.samples, measure(interval)) if counts else memory.samples
+        samples = (*memory.samples, measure(interval, self.waiting, memory.worth)) if counts else memory.samples
         if not ended:
             return (), replace(memory, last=totals, samples=samples, next=memory.turn_began + self._until(age))
         began = replace(
@@ -196,46 +190,34 @@ class Amos:
 
     def _choose(self, memory: Memory, before: Specification) -> tuple[tuple[Action, ...], Memory]:
         """Return the switch to whoever is next, if it is another one."""
-        name, window = self.policies[memory.current], memory.turns[-self.window :]
+        window = memory.turns[-self.window :]
         scores = [score for score in self.ranking(memory) if score is not None]
         if len(scores) < len(self.policies):
             chosen = memory.scores.index(None)
             reason = f"{self.policies[chosen]} has its first turn"
         else:
-            history = Synopsis.merged([past.synopsis for past in window])
-            turns = tuple(
-                Turn(at, algorithm_score(positions(turn.means, history), memory.specification)) for at, turn in window
-            )
+            turns = rewarded(window, memory.specification, self.neighbours)
             chosen, why = self.learning.choose(Record(self.policies, tuple(scores), turns, memory.number, self.seed))
-            name = self.policies[chosen]
-            reason = f"{name} {why}{self._details(chosen, window, history, memory.specification)}"
+            reason = f"{self.policies[chosen]} {why}{_details(chosen, window, memory.specification)}"
         if chosen == memory.current:
             return (), memory
         if memory.specification != before:
             reason = f"now to {memory.specification}: {reason}"
         return (Switch(None, chosen, reason),), replace(memory, current=chosen, fresh=True)
 
-    def _details(self, chosen: int, window: Sequence[Past], history: Synopsis, specification: Specification) -> str:
-        """Return in brackets how far the algorithm's turns lie from the mean of all, by what is wanted."""
-        own = [turn for at, turn in window if at == chosen]
-        if not own:
-            return ""
-        means, every, parts = Synopsis.merged(own).means, history.means, []
-        for wish in sorted(specification.objectives, key=lambda wish: -wish.weight):
-            apart = means[ORDER.index(wish.metric)] - every[ORDER.index(wish.metric)]
-            side = "above" if apart > 0 else "below"
-            parts.append(f"{wish.metric} {abs(apart):.3g}{UNITS.get(wish.metric, '')} {side} the mean")
-        return f" ({', '.join(parts)})"
 
-
-def idle(interval: Interval) -> bool:
-    """Return whether nothing was delivered and nothing waited: such a time says nothing about an algorithm."""
-    before, after = interval.before, interval.after
-    return bool(
-        after.delivered[SYSTEM] == before.delivered[SYSTEM]
-        and after.queued[SYSTEM] <= before.queued[SYSTEM]
-        and after.oldest[SYSTEM] <= 0
-    )
+def _details(chosen: int, window: Sequence[Past], specification: Specification) -> str:
+    """Return in brackets how far the algorithm's turns lie from the mean of all, by what is wanted."""
+    own = [turn for algorithm, turn in window if algorithm == chosen]
+    if not own:
+        return ""
+    means, every = Synopsis.merged(own).means, Synopsis.merged([turn for _, turn in window]).means
+    parts = []
+    for wish in sorted(specification.objectives, key=lambda wish: -wish.weight):
+        apart = means[ORDER.index(wish.metric)] - every[ORDER.index(wish.metric)]
+        side = "above" if apart > 0 else "below"
+        parts.append(f"{wish.metric} {abs(apart):.3g}{UNITS.get(wish.metric, '')} {side} the mean")
+    return f" ({', '.join(parts)})"
 
 
 def _nothing(now: int, outputs: int) -> Totals:
@@ -253,6 +235,8 @@ DEFAULTS: Mapping[str, Any] = {
     "memory": 100,
     "samples": 4,
     "settle": 0.25,
+    "waiting": 0.5,
+    "neighbours": 2,
     "seed": 0,
     "changes": (),
 }
@@ -280,6 +264,10 @@ def make_amos(settings: Mapping[str, Any]) -> Amos:
         memory=None if given["memory"] == FOREVER else _whole("memory", given["memory"], 1, f", or '{FOREVER}'"),
         samples=_whole("samples", given["samples"], 1),
         settle=_share("settle", given["settle"], 1.0),
+        waiting=_share("waiting", given["waiting"], 1.0),
+        neighbours=None
+        if given["neighbours"] == ALL
+        else _whole("neighbours", given["neighbours"], 1, f", or '{ALL}'"),
         seed=_whole("seed", given["seed"], 0),
         changes=_changes(given["changes"]),
     )

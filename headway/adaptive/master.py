@@ -348,10 +348,11 @@ class _Draft:
         layout = memory.layout
         self._layout = layout if layout is not None and layout.units is snapshot.units else _lay_out(snapshot.units)
         self._overhead, self._cost = _step_costs(snapshot, self._layout)
+        self._view = snapshot.narrowed(snapshot.ready, snapshot.train)
 
     def ask(self, place: int, ready: Mask, **readings: Any) -> list[Step]:
         """Add what a policy plans for some units of its own; return it."""
-        view = replace(self.snapshot.narrowed(ready, self.snapshot.train), **readings)
+        view = replace(self._view, ready=ready, **readings)
         plan, self._inner[place] = self._master.policies[place].plan(view, self._inner[place])
         steps = [step for step in plan.steps if ready[step.unit]][: view.room]
         if plan.until is not None:

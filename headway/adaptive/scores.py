@@ -16,19 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from headway.adaptive.base import METRICS, SYSTEM, Interval
+from headway.adaptive.samples import ORDER, Statistics
 from headway.adaptive.specification import Specification
-
-ORDER = tuple(METRICS)
-"""The order of metrics in tuples of statistics and of scores."""
-
-Statistics = tuple[float, ...]
-"""A number for each metric, in `ORDER`."""
-
-
-def measure(interval: Interval) -> Statistics:
-    """Return one sample: all metrics of the whole run over an interval."""
-    return tuple(float(metric(interval, SYSTEM)) for metric in METRICS.values())
 
 
 @dataclass(frozen=True, slots=True)

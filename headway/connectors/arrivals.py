@@ -1,11 +1,15 @@
-"""When the tuples of a generator arrive: evenly, at random, or in bursts."""
+"""When the tuples of a generator arrive: evenly, at random, in bursts, or at rates that change."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from headway.boxes.durations import Duration
 from headway.clock import SECOND
@@ -14,18 +18,28 @@ from headway.connectors.base import check_keys
 from headway.errors import InputError, NetworkError, choices, unknown
 
 ARRIVALS = ("constant", "poisson", "bursty")
+LONGEST = 2**62
+"""The end of the last phase at most, in nanoseconds, and the most tuples: so that sums still fit into 64 bits."""
 
 
 class Arrivals(Protocol):
     """Gives the moments of tuples, block after block."""
 
+    finite: ClassVar[bool]
+    """Whether they end by themselves."""
+
     def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
-        """Return the moments, ascending, of the tuples with these numbers; blocks are asked for in order."""
+        """Return the moments, ascending, of the tuples with these numbers; blocks are asked for in order.
+
+        Finite arrivals return fewer moments than numbers where the last tuple comes, and none after that.
+        """
         ...
 
 
 class Constant:
     """Tuple i arrives at i/rate."""
+
+    finite: ClassVar[bool] = False
 
     def __init__(self, rate: float) -> None:
         """Take the rate in tuples per second."""
@@ -39,6 +53,8 @@ class Constant:
 
 class Poisson:
     """Gaps between tuples are independent and exponential, with a mean of 1/rate."""
+
+    finite: ClassVar[bool] = False
 
     def __init__(self, rate: float) -> None:
         """Take the mean rate in tuples per second."""
@@ -56,6 +72,8 @@ class Poisson:
 class Bursts:
     """Bursts of `size` tuples, one burst every `every` nanoseconds; in a burst they are `gap` apart."""
 
+    finite: ClassVar[bool] = False
+
     def __init__(self, size: int, every: int, gap: float) -> None:
         """Take the size of a burst, its period and the gap in a burst, in nanoseconds."""
         self._size, self._every, self._gap = size, every, gap
@@ -70,6 +88,8 @@ class Bursts:
 class OnOff:
     """Evenly spaced tuples for `on`, then silence for `off`, and so on."""
 
+    finite: ClassVar[bool] = False
+
     def __init__(self, rate: float, on: int, off: int) -> None:
         """Take the rate while on, and both spans in nanoseconds."""
         self._gap, self._on, self._off = SECOND / rate, on, off
@@ -81,21 +101,134 @@ class OnOff:
         return due
 
 
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A span in nanoseconds in which tuples come at one rate, tuples per second; 0 is silence."""
+
+    span: int
+    rate: float
+
+    @property
+    def tuples(self) -> Fraction:
+        """How many tuples it brings: the decimal of the rate as it is written, so that 10 s at 0.1 are exactly one."""
+        return Fraction(repr(self.rate)) * self.span / SECOND
+
+
+class _Phases:
+    """What is common to rates that change: where each phase begins and ends, in time and in tuples.
+
+    With r(t) the rate and R(t) its integral from 0, the tuple at place x comes where R reaches x; where R stays at x
+    for a while, as in silence, it comes when the rate rises again. All tuples come before the last phase ends.
+    """
+
+    finite: ClassVar[bool] = True
+
+    def __init__(self, phases: Sequence[Phase]) -> None:
+        """Take the phases in order; at least one rate is above 0."""
+        places = [Fraction(0)]
+        for phase in phases:
+            places.append(places[-1] + phase.tuples)
+        self._ends: Int64s = np.cumsum([phase.span for phase in phases], dtype=np.int64)
+        self._starts: Int64s = self._ends - np.array([phase.span for phase in phases], np.int64)
+        self._gaps = np.array([min(SECOND / phase.rate, LONGEST) if phase.rate else 0.0 for phase in phases])
+        self._places = places
+
+    def _moments(self, phase: Int64s, offsets: npt.NDArray[np.float64]) -> Int64s:
+        """Return the moments of tuples in these phases, so many tuples after their starts."""
+        due: Int64s = self._starts[phase] + np.rint(offsets * self._gaps[phase]).astype(np.int64)
+        return np.minimum(due, self._ends[phase] - 1)  # what was rounded up stays in its phase
+
+
+class ConstantPhases(_Phases):
+    """Tuple i arrives where the integral of the rate reaches i: evenly spaced in each phase."""
+
+    def __init__(self, phases: Sequence[Phase]) -> None:
+        """Take the phases in order; at least one rate is above 0."""
+        super().__init__(phases)
+        bounds = [math.ceil(place) for place in self._places]
+        self._firsts = np.array([min(bound, LONGEST) for bound in bounds], np.int64)
+        self._leads = np.array([float(bound - place) for bound, place in zip(bounds, self._places, strict=True)])
+
+    def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
+        """Return the moments of the tuples that come before the end."""
+        numbers = numbers[numbers < self._firsts[-1]]
+        phase = np.searchsorted(self._firsts, numbers, "right") - 1
+        return self._moments(phase, numbers - self._firsts[phase] + self._leads[phase])
+
+
+class PoissonPhases(_Phases):
+    """A Poisson process whose rate changes: one with rate 1, put through the inverse of the rate's integral."""
+
+    def __init__(self, phases: Sequence[Phase]) -> None:
+        """Take the phases in order; at least one rate is above 0."""
+        super().__init__(phases)
+        self._bounds = np.array([float(place) for place in self._places])
+        self._last = 0.0
+
+    def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
+        """Return the moments of the tuples that come before the end."""
+        gaps = random.standard_exponential(len(numbers))
+        gaps[:1] += self._last
+        places = np.cumsum(gaps)  # adds one after the other, so a longer block begins like a shorter one
+        self._last = float(places[-1])
+        places = places[places < self._bounds[-1]]
+        phase = np.searchsorted(self._bounds, places, "right") - 1
+        return self._moments(phase, places - self._bounds[phase])
+
+
 def parse_arrivals(settings: Mapping[str, object], rate: float | None, who: str) -> Arrivals | None:
-    """Read `arrivals`, `rate` and `burst` of a generator; None if its tuples come as fast as they are asked for."""
+    """Read `arrivals`, `rate`, `burst` and `phases` of a generator; None if tuples come as fast as they are asked for.
+
+    `rate` is that of the settings, or the one that the run wants instead.
+    """
     burst = settings.get("burst")
     kind = settings.get("arrivals", "constant" if burst is None else "bursty")
     if kind not in ARRIVALS:
         raise InputError(f"{who}: {unknown('arrivals', str(kind), ARRIVALS)}")
+    if settings.get("phases") is not None:
+        return _parse_phased(settings, str(kind), rate, who)
     if kind == "bursty":
         return _parse_burst(burst, rate, who)
     if burst is not None:
         raise InputError(f"{who}: burst goes with arrivals: bursty, not {kind}")
     if kind == "poisson" and rate is None:
-        raise InputError(f"{who}: arrivals: poisson needs a rate, tuples per second")
+        raise InputError(f"{who}: arrivals: poisson needs a rate, tuples per second, or phases")
     if rate is None:
         return None
     return Poisson(rate) if kind == "poisson" else Constant(rate)
+
+
+def parse_phases(phases: object, who: str) -> tuple[Phase, ...]:
+    """Read a list such as [[10s, 500], [1m, 2000]]: spans and their rates; raises InputError that starts with `who`."""
+    form = "[span, tuples per second], such as [10s, 500]"
+    if not isinstance(phases, list | tuple) or not phases:
+        raise InputError(f"{who}: phases is a list of {form}, not {phases!r}")
+    found = []
+    for number, pair in enumerate(phases, 1):
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise InputError(f"{who}: phase {number}: expected {form}, not {pair!r}")
+        rate = pair[1]
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= LONGEST:
+            raise InputError(f"{who}: phase {number}: its rate is a number of tuples per second from 0, not {rate!r}")
+        found.append(Phase(nanoseconds(pair[0], f"{who}: phase {number}"), float(rate)))
+    if sum(phase.span for phase in found) > LONGEST:
+        raise InputError(
+            f"{who}: phases: together they are too long; at most {LONGEST // (365 * 86_400 * SECOND)} years"
+        )
+    if not any(phase.rate for phase in found):
+        raise InputError(f"{who}: phases: at least one rate must be above 0")
+    return tuple(found)
+
+
+def _parse_phased(settings: Mapping[str, object], kind: str, rate: float | None, who: str) -> Arrivals:
+    if settings.get("burst") is not None or kind == "bursty":
+        raise InputError(f"{who}: phases go with arrivals: constant or poisson, not with bursts")
+    if settings.get("rate") is not None:
+        raise InputError(f"{who}: rate and phases exclude each other")
+    if rate is not None:
+        raise InputError(f"{who}: phases say how fast tuples come, so no other rate can be set from outside")
+    phases = parse_phases(settings["phases"], who)
+    return PoissonPhases(phases) if kind == "poisson" else ConstantPhases(phases)
 
 
 def _parse_burst(burst: object, rate: float | None, who: str) -> Arrivals:

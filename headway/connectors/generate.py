@@ -26,11 +26,11 @@ from headway.connectors.distributions import FieldMaker, parse_field
 from headway.errors import InputError, choices, did_you_mean
 
 BLOCK = 1 << 16
-KEYS = ("rate", "arrivals", "seed", "count", "burst", "fields")
+KEYS = ("rate", "arrivals", "seed", "count", "burst", "phases", "fields")
 
 
 class GenerateReader:
-    """Makes tuples from a description of each field, `count` of them or without end."""
+    """Makes tuples from a description of each field: `count` of them, until its phases end, or without end."""
 
     live = False
 
@@ -55,27 +55,27 @@ class GenerateReader:
 
     @property
     def timed(self) -> bool:
-        """Whether a rate or bursts give the tuples arrival moments."""
+        """Whether a rate, bursts or phases give the tuples arrival moments."""
         return self._arrivals is not None
 
     @property
     def finite(self) -> bool:
-        """Whether there is a count."""
-        return self._count is not None
+        """Whether there is a count, or phases that end."""
+        return self._count is not None or (self._arrivals is not None and self._arrivals.finite)
 
     def read(self, limit: int) -> Chunk | None:
         """Return the next tuples; at most to the end of a block."""
+        if self._number == self._count:
+            return None
         at = self._number % BLOCK
-        size = min(limit, BLOCK - at)
-        if self._count is not None:
-            size = min(size, self._count - self._number)
-            if size <= 0:
-                return None
         if at == 0 or self._batch is None:
             self._make(self._number // BLOCK)
+            if self._number == self._count:  # the phases ended with the block before
+                return None
+        assert self._batch is not None
+        size = min(limit, self._batch.num_rows - at)
         self._number += size
         due = None if self._due is None else self._due[at : at + size]
-        assert self._batch is not None
         return Chunk(self._batch.slice(at, size), due)
 
     def malformed(self) -> list[Malformed]:
@@ -93,6 +93,11 @@ class GenerateReader:
         seconds = None
         if self._arrivals is not None:
             self._due = self._arrivals.due(numbers, self._stream(block, len(self._makers)))
+            if len(self._due) < size:  # that was the last tuple
+                size = len(self._due)
+                numbers, self._count = numbers[:size], start + size
+                if size == 0:
+                    return
             seconds = Column(self._due / 1e9)
         columns = [Column(numbers), seconds]
         arrays = [make(columns, size, self._stream(block, at)) for at, make in enumerate(self._makers)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from headway.catalog import Floats
 from headway.clock import MILLISECOND, SECOND
 from headway.engines.changes import Change, ChangeLog
 from headway.engines.instruments import Instruments, reach_of
-from headway.scheduling.base import Unit
+from headway.scheduling.base import Policy, Unit
+from headway.scheduling.bounded import Bounded
 from headway.storage.queues import FAR
 
 _SAMPLES = 16
@@ -27,7 +28,7 @@ class Adapting:
     def __init__(
         self,
         layer: Adaptive,
-        master: Master,
+        policy: Policy,
         units: Sequence[Unit],
         instruments: Instruments,
         log: ChangeLog,
@@ -36,7 +37,10 @@ class Adapting:
         """Start the layer: it says which policy each output begins with."""
         topology = instruments.topology
         self._layer = layer
-        self._master = master
+        self._bounded = policy if isinstance(policy, Bounded) else None
+        inner = policy if self._bounded is None else self._bounded.policy
+        assert isinstance(inner, Master)
+        self._master = inner
         self._instruments = instruments
         self._log = log
         self._outputs = topology.outputs
@@ -58,10 +62,13 @@ class Adapting:
         self._plan_next(now)
 
     def begin(self, memory: Any) -> Any:
-        """Return the master's memory with every unit where the layer wants it first."""
+        """Return the policy's memory with every unit where the layer wants it first."""
         first = self._places[0] if self._places else 0
         by_unit = [first if output is None else self._places[output] for output in self._output_of]
-        return self._master.assign_all(memory, by_unit)
+        return self._tell(memory, lambda inner: self._master.assign_all(inner, by_unit))
+
+    def _tell(self, memory: Any, change: Callable[[Any], Any]) -> Any:
+        return change(memory) if self._bounded is None else self._bounded.told(memory, change)
 
     def change(self, settings: Mapping[str, Any]) -> None:
         """Give the layer another specification. Raises a PolicyError."""
@@ -69,7 +76,7 @@ class Adapting:
         self._plan_next(self._sampled)
 
     def look(self, now: int, memory: Any) -> Any:
-        """Read the queues, and let the layer look if it is time; return the master's memory."""
+        """Read the queues, and let the layer look if it is time; return the policy's memory."""
         oldest = self._sample(now)
         if now >= self._layer.next(self._memory):
             actions, self._memory = self._layer.look(self._totals(now, oldest), self._memory)
@@ -132,7 +139,7 @@ class Adapting:
             self._current[output] = action.policy
         gone = set(moved)
         units = [at for at, output in enumerate(self._output_of) if output in gone or (output is None and 0 in gone)]
-        return self._master.assign(memory, units, action.policy)
+        return self._tell(memory, lambda inner: self._master.assign(inner, units, action.policy))
 
     def _shed(self, action: Shed, now: int) -> None:
         if action.active == (action.output in self.shedding):

@@ -17,7 +17,7 @@ from headway.engines.control import Control
 from headway.engines.models import Model
 from headway.engines.traces import Trace
 from headway.errors import HeadwayError, unknown
-from headway.scheduling.base import Policy
+from headway.scheduling.base import Policy, make_policy
 from headway.scheduling.schedule import Schedule
 from headway.shedding.settings import ShedSettings
 
@@ -88,7 +88,9 @@ class RunSettings:
         if self.adaptive is None:
             return self.schedule.make_policy()
         names = self.adaptive.layer.policies
-        return Master([replace(self.schedule, policy=name).make_policy() for name in names], names)
+        bare = [make_policy(name) for name in names]
+        # The longest wait is about all of them: a policy that has not been asked for long knows of no waits.
+        return self.schedule.bound(Master([self.schedule.train.wrap(policy) for policy in bare], names), bare)
 
     @property
     def policy_text(self) -> str:

@@ -22,11 +22,11 @@ from headway.shedding.sites import find_sites, nested
 from headway.sieves import Sieve
 from headway.storage.queues import Cursor
 from headway.structure import owner
-from headway.trains import Train
+from headway.trains import Train, join_trains
 
 _FADE = 0.8
 """How much of what boxes cost before is left when it is read again: an overload may change it."""
-_SAMPLE = 1024
+_SAMPLE = 4096
 """Tuples that tell what comes to an entry."""
 
 
@@ -113,7 +113,7 @@ class Gauges:
         box_loads = box_rates * costs
         waiting, _ = self.waiting()
         backlogs = waiting * work * self._kept_at
-        site_rates, site_costs = np.zeros(len(self.sites)), np.zeros(len(self.sites))
+        site_rates, site_costs, site_waiting = (np.zeros(len(self.sites)) for _ in range(3))
         made = box_rates * selectivity
         for at, site in enumerate(self.sites):
             caused = 0.0
@@ -121,14 +121,16 @@ class Gauges:
                 producer = entry.producer
                 rate = rates[-1 - producer] if producer < 0 else made[producer] * self._share_of(model, entry)
                 site_rates[at] += rate
+                site_waiting[at] += self._cursor(entry).waiting
                 caused += rate * work[entry.consumer]
             site_costs[at] = caused / site_rates[at] if site_rates[at] > 0 else 0.0
         load = float(box_loads.sum())
         kept = load - work_saved(site_rates * site_costs, keep, self.nested)
-        return Flow(load, kept, float(backlogs.sum()), box_rates, box_loads, backlogs, site_rates, site_costs)
+        backlog = float(backlogs.sum())
+        return Flow(load, kept, backlog, box_rates, box_loads, backlogs, site_rates, site_costs, site_waiting)
 
     def _share_of(self, model: LoadModel, entry: Entry) -> float:
-        """Return the share of its producer's tuples that comes to an entry; a box may read a producer more than once."""
+        """Return the share of its producer's tuples that comes to an entry; a box may read a producer twice."""
         ways = self._inputs_of[entry.consumer].count(entry.producer)
         return model.share(entry.producer, entry.consumer) / ways
 
@@ -196,8 +198,13 @@ class Gauges:
         return entry
 
     def sample(self, entry: Entry) -> Train | None:
-        """Return tuples that wait at an entry, or that waited there before, where they were more."""
+        """Return tuples that wait at an entry, and of those that waited there before so many that they are enough."""
         waiting, kept = self._cursor(entry).peek(_SAMPLE), self._samples.get(entry)
-        if len(waiting) and (kept is None or 2 * len(waiting) >= len(kept)):
-            self._samples[entry] = kept = waiting
+        if kept is not None and len(waiting):
+            newer = np.flatnonzero(waiting.numbers > kept.numbers[-1])
+            kept = join_trains([kept.slice(max(0, len(kept) + len(newer) - _SAMPLE), len(kept)), waiting.take(newer)])
+        elif len(waiting):
+            kept = waiting
+        if kept is not None:
+            self._samples[entry] = kept
         return kept

@@ -41,6 +41,8 @@ class Flow(NamedTuple):
     box_backlogs: Floats
     site_rates: Floats
     site_costs: Floats
+    site_waiting: Floats
+    """Tuples that wait before the places of drop boxes."""
 
 
 class Instruments(Protocol):

@@ -10,6 +10,7 @@ from headway.catalog import Floats
 from headway.clock import SECOND
 from headway.engines.changes import Change, ChangeLog
 from headway.engines.delivery import Delivered
+from headway.engines.history import History, Look
 from headway.engines.instruments import Effort, Flow, Instruments, reach_of
 from headway.engines.rates import Rates
 from headway.shedding.base import Demand
@@ -39,6 +40,7 @@ class Observer:
         self._start = self._moment = now
         self._lately = Rates(len(topology.sources), now, _LATELY)
         self._usually = Rates(len(topology.sources), now, _USUALLY)
+        self._added: list[tuple[int, int, float]] = []  # tuples, late ones, their latencies, since the last look
         self._before: list[Delivered] = [Delivered(0, 0.0, 0.0, 0)] * count
         self._delivered: Floats = np.zeros((3, count))  # tuples, late ones, their latencies, faded
         self._effort = Effort(0, 0)
@@ -46,6 +48,7 @@ class Observer:
         self._reach = reach_of(topology)
         self._last: Observation | None = None
         self.diagnosis: Diagnosis | None = None
+        self._history = History(now, topology.outputs)
         self._overloaded = 0  # nanoseconds
         self._spells = 0
 
@@ -71,8 +74,10 @@ class Observer:
             flow.load,
             observation.capacity,
             observation.late,
+            flow.site_waiting,
         )
         self._diagnose(observation, now)
+        self._note(observation)
         return observation, demand
 
     def _observe(self, now: int, rates: Floats, usual: Floats, flow: Flow, forced: frozenset[int]) -> Observation:
@@ -82,7 +87,7 @@ class Observer:
             (one.tuples - old.tuples, one.late - old.late, one.latency - old.latency)
             for one, old in zip(delivered, self._before, strict=True)
         ]
-        self._before = list(delivered)
+        self._before, self._added = list(delivered), added
         self._delivered = self._delivered * _FADE + np.array(added, np.float64).reshape(-1, 3).T
         tuples = self._delivered[0]
         some = np.maximum(tuples, 1e-9)
@@ -109,6 +114,20 @@ class Observer:
             capacity,
             busy,
         )
+
+    def _note(self, observation: Observation) -> None:
+        """Keep what was seen, as it was since the last look."""
+        look = Look(
+            observation.now,
+            observation.load,
+            observation.kept,
+            observation.capacity,
+            observation.backlog,
+            tuple([count for count, _, _ in self._added]),
+            tuple([latency / count if count else None for count, _, latency in self._added]),
+            tuple([late / count if count else None for count, late, _ in self._added]),
+        )
+        self._history.add(look)
 
     def _efforts(self, now: int) -> tuple[float, float]:
         """Return the seconds of work that can be done per second, and the share of the time that was not idle."""
@@ -144,4 +163,5 @@ class Observer:
             "seconds": self._overloaded / SECOND,
             "spells": self._spells,
             "changes": self._log.summary("overload"),
+            "history": self._history.summary(),
         }

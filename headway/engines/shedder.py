@@ -110,9 +110,13 @@ class Shedder:
         self._log.add(Change(now, "shed", place.name, what, reason))
 
     def _put(self, site: int, keep: float) -> None:
-        for entry in self._instruments.sites[site].entries:
-            sieve = None if keep >= 1.0 else self._sieve(site, entry, keep)
+        place = self._instruments.sites[site]
+        sieves = [None if keep >= 1.0 else self._sieve(site, entry, keep) for entry in place.entries]
+        for entry, sieve in zip(place.entries, sieves, strict=True):
             self._instruments.put(site, entry, sieve)
+        for output in place.outputs:
+            if output in self._histograms:  # what is seen behind a choice by value would confirm the choice
+                self._histograms[output].paused = any(sieve and sieve.field is not None for sieve in sieves)
 
     def _sieve(self, site: int, entry: Entry, keep: float) -> Sieve:
         planner = self._planner(site, entry)

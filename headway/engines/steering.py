@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headway.adaptive.master import Master
 from headway.checking import CheckedNetwork
 from headway.engines.adapting import Adapting
 from headway.engines.base import RunSettings
@@ -50,7 +49,6 @@ class Steering:
         self._control: Control | None = settings.control
         self._adapting: Adapting | None = None
         if settings.adaptive is not None:
-            assert isinstance(policy, Master)
             self._adapting = Adapting(settings.adaptive.layer, policy, units, instruments, self._log, now)
         self.next = self._observe_at
         self._plan_next()

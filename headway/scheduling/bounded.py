@@ -11,6 +11,7 @@ steps are short: a step under way, and others that are overdue, come on top.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -109,6 +110,10 @@ class Bounded:
         elif idle and not plan.steps and due < _NEVER:
             plan = self._asking_again(snapshot, plan, due)
         return plan, memory
+
+    def told(self, memory: Waits, change: Callable[[Any], Any]) -> Waits:
+        """Return the memory after somebody has changed that of the inner policy."""
+        return memory._replace(inner=change(memory.inner))
 
     def terms(self, snapshot: Snapshot, memory: Waits) -> tuple[Term, ...]:
         """Return for how long units are overdue, and the inner policy's terms; nothing where that tells none."""

@@ -6,7 +6,7 @@ tuples. Everything after the policy may be left out, and stands in any order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -152,9 +152,12 @@ class Schedule:
     def make_policy(self) -> Policy:
         """Return the policy, with trains and the longest wait put around it where it does not see to them itself."""
         policy = make_policy(self.policy)
-        wrapped = self.train.wrap(policy)
+        return self.bound(self.train.wrap(policy), [policy])
+
+    def bound(self, wrapped: Policy, bare: Sequence[Policy]) -> Policy:
+        """Return a policy with the longest wait put around it, unless all that it consists of see to everybody."""
         # A policy that serves everybody in turn needs no bound, and planning is what short trains mostly cost.
-        if self.wait is None or getattr(policy, "fair", False):
+        if self.wait is None or all(getattr(policy, "fair", False) for policy in bare):
             return wrapped
         return Bounded(wrapped, self.wait.nanoseconds)
 

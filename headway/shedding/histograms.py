@@ -98,8 +98,8 @@ def quantile_edges(known: Floats) -> Floats:
 class Histogram:
     """The latest values of an output's field. Older ones are forgotten, so that it follows the stream.
 
-    What a drop box by value holds back never gets here: while there is one before the output, what is seen is
-    biased, and samples from before the drop box say more.
+    What a drop box by value holds back never gets here, so what is seen while there is one is biased: shedding by it
+    would hold back ever more. Whoever puts such a drop box before the output sets `paused` as long as it stands.
     """
 
     def __init__(self, capacity: int = CAPACITY) -> None:
@@ -107,6 +107,8 @@ class Histogram:
         self._ring: Floats = np.full(capacity, np.nan)
         self._next = 0
         self._held = 0
+        self.paused = False
+        """Whether what is added is not taken in, so that the histogram stays as it is."""
 
     def __len__(self) -> int:
         """Return how many values are held, NULL and NaN included."""
@@ -122,6 +124,8 @@ class Histogram:
 
         Of a train longer than the histogram, values from all over it are taken.
         """
+        if self.paused:
+            return
         capacity, count = len(self._ring), len(values)
         taken: Floats = values.astype(np.float64, copy=False)
         if valid is not None:

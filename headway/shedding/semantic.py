@@ -9,6 +9,7 @@ entry's; by trial, where boxes without an inverse stand between; at random, wher
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,10 @@ _MENTIONED = 4
 
 
 class SemanticPlanner:
-    """Decides which tuples a drop box at an entry keeps for the sake of one output. Made once, asked often; pure."""
+    """Decides which tuples a drop box at an entry keeps for the sake of one output. Made once, asked often; pure.
+
+    Used by one thread. Between the same questions it may remember an answer.
+    """
 
     def __init__(
         self,
@@ -50,6 +54,7 @@ class SemanticPlanner:
         self._cuts: Floats = np.zeros(0)
         self._trial: Trial | None = None
         self._fields: tuple[int, ...] = ()
+        self._latest: tuple[Train, _Seen | None] | None = None  # a sample is asked about more than once
         self.how = self._find_out(tables)
         """The way, for people."""
 
@@ -102,8 +107,15 @@ class SemanticPlanner:
         seen = self._look(sample, histogram) if 0.0 < keep < 1.0 else None
         if seen is None:
             return Sieve(keep, seed)
-        edges, shares = _merged(seen.split.bins.edges, lowest_first(seen.split.bins, seen.split.utilities, keep))
-        return Sieve(keep, seed, seen.split.field, edges, shares) if edges else Sieve(keep, seed)
+        bins, utilities = seen.split.bins, seen.split.utilities
+        if self._trial is None:
+            # A field that is NULL here is NULL in the result, and worth nothing: one more interval.
+            bins = replace(bins, counts=np.append(bins.counts, bins.unknown))
+            *told, unknown = lowest_first(bins, np.append(utilities, 0.0), keep).tolist()
+        else:
+            told, unknown = lowest_first(bins, utilities, keep).tolist(), keep
+        edges, shares = _merged(seen.split.bins.edges, np.array(told))
+        return Sieve(keep, seed, seen.split.field, edges, shares, unknown) if edges else Sieve(keep, seed)
 
     def loss_graph(self, sample: Train | None, histogram: Histogram | None) -> Graph | None:
         """Return the output's expected utility over the per cent kept here by such sieves; None: nothing is known.
@@ -126,28 +138,33 @@ class SemanticPlanner:
 
     def _look(self, sample: Train | None, histogram: Histogram | None) -> _Seen | None:
         """Return how what was observed tells tuples apart; None if it does not, or is too little."""
-        if self._graph is None or not self.by_value:
+        if not self.by_value:
             return None
-        given = sample if sample is not None and len(sample) >= LEAST else None
-        if self._trial is not None:
-            if given is None:
-                return None
-            worth, results = self._trial.worth(given, self._graph)
-            best = best_split(given, worth, self._fields)
+        if sample is not None and len(sample) >= LEAST:
+            if self._latest is None or self._latest[0] is not sample:
+                self._latest = sample, self._look_at(sample)
+            if self._latest[1] is not None or self._trial is not None:
+                return self._latest[1]
+        if self._trial is None and len(self._inverses) == 1 and histogram is not None and len(histogram) >= LEAST:
+            return self._follow(self._inverses[0].back(histogram.values))
+        return None
+
+    def _look_at(self, sample: Train) -> _Seen | None:
+        if self._trial is not None and self._graph is not None:
+            worth, results = self._trial.worth(sample, self._graph)
+            best = best_split(sample, worth, self._fields)
             return None if best is None else _Seen(best, results)
-        field = self._inverses[0].slot
-        if given is not None and not isinstance(given.columns[field], Unread):
-            values = as_floats(given.columns[field])
-        elif histogram is not None and len(histogram) >= LEAST and len(self._inverses) == 1:
-            values = self._inverses[0].back(histogram.values)
-        else:
-            return None
-        made = split(field, values, self._worth(values), self._cuts)
+        column = sample.columns[self._inverses[0].slot]
+        return None if isinstance(column, Unread) else self._follow(as_floats(column))
+
+    def _follow(self, values: Floats) -> _Seen:
+        """Return what values of the entry's field lead to, where they can be followed to the output."""
+        made = split(self._inverses[0].slot, values, self._worth(values), self._cuts)
         # Of values that were not seen it is known all the same what they lead to.
         unseen = np.isnan(made.utilities)
         utilities = np.where(unseen, self._worth(made.bins.means), made.utilities)
         results = sum(int(inverse.domain.has(values).sum()) for inverse in self._inverses)
-        return _Seen(Split(field, made.bins, utilities), results)
+        return _Seen(Split(made.field, made.bins, utilities), results)
 
     def _worth(self, values: Floats) -> Floats:
         assert self._graph is not None

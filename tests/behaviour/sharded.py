@@ -216,14 +216,14 @@ class _Run:
     def tasks(self, unit: _Unit, after: int, upto: int) -> Iterator[Task]:
         """Return the tasks of a micro-batch, cut at random numbers."""
         ticks, end = self.log.marks(after, upto)
-        marks = [upto, ticks, end is not None]
+        marks = [upto, ticks, end is not None, []]
         within = range(after + 1, upto)
         bounds = sorted(self.chance.sample(within, min(len(within), self.chance.randint(0, 3))))
         number = itertools.count()
         for low, high in pairwise([after, *bounds, upto]):
-            for slices, _, mine in split_tasks(self.log, unit.cut.sources, low, high, 2, marks):
+            for slices, _, mine, sieves in split_tasks(self.log, unit.cut.sources, low, high, 2, marks):
                 at = next(number)
-                plain = json.loads(json.dumps([slices, self.log.moment_at(upto), mine if at == 0 else None]))
+                plain = json.loads(json.dumps([slices, self.log.moment_at(upto), mine if at == 0 else None, sieves]))
                 yield Task(at, *plain)
 
     def read(self, unit: _Unit, task: Task) -> Iterator[Row]:

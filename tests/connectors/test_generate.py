@@ -163,12 +163,33 @@ def test_without_end_and_without_rate() -> None:
         ({"fields": {"a": 1}, "burst": {"size": 5}}, "burst is"),
         ({"fields": {"a": 1}, "burst": {"size": 5, "every": "soon"}}, "every: 'soon' is not a duration"),
         ({"fields": {"a": 1}, "burst": {"size": 5, "every": "1s"}, "rate": 1}, "do not fit"),
+        ({"fields": {"a": 1}, "phases": []}, "generate: phases is a list of .span, tuples per second."),
+        ({"fields": {"a": 1}, "phases": "10s"}, "phases is a list"),
+        ({"fields": {"a": 1}, "phases": [["1s", 5], "2s"]}, "phase 2: expected .span, tuples per second., such as"),
+        ({"fields": {"a": 1}, "phases": [["1s", 5, 5]]}, "phase 1: expected"),
+        ({"fields": {"a": 1}, "phases": [["soon", 5]]}, "phase 1: 'soon' is not a duration"),
+        ({"fields": {"a": 1}, "phases": [[0, 5]]}, "phase 1: expected a span of time above 0"),
+        ({"fields": {"a": 1}, "phases": [["1s", -1]]}, "phase 1: its rate is a number of tuples per second from 0"),
+        ({"fields": {"a": 1}, "phases": [["1s", True]]}, "phase 1: its rate"),
+        ({"fields": {"a": 1}, "phases": [["1s", float("nan")]]}, "phase 1: its rate"),
+        ({"fields": {"a": 1}, "phases": [["1s", 10**400]]}, "phase 1: its rate"),
+        ({"fields": {"a": 1}, "phases": [["1s", 0], ["2s", 0]]}, "at least one rate must be above 0"),
+        ({"fields": {"a": 1}, "phases": [["5000w", 1]] * 2}, "phases: together they are too long; at most 146 years"),
+        ({"fields": {"a": 1}, "phases": [["1s", 5]], "rate": 5}, "generate: rate and phases exclude each other"),
+        ({"fields": {"a": 1}, "phases": [["1s", 5]], "burst": {"size": 5, "every": 1}}, "not with bursts"),
+        ({"fields": {"a": 1}, "phases": [["1s", 5]], "arrivals": "bursty"}, "constant or poisson, not with bursts"),
         ("x", "generate expects a mapping"),
     ],
 )
 def test_bad_settings(settings: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         open_source("g", Schema.parse("a int"), {"generate": settings})
+
+
+def test_no_rate_from_outside_beside_phases() -> None:
+    settings = {"generate": {"phases": [["1s", 5]], "fields": {"a": 1}}}
+    with pytest.raises(InputError, match="source 'g': generate: phases say how fast tuples come"):
+        open_source("g", Schema.parse("a int"), settings, rate=5)
 
 
 def test_a_sequence_that_leaves_its_range() -> None:

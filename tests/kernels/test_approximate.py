@@ -197,12 +197,15 @@ def test_however_trains_are_cut(grid: str, rows: list[Any], at: list[int], share
     assert run(made, cut(rows, at), kept) == run(made, cut(rows, ()), kept)
 
 
+PLAIN = make({"size": 1, "approximate": True})
+
+
 @settings(deadline=None)
 @given(rows=streams, shares=steps, offset=st.sampled_from([0.0, 1e4, -1e4]))
 def test_estimates_are_what_the_formulas_say(rows: list[Any], shares: list[Any], offset: float) -> None:
     rows = [(0, 1, None if x is None else x + offset) for _, _, x in rows]
     kept = Kept.of(shares)
-    found = run(make({"size": 1, "approximate": True}), [train(rows)], kept)
+    found = run(PLAIN, [train(rows)], kept)
     if not rows:
         assert found == []
         return

@@ -118,7 +118,7 @@ class Flow:
             self.load(),
             1.0,
             np.array(late if late is not None else [0.0] * len(self.roots)),
-            instead or {},
+            losses=instead or {},
         )
 
     def _kept(self, keep: Sequence[float] | Floats | None) -> dict[tuple[int, int], float]:

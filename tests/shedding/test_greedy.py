@@ -167,6 +167,11 @@ def test_where_nothing_is_gained_nothing_is_dropped() -> None:
     assert shares(rows(0.0, 0.0).demand(), 0.5) == [1, 1]
     # An output whose own box costs nothing keeps what the other one of the shared box needs.
     assert shares(fork(0.01, 0.0, 0.01).demand([TOLERANT, None]), 0.5) == [0.75, 1, 1]
+    # An output on a shared box that costs nothing itself keeps all, whatever rounding makes of the sums.
+    flow = Flow(((-1,), (0,), (0,), (0,)), (0, 1, 2, 3), (10.0,), (0.0, 0.1, 0.2, 0.3), (1.0,) * 4)
+    gains = flow.demand().rates * flow.demand().costs
+    assert gains[0] - gains[1] - gains[2] - gains[3] > 0
+    assert shares(flow.demand(), 99.0) == [1, 0, 0, 0]
     unknown = replace(rows(0.01, 0.01).demand(), rates=np.array([np.nan, 100.0]))
     assert shares(unknown, 0.5) == [1, 0.5]
 

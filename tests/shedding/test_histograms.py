@@ -49,6 +49,17 @@ def test_old_values_are_forgotten() -> None:
     assert 7.0 in histogram.values
 
 
+def test_a_paused_histogram_stays_as_it_is() -> None:
+    histogram = Histogram()
+    histogram.add(np.array([1.0]))
+    histogram.paused = True
+    histogram.add(np.array([2.0]))
+    assert histogram.values.tolist() == [1.0]
+    histogram.paused = False
+    histogram.add(np.array([3.0]))
+    assert histogram.values.tolist() == [1.0, 3.0]
+
+
 def test_many_values_are_cut_into_even_intervals() -> None:
     values = np.random.default_rng(1).exponential(5.0, CAPACITY)
     bins = bin_values(values)

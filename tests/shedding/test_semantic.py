@@ -138,6 +138,17 @@ def test_nothing_known_is_at_random() -> None:
     assert planner(BACKWARD).sieve(slim, None, 0.5, 3) == Sieve(0.5, 3)
 
 
+def test_what_was_asked_before_does_not_matter() -> None:
+    one, two = train(1, 1024), train(2, 1024)
+    for boxes in (BACKWARD, FORWARD):
+        plan = planner(boxes)
+        first = plan.sieve(one, None, 0.3, 3)
+        other = plan.sieve(two, None, 0.3, 3)
+        assert first != other
+        assert plan.sieve(one, None, 0.3, 3) == first
+        assert plan.sieve(one, None, 0.6, 3) == planner(boxes).sieve(one, None, 0.6, 3)
+
+
 @pytest.mark.parametrize(
     ("boxes", "graph", "how"),
     [
@@ -196,10 +207,10 @@ def test_less_drops_more_and_the_share_is_right(
     boxes: dict[str, Any], seed: int, one: float, two: float, graph: list[list[float]]
 ) -> None:
     plan, sample = planner(boxes, graph), train(seed, 4096)
-    fresh = train(seed + 5000, 10_000)
+    fresh = train(seed + 5000, 20_000)
     less, more = (kept(plan.sieve(sample, None, keep, seed), fresh) for keep in sorted((one, two)))
     assert not (less & ~more).any()
-    assert less.mean() == pytest.approx(min(one, two), abs=0.04)
+    assert less.mean() == pytest.approx(min(one, two), abs=0.03)
     sieve = plan.sieve(sample, None, one, seed)
     assert sieve == Sieve.of(sieve.to_mapping())
     if sieve.field is not None:

@@ -12,7 +12,7 @@ from headway.errors import PolicyError, unknown
 
 
 class Turn(NamedTuple):
-    """A turn that an algorithm had, and how good it was: between 0 and 2, and 1 is the mean of history."""
+    """A turn that an algorithm had, and its reward: from 0 to 2, 1 is the mean of what it is measured against."""
 
     algorithm: int
     reward: float
@@ -27,7 +27,7 @@ class Record:
     scores: tuple[float, ...]
     """By algorithm: its score (equation 2 of AMoS) as of its last turn."""
     turns: tuple[Turn, ...]
-    """The turns within the window, the oldest first. All rewards are measured against the same history."""
+    """The turns within the window, the oldest first."""
     number: int
     """How many turns have ended."""
     seed: int

@@ -252,19 +252,12 @@ class _Run:
         ids = [self._state.unit_id(unit.cut) for unit in self._units]
         for unit, name in zip(self._units, ids, strict=True):
             self._sifting.clear(name, unit.position)  # what was dropped before a crash was for the load of that time
-        deliveries = [one.delivery for one in self._results.values()]
-        panel = Panel(self._checked, self._overview, self._units, ids, self._sifting, deliveries)
+        outlets = [one.delivery for one in self._results.values()]
+        panel = Panel(self._checked, self._overview, self._units, ids, self._sifting, outlets)
         self._takings.sifted = panel.count
-        now = self._clock.now()
+        now, views = self._clock.now(), self._overview.views
         self._steering = Steering(
-            self._checked,
-            self._settings,
-            self._policy,
-            self._overview.views,
-            panel,
-            deliveries,
-            now,
-            self._recorder,
+            self._checked, self._settings, self._policy, views, panel, outlets, now, self._recorder
         )
 
     def _floor(self) -> int:

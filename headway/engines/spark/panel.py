@@ -124,7 +124,7 @@ class Panel:
         backlog = float((counts * costs * keep).sum())
         box_loads = box_rates * readings.cost
         kept = load - work_saved(works, keep, self.nested)
-        return Flow(load, kept, backlog, box_rates, box_loads, waiting * work, site_rates, costs)
+        return Flow(load, kept, backlog, box_rates, box_loads, waiting * work, site_rates, costs, counts)
 
     # Drop boxes
 

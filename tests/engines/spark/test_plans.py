@@ -85,7 +85,9 @@ def test_tasks_divide_the_range(
     assert together == expected, "every tuple once, in order"
     spans = [(min(map(min, part.values())), max(map(max, part.values()))) for part in parts if part]
     assert all(one[1] < other[0] for one, other in pairwise(spans)), "all cut at the same numbers"
+    assert all(len(task) == 4 for task in tasks)
     assert [task[2] for task in tasks] == [["marks"]] + [None] * (len(tasks) - 1)
+    assert all(task[3] is None for task in tasks), "nothing is dropped"
     assert len({task[1] for task in tasks}) == 1, "one clock"
     total = sum(map(len, expected.values()))
     assert len(tasks) <= max(1, parallelism, -(-total // 12))
@@ -105,3 +107,13 @@ def test_the_clock_is_that_of_the_log(tmp_path: Path) -> None:
     log = Log(str(tmp_path), dict.fromkeys(SOURCES, SCHEMA), sync=False)
     fill(log, [0] * 20, 2)
     assert [split_tasks(log, SOURCES, -1, upto, 2, [])[0][1] for upto in (5, 9, 10, 19)] == [1, 1, 2, 2]
+
+
+@pytest.mark.usefixtures("small")
+def test_all_tasks_know_what_is_dropped(tmp_path: Path) -> None:
+    log = Log(str(tmp_path), dict.fromkeys(SOURCES, SCHEMA), sync=False)
+    fill(log, [0, 1, 2] * 10, 1)
+    sieves = {"one": {"keep": 0.5, "seed": 3}}
+    tasks = split_tasks(log, SOURCES, -1, 29, 3, ["marks"], sieves)
+    assert [task[3] for task in tasks] == [sieves] * 3
+    assert [task[3] for task in split_tasks(log, SOURCES, -1, 29, 3, ["marks"], {})] == [None] * 3
