@@ -74,16 +74,11 @@ def make_network(engine: str, rate: float, phases: Phases) -> dict[str, Any]:
     }
 
 
-def measure(
-    engine: str, shedding: str, policy: str | None, rate: float, phases: Phases, train: str | None = "20ms"
-) -> Outcome:
+def measure(engine: str, shedding: str, policy: str | None, rate: float, phases: Phases) -> Outcome:
     """Run the network once."""
     network = make_network(engine, rate, phases)
     nowhere = dict.fromkeys(network["outputs"])
-    settings: dict[str, Any] = {} if engine == "spark" else {"train": train}
-    summary = hw.run(
-        network, engine=engine, policy=policy, outputs=nowhere, shed=SHEDDING[shedding], **settings
-    ).summary
+    summary = hw.run(network, engine=engine, policy=policy, outputs=nowhere, shed=SHEDDING[shedding]).summary
     outputs = summary["outputs"]
     worth = {name: float(one["worth"] or 0.0) for name, one in outputs.items()}
     # On Spark the first tuples come when all queries have started; the history begins then, too.

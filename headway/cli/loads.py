@@ -25,7 +25,7 @@ from headway.checking import CheckedNetwork
 from headway.cli.arguments import Pair, positive, rate
 from headway.cli.tables import text_table
 from headway.cli.texts import plural, printable, seconds_text, share_text
-from headway.connectors.arrivals import nanoseconds, parse_arrivals
+from headway.connectors.arrivals import nanoseconds, parse_arrivals, parse_phases
 from headway.connectors.base import check_rate
 from headway.engines.models import Model, parse_model
 from headway.engines.topology import topology_of
@@ -184,7 +184,7 @@ def _rates(checked: CheckedNetwork, given: Mapping[str, str]) -> dict[str, float
 
 
 def mean_rate(source: Source, asked: float | None = None) -> float | None:
-    """Return how many tuples per second come from a source in the long run, None if it does not say.
+    """Return how many tuples per second come from a source in the long run, or in its highest phase; None: not said.
 
     `asked` is the rate that the run wants instead; in bursts that go on and off it holds while they are on.
     """
@@ -196,6 +196,9 @@ def mean_rate(source: Source, asked: float | None = None) -> float | None:
     said = check_rate(settings.get("rate"), who) if asked is None else asked
     if kind == "generate":
         parse_arrivals(settings, said, who)  # raises where a run would
+        if settings.get("phases") is not None:
+            # What has to fit is the highest of them: phases are long.
+            return max(phase.rate for phase in parse_phases(settings["phases"], who))
     burst = settings.get("burst") if kind == "generate" else None
     if not isinstance(burst, Mapping):
         return said

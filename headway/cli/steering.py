@@ -7,7 +7,7 @@ from typing import Any
 
 from headway.cli.texts import count_text, plural, printable, seconds_text, share_text
 
-_SHOWN = 5
+_FIRST, _LAST = 3, 2
 
 
 def steering_text(summary: Mapping[str, Any]) -> str:
@@ -35,7 +35,11 @@ def _shedding(summary: Mapping[str, Any]) -> list[str]:
         return []
     reasons = ", ".join(f"{reason} {count_text(count)}" for reason, count in found["dropped"].items())
     lines = [f"dropped tuples: {reasons}; drop boxes changed {plural(found['count'], 'time', 'times')}:"]
-    return lines + _changes(found["changes"])
+    lines += _changes(found["changes"])
+    if found["active"]:
+        kept = ", ".join(f"'{site}' keeps {share_text(keep, 1.0)}" for site, keep in found["active"].items())
+        lines.append(f"  still dropping at the end: {kept}")
+    return lines
 
 
 def _adaptive(summary: Mapping[str, Any]) -> list[str]:
@@ -50,10 +54,13 @@ def _adaptive(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _changes(changes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the first changes and the last."""
+    shown = [*changes[:_FIRST], *changes[max(_FIRST, len(changes) - _LAST) :]]
     lines = []
-    for change in changes[:_SHOWN]:
+    for change in shown:
         what = ": ".join(part for part in (change["subject"], change["change"], change["reason"]) if part)
         lines.append(f"  at {seconds_text(change['moment'])}  {what}")
-    if len(changes) > _SHOWN:
-        lines.append(f"  and {plural(len(changes) - _SHOWN, 'more change', 'more changes')}: --summary has them all")
+    hidden = len(changes) - len(shown)
+    if hidden:
+        lines.insert(_FIRST, f"  {plural(hidden, 'change', 'changes')} more, which --summary has")
     return lines

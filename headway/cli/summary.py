@@ -36,13 +36,18 @@ def summary_text(summary: Mapping[str, Any]) -> str:
 
 def _outputs(outputs: Mapping[str, Any]) -> str:
     rows = []
+    lossy = any(output["shed"] for output in outputs.values())
     for name, output in outputs.items():
         latency = output["latency"]
         times = [seconds_text(latency[key]) for key in ("mean", "p50", "p99")]
-        rows.append(
-            (name, count_text(output["tuples"]), *times, ratio_text(output["utility"]), count_text(output["shed"]))
-        )
-    return text_table(("output", "tuples", "latency mean", "p50", "p99", "utility", "shed"), rows, "lrrrrrr")
+        row = [name, count_text(output["tuples"]), *times, ratio_text(output["utility"]), count_text(output["shed"])]
+        if lossy:
+            row += [share_text(output["kept"], 1.0), ratio_text(output["worth"])]
+        rows.append(row)
+    header = ["output", "tuples", "latency mean", "p50", "p99", "utility", "shed"]
+    if lossy:
+        header += ["kept", "worth"]
+    return text_table(header, rows, "l" + "r" * (len(header) - 1))
 
 
 def _boxes(boxes: Mapping[str, Any]) -> str:

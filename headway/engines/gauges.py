@@ -26,6 +26,8 @@ from headway.trains import Train, join_trains
 
 _FADE = 0.8
 """How much of what boxes cost before is left when it is read again: an overload may change it."""
+_LONG = 64
+"""Tuples in a long train, if trains may be so long."""
 _SAMPLE = 4096
 """Tuples that tell what comes to an entry."""
 
@@ -41,6 +43,7 @@ class Gauges:
         ingest: Ingest,
         deliveries: Sequence[Delivery],
         workers: int,
+        train: int,
         effort: Callable[[], Effort],
     ) -> None:
         """Find out where drop boxes can stand."""
@@ -50,6 +53,7 @@ class Gauges:
         self._ingest = ingest
         self._deliveries = deliveries
         self.workers = workers
+        self._train = min(train, _LONG)
         self.effort = effort
         self.topology = runtime.topology
         inputs = self._inputs_of = self._inputs()
@@ -64,6 +68,7 @@ class Gauges:
         count = len(self.topology.boxes)
         self._before: tuple[Int64s, Int64s] = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self._faded: tuple[Floats, Floats] = np.zeros(count), np.zeros(count)
+        self._taken: Int64s = np.zeros(count, np.int64)
 
     def _inputs(self) -> list[list[int]]:
         """Return by box and input who feeds it: a box, or -1 minus a source's number."""
@@ -127,7 +132,8 @@ class Gauges:
         load = float(box_loads.sum())
         kept = load - work_saved(site_rates * site_costs, keep, self.nested)
         backlog = float(backlogs.sum())
-        return Flow(load, kept, backlog, box_rates, box_loads, backlogs, site_rates, site_costs, site_waiting)
+        done = float((self._taken * costs).sum())
+        return Flow(load, kept, backlog, done, box_rates, box_loads, backlogs, site_rates, site_costs, site_waiting)
 
     def _share_of(self, model: LoadModel, entry: Entry) -> float:
         """Return the share of its producer's tuples that comes to an entry; a box may read a producer twice."""
@@ -135,13 +141,19 @@ class Gauges:
         return model.share(entry.producer, entry.consumer) / ways
 
     def _costs(self, readings: BoxReadings) -> Floats:
-        """Return what a tuple costs lately, what calls cost included; what is declared where nothing was measured."""
+        """Return what a tuple costs lately where there is much to do; what is declared where nothing was measured.
+
+        What a call costs beside its tuples counts as in a long train: under load trains are long, and an overload must
+        not be seen where the engine has the time for short ones.
+        """
         busy, tuples = readings.busy - self._before[0], readings.tuples_in - self._before[1]
-        self._before = readings.busy, readings.tuples_in
+        self._before, self._taken = (readings.busy, readings.tuples_in), tuples
         spent, taken = self._faded
         spent, taken = spent * _FADE + busy / 1e9, taken * _FADE + tuples
         self._faded = spent, taken
-        costs: Floats = np.where(taken > 0.5, spent / np.maximum(taken, 0.5), readings.cost)
+        known = taken > 0.5
+        amortised = readings.cost + readings.overhead / self._train
+        costs: Floats = np.where(known, np.minimum(spent / np.where(known, taken, 1.0), amortised), readings.cost)
         return costs
 
     def _divided(self) -> LoadModel:

@@ -17,14 +17,12 @@ from headway.trains import Train
 
 
 class Effort(NamedTuple):
-    """What processors have done since the start, in nanoseconds of all of them together."""
+    """What processors have done since the start."""
 
-    work: int
-    """In boxes."""
     busy: int
-    """In boxes and in everything else but waiting."""
+    """Nanoseconds of all of them together that were not spent waiting."""
     capacity: float | None = None
-    """Seconds of work that can be done per second, where the engine knows better than these two tell."""
+    """Seconds of work that can be done per second, where the engine knows better than what was done tells."""
 
 
 class Flow(NamedTuple):
@@ -36,6 +34,8 @@ class Flow(NamedTuple):
     """The same with what is dropped now."""
     backlog: float
     """Seconds of work in all that waits and will not be dropped."""
+    done: float
+    """Seconds of work that were done since the flow was read before, at the same costs."""
     box_rates: Floats
     box_loads: Floats
     box_backlogs: Floats

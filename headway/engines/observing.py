@@ -11,7 +11,7 @@ from headway.clock import SECOND
 from headway.engines.changes import Change, ChangeLog
 from headway.engines.delivery import Delivered
 from headway.engines.history import History, Look
-from headway.engines.instruments import Effort, Flow, Instruments, reach_of
+from headway.engines.instruments import Flow, Instruments, reach_of
 from headway.engines.rates import Rates
 from headway.shedding.base import Demand
 from headway.shedding.monitor import Diagnosis, Observation, diagnose
@@ -23,6 +23,8 @@ _USUALLY = 60.0
 """Half-life of what is taken for a source's usual rate."""
 _ACQUAINTED = 5 * SECOND
 """How long a source is watched until anything counts as usual."""
+_PRESSED = 0.1
+"""Seconds of work that wait at least where an engine has as much to do as it can."""
 _FADE = 0.5
 """How much of what was delivered before a look counts at the next."""
 
@@ -43,13 +45,15 @@ class Observer:
         self._added: list[tuple[int, int, float]] = []  # tuples, late ones, their latencies, since the last look
         self._before: list[Delivered] = [Delivered(0, 0.0, 0.0, 0)] * count
         self._delivered: Floats = np.zeros((3, count))  # tuples, late ones, their latencies, faded
-        self._effort = Effort(0, 0)
+        self._busy = instruments.effort().busy
+        self._backlog = 0.0
         self._done: Floats = np.zeros(2)  # work and busy time, faded
         self._reach = reach_of(topology)
         self._last: Observation | None = None
         self.diagnosis: Diagnosis | None = None
         self._history = History(now, topology.outputs)
         self._overloaded = 0  # nanoseconds
+        self._is_overloaded = False
         self._spells = 0
 
     def look(self, now: int, keep: Floats, forced: frozenset[int]) -> tuple[Observation, Demand]:
@@ -95,7 +99,7 @@ class Observer:
         late[list(forced)] = 1.0
         waiting, stamps = instruments.waiting()
         oldest = np.array([int(stamps[boxes].min(initial=FAR)) for boxes in self._reach], np.int64)
-        capacity, busy = self._efforts(now)
+        capacity, busy = self._efforts(now, flow)
         return Observation(
             now,
             tuples,
@@ -129,28 +133,36 @@ class Observer:
         )
         self._history.add(look)
 
-    def _efforts(self, now: int) -> tuple[float, float]:
-        """Return the seconds of work that can be done per second, and the share of the time that was not idle."""
+    def _efforts(self, now: int, flow: Flow) -> tuple[float, float]:
+        """Return the seconds of work that can be done per second, and the share of the time that was needed.
+
+        What can be done shows only where there is more to do than that; until then, all of it is expected. An engine
+        without a backlog keeps up, however busy it is: it has the time for short trains, which cost more by the tuple.
+        So what it was busy with counts as it would under load.
+        """
         effort, workers = self._instruments.effort(), self._instruments.workers
-        spent = max(1, (now - self._moment) * workers)
-        work, busy = effort.work - self._effort.work, effort.busy - self._effort.busy
-        self._effort, self._moment = effort, now
-        if busy > 0:
-            self._done = self._done * _FADE + (work, busy)
-        capacity = float(workers)
+        spent, busy = max(1, (now - self._moment) * workers), effort.busy - self._busy
+        self._busy, self._moment = effort.busy, now
+        share = min(1.0, busy / spent)
         if effort.capacity is not None:
-            capacity = effort.capacity
-        elif self._done[1] > 0 and self._done[0] > 0:  # what is not work in boxes is the engine's own
-            capacity = workers * min(1.0, float(self._done[0] / self._done[1]))
-        return capacity, min(1.0, busy / spent)
+            return effort.capacity, share
+        pressed = min(flow.backlog, self._backlog) > _PRESSED
+        self._backlog = flow.backlog
+        if busy > 0 and pressed:
+            self._done = self._done * _FADE + (flow.done, busy / SECOND)
+        # What is not work in boxes is the engine's own.
+        part = min(1.0, float(self._done[0] / self._done[1])) if self._done[0] > 0 else 1.0
+        return workers * part, share if pressed else min(share, flow.done / part * SECOND / spent)
 
     def _diagnose(self, observation: Observation, now: int) -> None:
         topology, before = self._instruments.topology, self.diagnosis
         found = diagnose(observation, topology, self._last, self._headroom)
-        was = before is not None and before.overloaded
+        was = self._is_overloaded
         if was and self._last is not None:
             self._overloaded += now - self._last.now
-        if found.overloaded != was:
+        # One look may be wrong: two of the same opinion count.
+        if found.overloaded != was and before is not None and before.overloaded == found.overloaded:
+            self._is_overloaded = found.overloaded
             self._spells += found.overloaded
             what = "begins" if found.overloaded else "ends"
             cause = "" if found.culprit is None else f"; cause: {found.culprit}"

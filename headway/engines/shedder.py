@@ -57,7 +57,7 @@ class Shedder:
         self._histograms: dict[int, Histogram] = {}
         self._planners: dict[Entry, SemanticPlanner | None] = {}
         self._how: dict[int, str] = {}
-        if self.settings.by_value and settings is not None:
+        if self._controller.by_value and settings is not None:
             for output, qos in enumerate(topology.qos):
                 if qos.value is not None:
                     histogram = self._histograms[output] = Histogram()
@@ -104,9 +104,9 @@ class Shedder:
         if keep >= 1.0:
             what = "removed"
         elif before >= 1.0:
-            what = f"inserted: keeps {keep:.0%}, {how}"
+            what = f"inserted: keeps {keep:.1%}, {how}"
         else:
-            what = f"keeps {keep:.0%} instead of {before:.0%}, {how}"
+            what = f"keeps {keep:.1%} instead of {before:.1%}, {how}"
         self._log.add(Change(now, "shed", place.name, what, reason))
 
     def _put(self, site: int, keep: float) -> None:

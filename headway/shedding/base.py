@@ -83,7 +83,7 @@ def work_saved(works: Floats, keep: Floats, nested: Sequence[Sequence[int]]) -> 
 
 
 class Strategy(Protocol):
-    """Decides what to drop. Pure."""
+    """Decides what to drop. Pure. One with ``by_value = False`` drops at random also where value graphs are."""
 
     def shares(self, demand: Demand, excess: float, most: Sequence[float]) -> Floats:
         """Return by site the share to keep, so that `excess` seconds of work per second are saved, or as many as may.

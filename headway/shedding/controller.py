@@ -55,6 +55,8 @@ _FORGET = 60.0
 _BOUNDS = (0.2, 2.0)
 _SURPRISE = 0.25
 """The most by which one look may contradict the correction: queues jump for other reasons, too."""
+_DRAIN, _LONGEST = 2.0, 10.0
+"""Seconds in which a backlog should be worked off, at least and at most, where nothing is said."""
 _SAME = 1e-3
 """Shares that differ by less are the same."""
 
@@ -160,14 +162,22 @@ class Controller:
         self.limits = settings.limits(topology.outputs, topology.qos)
         self._topology = topology
         self._strategy = make_strategy(settings.strategy) if strategy is None else strategy
+        self.by_value = settings.by_value and getattr(self._strategy, "by_value", True)
+        """Whether outputs with a value graph lose their least valuable tuples first."""
         self._half_life = half_life
         self._zones = good_zones(topology.qos)
         # A backlog that is to go before the next look but one would be chased from both sides.
-        self._drain = max(settings.drain.seconds, 2 * settings.interval.seconds)
+        self._drain = max(self._drain_time(), 2 * settings.interval.seconds)
         # What is read within a half-life is much the same: to be sure that load has gone takes as many of them.
         self._patience = max(settings.hold, math.ceil(settings.hold * half_life / settings.interval.seconds))
         # Seconds of waiting that are nobody's trouble. Half of the good zone is left to the boxes themselves.
         self._allowance = min(0.5 * float(self._zones.min(initial=np.inf)), 0.25 * self._drain)
+
+    def _drain_time(self) -> float:
+        """Return the seconds in which a backlog should go; who may be later anyhow need not drop more for it."""
+        if self.settings.drain is not None:
+            return self.settings.drain.seconds
+        return min(max(_DRAIN, 0.5 * float(self._zones.min(initial=np.inf))), _LONGEST)
 
     def start(self) -> ControllerMemory:
         """Return the memory to begin with: nothing is dropped."""
@@ -314,7 +324,8 @@ class Controller:
         """Ask the strategy for shares, and begin to count anew."""
         keep = np.ones(len(demand.sites))
         if excess > 0:
-            keep = np.clip(self._strategy.shares(demand, excess, memory.limits), 0.0, 1.0)
+            asked = self._with_backlog(demand, case, observation, memory.keep)
+            keep = np.clip(self._strategy.shares(asked, excess, memory.limits), 0.0, 1.0)
         # What is nearly the same stays, but nothing means nothing.
         changed = bool((np.abs(keep - memory.keep) > (_SAME if excess > 0 else 0.0)).any())
         if not changed:
@@ -322,7 +333,8 @@ class Controller:
         saved = _saved(demand, keep)
         reason = memory.reason
         if changed or memory.excess <= 0 or excess <= 0:
-            reason = self._reason(excess, saved, case, observation)
+            thinned = _saved(self._with_backlog(demand, case, observation, memory.keep), keep)
+            reason = self._reason(excess, thinned, case, observation)
         keep.flags.writeable = False
         memory = replace(
             memory,
@@ -340,6 +352,17 @@ class Controller:
         )
         return Decision(keep, excess, changed, reason), memory
 
+    def _with_backlog(self, demand: Demand, case: _Case, observation: Observation, keep: Floats) -> Demand:
+        """Return the demand with what waits at the sites as if it came within the drain time.
+
+        A drop box thins out what waits before it, too. Without that, a backlog that goes by itself as soon as tolerant
+        outputs give way would be made up for by those that tolerate nothing.
+        """
+        if len(demand.waiting) != len(keep) or case.surplus <= 0 or observation.backlog <= 0:
+            return demand
+        counted = min(case.surplus / self._drain, case.fits * (1 - _LEAST)) / observation.backlog
+        return replace(demand, rates=demand.rates + demand.waiting * keep * counted)
+
     def _reason(self, excess: float, saved: float, case: _Case, observation: Observation) -> str:
         room = f"{case.can_do:.2f} × {self.settings.headroom:g} can be done"
         if excess <= 0:
@@ -349,7 +372,7 @@ class Controller:
             text += f", {observation.backlog:.2g} s of work wait"
         text += f": {saved:.2f} s/s are dropped"
         if saved < excess - case.band:
-            text += f" of {excess:.2f}, as more may not"
+            text += f", {excess:.2f} should be, but no more is allowed"
         elif case.wanted > excess + case.band and self.settings.most_in_all < 1:
             text += f", no more than {self.settings.most_in_all:.0%} of all"
         culprit = find_culprit(replace(observation, capacity=case.can_do), self._topology, self.settings.headroom)

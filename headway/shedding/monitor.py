@@ -69,7 +69,7 @@ class Observation:
     capacity: float
     """Seconds of work that can be done per second: work done in busy time, for all workers."""
     busy: float
-    """The share of time, lately, in which the engine was not idle."""
+    """The share of time, lately, in which the engine had to work; what it does for want of anything better is not."""
 
 
 class Culprit(NamedTuple):

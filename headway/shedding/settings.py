@@ -26,7 +26,7 @@ KEYS = {
     "outputs": "by output: the largest share of it that may be dropped, instead of `most`",
     "allowed": "the outputs that may lose tuples, as a list of names",
     "interval": "how often the load is looked at, such as 500ms",
-    "drain": "the time in which a backlog should be worked off, such as 2s",
+    "drain": "the time in which a backlog should go (default 2s, or half of the shortest good zone if longer)",
     "hold": "looks in a row that must agree before a small change: 1 or more",
     "band": "the part of the capacity by which the load may be off before anything changes: above 0, below 1",
 }
@@ -51,7 +51,8 @@ class ShedSettings:
     allowed: tuple[str, ...] | None = None
     """Outputs that may lose tuples, and those in `outputs`; None: those with a loss or value graph, all if none has."""
     interval: Duration = Duration(500_000)  # noqa: RUF009 - frozen
-    drain: Duration = Duration(2_000_000)  # noqa: RUF009 - frozen
+    drain: Duration | None = None
+    """The time in which a backlog should go; None: 2 s, or half of the shortest good zone if that is more."""
     hold: int = 2
     band: float = 0.05
 
@@ -99,10 +100,11 @@ class ShedSettings:
             "most": self.most,
             "in_all": self.most_in_all,
             "interval": str(self.interval),
-            "drain": str(self.drain),
             "hold": self.hold,
             "band": self.band,
         }
+        if self.drain is not None:
+            mapping["drain"] = str(self.drain)
         if self.outputs:
             mapping["outputs"] = dict(self.outputs)
         if self.allowed is not None:

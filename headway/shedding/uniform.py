@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,7 +21,9 @@ from headway.shedding.base import Demand, Floats, register_strategy
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Keep the same share at every source."""
+    """Keep the same share at every source, whatever the tuples are worth."""
+
+    by_value: ClassVar[bool] = False
 
     def shares(self, demand: Demand, excess: float, most: Sequence[float]) -> Floats:
         """Return by site the share to keep: the same wherever tuples of a source enter, 1 elsewhere."""

@@ -394,8 +394,8 @@ def test_other_limits_hold_at_once() -> None:
     decision, memory = controller.decide(observe(1.0), demand(), memory, [0.5, 0.0])
     assert decision.changed
     assert decision.keep.tolist() == pytest.approx([0.5, 1.0])
-    assert "0.60 s/s are dropped of 1.0" in decision.reason
-    assert "as more may not" in decision.reason
+    assert "0.60 s/s are dropped, 1.0" in decision.reason
+    assert "but no more is allowed" in decision.reason
     decision, memory = controller.decide(observe(1.5), demand(), memory, [0.0, 0.0])
     assert not decision.active
     assert decision.changed

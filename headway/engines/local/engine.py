@@ -107,7 +107,9 @@ class _Run:
             settings,
             self._policy,
             self._units,
-            Gauges(checked, self._runtime, feeds, self._ingest, deliveries, self._worker_count, self._effort),
+            Gauges(
+                checked, self._runtime, feeds, self._ingest, deliveries, self._worker_count, self._train, self._effort
+            ),
             deliveries,
             self._clock.now(),
             self._recorder,
@@ -409,10 +411,9 @@ class _Run:
 
     def _effort(self) -> Effort:
         """Return what was done: alone, all time is spent but that of waiting; workers measure theirs."""
-        work = int(self._runtime.statistics.readings().busy.sum())
         if self._workers is None:
-            return Effort(work, self._clock.now() - self._started - self._waited)
-        return Effort(work, sum(self._worked))
+            return Effort(self._clock.now() - self._started - self._waited)
+        return Effort(sum(self._worked))
 
     def _snapshot(self, queued: int) -> Snapshot:
         workers, readings = self._workers, self._readings

@@ -99,19 +99,11 @@ class _Run:
         self._ingest = Ingest(self._feeds, self._clock, self._chunk, refuse, half_life=half_life)
         stack.callback(self._ingest.stop)
         self._timed = [box for box in self._runtime.boxes if box.timed]
-        deliveries = list(self._outlets.deliveries.values())
-        self._steering = Steering(
-            checked,
-            settings,
-            self._policy,
-            self._units,
-            Gauges(checked, self._runtime, self._feeds, self._ingest, deliveries, count, self._effort),
-            deliveries,
-            self._clock.now(),
-            self._recorder,
-        )
-        self._memory: Any = self._steering.begin(self._policy.start())
         self._spare = 0  # nanoseconds of processors that had nothing to do
+        outlets = list(self._outlets.deliveries.values())
+        gauges = Gauges(checked, self._runtime, self._feeds, self._ingest, outlets, count, self._train, self._effort)
+        self._steering = Steering(checked, settings, self._policy, self._units, gauges, outlets, 0, self._recorder)
+        self._memory: Any = self._steering.begin(self._policy.start())
         self._plans = 0
         self._peak_queued = 0
         self._interrupted = False
@@ -286,8 +278,7 @@ class _Run:
 
     def _effort(self) -> Effort:
         """Return what processors have done."""
-        now = self._clock.now()
-        return Effort(self._processors.work_done(now), now * self._processors.count - self._spare)
+        return Effort(self._clock.now() * self._processors.count - self._spare)
 
     def _report(self) -> None:
         moment = stopwatch()

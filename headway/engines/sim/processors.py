@@ -73,10 +73,6 @@ class Processors:
         """Tuples that calls under way or preempted have taken: they still need memory."""
         return sum(work.call.tuples for work in self._works() if work.call is not None)
 
-    def work_done(self, now: int) -> int:
-        """Return the nanoseconds of work up to now, calls under way included."""
-        return self.worked + sum([work.call.done(now) for work in self._works() if work.call is not None])
-
     def _works(self) -> list[Work]:
         return [*(work for work in self._running if work is not None), *self._preempted.values()]
 

@@ -77,21 +77,17 @@ class Panel:
         return not self._overview.ingest.more_in_turn
 
     def effort(self) -> Effort:
-        """Return what queries have done; the fixed part of a micro-batch is no work.
+        """Return what queries have done.
 
         How much of their time queries have for work depends on how long micro-batches are, and they become longer
         under load: so what could be done is told, not measured.
         """
-        busy = work = 0.0
-        for unit in self._units:
-            busy += unit.seconds
-            work += max(0.0, unit.seconds - unit.batches * unit.cost.overhead)
         shares = [
             max(_LEAST, 1.0 - unit.cost.overhead / longest)
             for unit, longest in zip(self._site_units, self._lasting, strict=True)
         ]
         capacity = self.workers * (sum(shares) / len(shares) if shares else 1.0)
-        return Effort(int(work * 1e9), int(busy * 1e9), capacity)
+        return Effort(int(sum(unit.seconds for unit in self._units) * 1e9), capacity)
 
     def arrived(self) -> Floats:
         """Return by source the tuples that have arrived."""
@@ -124,7 +120,7 @@ class Panel:
         backlog = float((counts * costs * keep).sum())
         box_loads = box_rates * readings.cost
         kept = load - work_saved(works, keep, self.nested)
-        return Flow(load, kept, backlog, box_rates, box_loads, waiting * work, site_rates, costs, counts)
+        return Flow(load, kept, backlog, 0.0, box_rates, box_loads, waiting * work, site_rates, costs, counts)
 
     # Drop boxes
 
