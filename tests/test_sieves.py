@@ -53,10 +53,21 @@ def test_chances_are_evenly_spread_and_always_the_same() -> None:
     assert (np.abs(tenths - MANY / 10) < 4 * np.sqrt(MANY * 0.09)).all(), tenths
     assert (chances(numbers[::-1], 7) == found[::-1]).all()
     assert (chances(numbers, 8) != found).any()
-    # A replay by another version must drop the same tuples: the first numbers of SplitMix64, as they are published.
-    published = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
-    assert chances(np.arange(3), 0).tolist() == [(one >> 11) / 2**53 for one in published]
-    assert chances(np.arange(2), 1).tolist() == [(one >> 11) / 2**53 for one in published[1:]]
+    # A replay by another version must drop the same tuples: SplitMix64 from a start of its own for each seed.
+    for seed in (0, 1, 12):
+        start = (seed + 1) * 0x94D049BB133111EB
+        expected = [splitmix(start + number) for number in (0, 1, 2**40)]
+        assert chances(np.array([0, 1, 2**40]), seed).tolist() == [(one >> 11) / 2**53 for one in expected]
+    assert splitmix(1) == 0xE220A8397B1DCDAF, "as published"
+
+
+def splitmix(place: int) -> int:
+    """Return a number of SplitMix64 that starts from 0, in whole numbers."""
+    most = 2**64 - 1
+    mixed = place * 0x9E3779B97F4A7C15 & most
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & most
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & most
+    return mixed ^ mixed >> 31
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 1000], ids="every {}th number".format)
@@ -80,6 +91,9 @@ def test_seeds_decide_independently() -> None:
     for other in (1, 2, 17):
         both = Sieve(0.5, other).sift(Sieve(0.6, 0).sift(numbers))
         assert several_off(len(both), MANY, 0.3) < 4
+        one, two = chances(numbers.numbers, 0) < 0.5, chances(numbers.numbers, other) < 0.5
+        for apart in (1, 2, 17):  # nor does the luck of a tuple behind one of them tell that of its neighbours
+            assert several_off(int((one[apart:] & two[:-apart]).sum()), MANY - apart, 0.25) < 4
 
 
 @settings(deadline=None)

@@ -133,7 +133,9 @@ class Gauges:
         kept = load - work_saved(site_rates * site_costs, keep, self.nested)
         backlog = float(backlogs.sum())
         done = float((self._taken * costs).sum())
-        return Flow(load, kept, backlog, done, box_rates, box_loads, backlogs, site_rates, site_costs, site_waiting)
+        sources = model.source_work(work)
+        sites = site_rates, site_costs, site_waiting
+        return Flow(load, kept, backlog, done, sources, box_rates, box_loads, backlogs, *sites)
 
     def _share_of(self, model: LoadModel, entry: Entry) -> float:
         """Return the share of its producer's tuples that comes to an entry; a box may read a producer twice."""

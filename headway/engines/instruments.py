@@ -36,6 +36,8 @@ class Flow(NamedTuple):
     """Seconds of work in all that waits and will not be dropped."""
     done: float
     """Seconds of work that were done since the flow was read before, at the same costs."""
+    source_work: Floats
+    """By source: seconds of work that one of its tuples makes."""
     box_rates: Floats
     box_loads: Floats
     box_backlogs: Floats

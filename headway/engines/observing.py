@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,7 @@ class Observer:
             flow.load,
             observation.capacity,
             observation.late,
+            _noise(rates, flow),
             flow.site_waiting,
         )
         self._diagnose(observation, now)
@@ -177,3 +179,11 @@ class Observer:
             "changes": self._log.summary("overload"),
             "history": self._history.summary(),
         }
+
+
+def _noise(rates: Floats, flow: Flow) -> float:
+    """Return the standard deviation of the load as it is read, if tuples arrive by chance (a Poisson process).
+
+    A mean that fades with a half-life of h sees about as many tuples as come in 2 h / ln 2.
+    """
+    return math.sqrt(float((rates * flow.source_work**2).sum()) * math.log(2) / (2 * _LATELY))

@@ -60,6 +60,8 @@ class Demand:
     """Seconds of work that can be done per second."""
     late: Floats
     """By output: the share of what was delivered lately that was outside of the good zone."""
+    noise: float = 0.0
+    """By how much the load may be read wrong (one standard deviation), because tuples come by chance."""
     waiting: Floats = field(default_factory=lambda: np.zeros(0))
     """Tuples that wait at the site's entries: a drop box there thins them out, too. Empty: nobody knows."""
     losses: Mapping[int, Graph] = field(default_factory=dict)

@@ -42,6 +42,8 @@ _LEAST = 0.4
 """The part of what fits that new tuples may always have, however long the backlog: they are wanted, too."""
 _AWAKE = 0.6
 """One that is busy for less of the time does not even show how work flows."""
+_CHANCE = 1.5
+"""Standard deviations of the reading that are within the dead band: few tuples that make much work come unevenly."""
 _SURE = 3.0
 """Dead bands from which on an error is no noise."""
 _SLOW = 2.0
@@ -257,7 +259,7 @@ class Controller:
             wanted=wanted,
             needed=min(max(wanted, 0.0), self.settings.most_in_all * load),
             saved=_saved(demand, memory.keep),
-            band=self.settings.band * max(can_do, load),
+            band=max(self.settings.band * max(can_do, load), _CHANCE * demand.noise),
         )
 
     def _count(self, case: _Case, observation: Observation, memory: ControllerMemory) -> ControllerMemory:

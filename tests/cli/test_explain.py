@@ -13,6 +13,7 @@ from headway.cli.arguments import Parser, UsageError
 from headway.cli.explain import EPILOG, add_arguments, explain
 from headway.cli.traces import add_trace_option, check_trace_path, write_trace
 from headway.clock import MILLISECOND
+from headway.engines.changes import Change
 from headway.engines.reasons import Reason
 from headway.engines.traces import StepRecord, Trace
 from headway.errors import InputError, OutputError
@@ -138,6 +139,69 @@ def test_names_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str], tmp_p
         text = "".join(shown(capsys, tmp_path / "odd.json", *options))
         assert text.isprintable()
         assert "al\\x1b[2Jarms" in text
+
+
+def change(moment: int, what: str, subject: str = "s -> b", kind: str = "shed") -> Change:
+    """Return a change at a moment in milliseconds."""
+    return Change(moment * MILLISECOND, kind, subject, what, "because")
+
+
+CHANGES = (
+    change(5, "inserted: keeps 54%"),
+    change(10, "fifo -> chain", "all", "switch"),
+    change(65, "keeps 60%"),
+    change(100, "removed"),
+)
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Path:
+    """Return the trace with changes in a file."""
+    write_trace(tmp_path / "changed.json", replace(TRACE, changes=CHANGES))
+    return tmp_path / "changed.json"
+
+
+def moments(lines: list[str]) -> list[str]:
+    return [f"{line.split()[0]} {line.split()[2]}" for line in lines if " ms  " in line]
+
+
+def test_changes_stand_between_the_steps(capsys: pytest.CaptureFixture[str], changed: Path) -> None:
+    lines = shown(capsys, changed)
+    assert lines[0].endswith(": 4 steps"), "they are no steps"
+    assert moments(lines) == [
+        "0.000 worker",
+        "5.000 shed",
+        "10.000 switch",  # at the same moment, it comes before what it may have caused
+        "10.000 worker",
+        "60.000 worker",
+        "65.000 shed",
+        "75.000 worker",
+        "100.000 shed",
+    ]
+    assert "5.000 ms  shed 's -> b': inserted: keeps 54%: because" in lines
+    assert "10.000 ms  switch 'all': fifo -> chain: because" in lines
+
+
+def test_changes_after_the_last_step_shown_are_not(capsys: pytest.CaptureFixture[str], changed: Path) -> None:
+    lines = shown(capsys, changed, "--first", 2)
+    assert moments(lines) == ["0.000 worker", "5.000 shed", "10.000 switch", "10.000 worker"]
+    assert lines[-1] == "2 more steps; --first 4 shows all"
+
+
+def test_changes_of_a_summary(capsys: pytest.CaptureFixture[str], changed: Path, path: Path) -> None:
+    lines = shown(capsys, changed, "--summary")
+    assert moments(lines) == ["5.000 shed", "10.000 switch", "65.000 shed", "100.000 shed"]
+    assert lines[-1] == "1 step was preempted"
+    assert moments(shown(capsys, path, "--summary")) == []
+
+
+def test_changes_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    odd = (Change(0, "shed", "s\x1b[2J", "re\nmoved", "be\x07cause"),)
+    write_trace(tmp_path / "odd.json", replace(TRACE, changes=odd))
+    for options in ((), ("--summary",)):
+        text = "".join(shown(capsys, tmp_path / "odd.json", *options))
+        assert text.isprintable()
+        assert "s\\x1b[2J" in text
 
 
 def test_errors(path: Path, tmp_path: Path) -> None:

@@ -147,3 +147,101 @@ def test_the_old_output_stays_when_a_run_fails(folder: Path, capsys: pytest.Capt
     assert run(capsys, "--strict", "--output", "alarms=a.csv").code == 2
     assert (folder / "a.csv").read_text() == "old\n"
     assert not list(folder.glob(".*partial"))
+
+
+# Shedding and adaptive layers
+
+LOADED = """network: loaded
+sources:
+  s:
+    schema: {a: bigint, v: double}
+    source: {generate: {phases: [[1s, 50], [3s, 200], [6s, 50]], fields: {a: {sequence: [0, 1]}, v: {uniform: [0, 9]}}}}
+boxes:
+  x: {op: universal, in: s, cost: 7ms}
+  y: {op: universal, in: s, cost: 3ms}
+outputs:
+  charts: {from: x, qos: {latency: [[0, 1], [1, 1], [2, 0]], loss: [[100, 1], [0, 0.5]]}}
+  alarms: {from: y, qos: {latency: [[0, 1], [1, 1], [2, 0]]}}
+"""
+"""950 tuples; for three seconds twice as many as it can do."""
+
+
+def simulate(capsys: pytest.CaptureFixture[str], *argv: object) -> Outcome:
+    Path("loaded.yaml").write_text(LOADED)
+    how = ("--engine", "sim", "--policy", "round-robin/box/10", "--summary", "s.json")
+    return call(capsys, "run", "loaded.yaml", *how, *argv)
+
+
+def told(folder: Path) -> Any:
+    return json.loads((folder / "s.json").read_text())
+
+
+def test_an_overload_is_told_and_what_helps(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = simulate(capsys)
+    assert outcome.code == 0
+    assert "overloaded 1 time, for " in outcome.out
+    assert "--shed on" in outcome.out
+    assert "dropped tuples" not in outcome.out
+    assert told(folder)["outputs"]["charts"]["tuples"] == 950
+
+
+@pytest.mark.parametrize("how", ["on", "loss", "{most: 0.9, headroom: 0.8}", "{outputs: {charts: 0.9}}"])
+def test_shedding(folder: Path, capsys: pytest.CaptureFixture[str], how: str) -> None:
+    outcome = simulate(capsys, "--shed", how)
+    assert outcome.code == 0
+    found = told(folder)["outputs"]
+    assert (found["alarms"]["tuples"], found["alarms"]["shed"]) == (950, 0)
+    assert found["charts"]["shed"] > 100
+    assert found["charts"]["tuples"] + found["charts"]["shed"] == 950
+    assert f"dropped tuples: random {found['charts']['shed']}" in outcome.out
+    assert "s -> x: inserted: keeps " in outcome.out
+    (row,) = [line.split() for line in outcome.out.splitlines() if line.startswith("charts ")]
+    assert str(found["charts"]["shed"]) in row
+
+
+@pytest.mark.parametrize("how", ["off", "uniform"])
+def test_other_ways_to_shed(folder: Path, capsys: pytest.CaptureFixture[str], how: str) -> None:
+    assert simulate(capsys, "--shed", how).code == 0
+    assert told(folder)["shedding"]["strategy"] == (None if how == "off" else how)
+
+
+@pytest.mark.parametrize("how", ["amos", "optimizer", "{use: amos, delay: 500ms, policies: [fifo, chain]}"])
+def test_adaptive_layers(folder: Path, capsys: pytest.CaptureFixture[str], how: str) -> None:
+    outcome = simulate(capsys, "--adaptive", how)
+    assert outcome.code == 0
+    found = told(folder)
+    layer = "optimizer" if how == "optimizer" else "amos"
+    assert found["adaptive"]["layer"] == layer
+    assert found["policy"].startswith(f"{layer}/box")
+    assert f"{layer} switched {found['adaptive']['switches']} time" in outcome.out
+    assert found["outputs"]["alarms"]["tuples"] == 950
+    if "chain" in how:
+        assert "all: fifo -> chain: chain has its first turn" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("--shed", "sometimes", ["'sometimes'", "loss", "uniform", "on", "off"]),
+        ("--shed", "los", ["did you mean 'loss'"]),
+        ("--shed", "{most: 2}", ["shed: most: must be a number from 0 to 1, not 2"]),
+        ("--shed", "{limit: 2}", ["unknown key 'limit'", "headroom", "in_all", "most", "outputs"]),
+        ("--shed", "{outputs: {pictures: 0.5}}", ["unknown output 'pictures'", "charts", "alarms"]),
+        ("--shed", "{most: ", ["--shed"]),
+        ("--adaptive", "amoss", ["unknown adaptive layer 'amoss'", "did you mean 'amos'", "optimizer"]),
+        ("--adaptive", "{use: amos, delays: 1s}", ["amos: unknown setting 'delays'", "did you mean 'delay'"]),
+        ("--adaptive", "{objectives: latency}", ["adaptive: must be a layer (amos, optimizer)"]),
+        ("--adaptive", "{use: amos, objectives: {speed: 1}}", ["unknown metric 'speed'", "latency", "throughput"]),
+        ("--adaptive", "{use: amos, policies: [best]}", ["unknown policy 'best'", "round-robin"]),
+        ("--adaptive", "{use: optimizer, queries: {pictures: {}}}", ["unknown output 'pictures'", "alarms, charts"]),
+    ],
+)
+def test_bad_ways_to_shed_and_adapt(
+    folder: Path, capsys: pytest.CaptureFixture[str], option: str, value: str, expected: list[str]
+) -> None:
+    assert_one_error(simulate(capsys, option, value), *expected)
+    assert not (folder / "s.json").exists()
+
+
+def test_shedding_needs_a_scheduler(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert_one_error(run(capsys, "--policy", "threads", "--shed", "on"), "'threads' has nobody who could shed")

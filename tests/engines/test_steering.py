@@ -15,12 +15,16 @@ from tests.engines.overloads import CALM, SOON, TOLERANT, box, network, output, 
 
 BOXES = {"x": box("s", "4ms"), "y": box("s", "2ms"), "z": box("y", "2ms")}
 OUTPUTS = {"ox": output("x", SOON), "oz": output("z", {"latency": [[0, 1], [0.1, 1], [2, 0]]})}
-BUSY = network(BOXES, OUTPUTS, [["3s", 120]])
+BUSY = network(BOXES, OUTPUTS, [["1500ms", 120]])
 """Nearly as much as can be done."""
 SHORT = network({"x": box("s", "2ms"), "y": box("s", "1ms"), "z": box("y", "1ms")}, OUTPUTS, [["800ms", 200]])
 """The same for less than a second."""
-AMOS = {"use": "amos", "delay": "200ms", "policies": ["round-robin", "fifo", "chain"]}
-OPTIMIZER = {"use": "optimizer", "interval": "300ms", "queries": {"ox": {"latency": "1ms"}, "oz": {"latency": "1s"}}}
+AMOS: dict[str, Any] = {"use": "amos", "delay": "200ms", "policies": ["round-robin", "fifo", "chain"]}
+OPTIMIZER: dict[str, Any] = {
+    "use": "optimizer",
+    "interval": "300ms",
+    "queries": {"ox": {"latency": "1ms"}, "oz": {"latency": "1s"}},
+}
 """ox has a target that it cannot meet, oz one that it does."""
 LAYERS = pytest.mark.parametrize("layer", [AMOS, OPTIMIZER], ids=["amos", "optimizer"])
 
@@ -88,7 +92,7 @@ def test_amos_gives_every_policy_its_first_turn() -> None:
     assert (first["moment"], first["subject"], first["change"]) == (0.2, "all", "round-robin -> fifo")
     assert first["reason"] == "fifo has its first turn"
     assert (second["moment"], second["change"]) == (0.4, "fifo -> chain")
-    assert all(0.15 < share < 0.7 for share in result.summary["adaptive"]["time"].values())
+    assert all(0.1 < share < 0.8 for share in result.summary["adaptive"]["time"].values())
 
 
 def test_the_optimizer_leaves_alone_who_meets_its_target() -> None:
@@ -138,6 +142,12 @@ def test_a_layer_may_let_an_output_be_shed_that_must_be_in_time() -> None:
 # Wishes
 
 
+@pytest.fixture(scope="module")
+def undisturbed() -> dict[str, Any]:
+    """What layers change if nobody wishes anything."""
+    return {layer["use"]: changes(simulate(BUSY, adaptive=layer)) for layer in (AMOS, OPTIMIZER)}
+
+
 def test_another_specification_before_the_run() -> None:
     control = hw.Control()
     control.specify({"objectives": {"queue": 1}})
@@ -183,14 +193,16 @@ def test_other_targets_for_the_optimizer() -> None:
         (OPTIMIZER, {"queries": 3}, "must be a mapping"),
     ],
 )
-def test_a_wish_that_cannot_be_read_changes_nothing(layer: Mapping[str, Any], wish: Any, reason: str) -> None:
+def test_a_wish_that_cannot_be_read_changes_nothing(
+    undisturbed: dict[str, Any], layer: Mapping[str, Any], wish: Any, reason: str
+) -> None:
     control = hw.Control()
     control.specify(wish)
     result = simulate(BUSY, adaptive=layer, control=control, trace=True)
     refused, *rest = changes(result)
     assert (refused["subject"], refused["change"]) == ("run", "specification refused")
     assert re.search(reason, refused["reason"])
-    assert rest == changes(simulate(BUSY, adaptive=layer))
+    assert rest == undisturbed[layer["use"]]
     assert result.trace is not None
     assert result.trace.changes[0].what == "specification refused"
 
@@ -212,7 +224,7 @@ def test_wishes_without_a_layer_are_nobodys() -> None:
         ({"policy": "threads", "adaptive": "amos"}, RunError, "'threads' has nobody who could shed load or adapt"),
         ({"shed": {"outputs": {"o": 0.5}}}, PolicyError, "shed: unknown output 'o'.*choices: ox, oz"),
         ({"shed": {"allowed": ["ox", "no"]}}, PolicyError, "shed: unknown output 'no'.*choices: ox, oz"),
-        ({"shed": "best"}, PolicyError, "shed: no strategy is called 'best'.*loss, off, on, uniform"),
+        ({"shed": "best"}, PolicyError, "shed: no strategy is called 'best'.*loss, uniform"),
         ({"shed": {"by": "lost"}}, PolicyError, "shed: by: unknown strategy 'lost'; did you mean 'loss'"),
         ({"shed": {"mots": 1}}, PolicyError, "shed: unknown key 'mots'; did you mean 'most'"),
         ({"shed": 3}, PolicyError, "shed: must be off, on, a strategy, or a mapping.*loss, uniform"),

@@ -16,8 +16,18 @@ from hypothesis import strategies as st
 
 from headway.clock import MILLISECOND, SECOND
 from headway.engines import chrome
+from headway.engines.changes import Change
 from headway.engines.reasons import Reason
-from headway.engines.traces import CallRecord, Queued, Recorder, StepRecord, Trace, explain, read_trace
+from headway.engines.traces import (
+    CallRecord,
+    Queued,
+    Recorder,
+    StepRecord,
+    Trace,
+    explain,
+    explain_change,
+    read_trace,
+)
 from headway.errors import InputError, OutputError
 from headway.scheduling.base import Plan, Snapshot, Step
 from headway.scheduling.slope_slack import SlopeSlack
@@ -255,6 +265,48 @@ def test_what_does_not_fit_is_counted() -> None:
     assert trace.to_chrome()["otherData"]["left_out"] == 2
 
 
+SWITCH = Change(NOW + 5 * MILLISECOND, "switch", "all", "fifo -> chain", "chain scores 1.1, fifo 0.9")
+INSERTED = Change(NOW + 2 * MILLISECOND, "shed", "s -> b", "inserted: keeps 54%, at random", "needs 1.3 s/s of work")
+
+
+def test_changes_survive_a_file(tmp_path: Path) -> None:
+    made, path = recorder(start=NOW), tmp_path / "run.json"
+    made.step(0, 0, NOW, NOW + MILLISECOND, 1)
+    for change in (INSERTED, SWITCH):
+        made.change(change)
+    trace = made.trace()
+    assert trace.changes == (INSERTED, SWITCH)
+    trace.write(path)
+    assert read_trace(path) == trace
+    assert strict(path.read_text("utf-8")) == trace.to_chrome()
+    first, second = [event for event in trace.to_chrome()["traceEvents"] if event["ph"] == "i"]
+    assert (first["name"], first["cat"], first["ts"]) == ("s -> b: inserted: keeps 54%, at random", "shed", 2000.0)
+    assert first["args"]["reason"] == "needs 1.3 s/s of work"
+    assert (second["cat"], second["ts"]) == ("switch", 5000.0)
+
+
+def test_a_change_in_one_line() -> None:
+    assert explain_change(SWITCH, NOW) == "5.000 ms  switch 'all': fifo -> chain: chain scores 1.1, fifo 0.9"
+    assert explain_change(INSERTED, NOW) == (
+        "2.000 ms  shed 's -> b': inserted: keeps 54%, at random: needs 1.3 s/s of work"
+    )
+
+
+def test_changes_need_room_like_everything_else() -> None:
+    made = recorder(start=NOW, most=2)
+    for _ in range(5):
+        made.change(SWITCH)
+    assert made.trace().changes == (SWITCH, SWITCH)
+    made.step(0, 0, NOW, NOW + 1, 1)
+    assert (made.trace().steps, made.trace().left_out) == ((), 1)
+
+
+def test_without_a_start_a_change_may_be_the_first_moment() -> None:
+    made = recorder()
+    made.change(SWITCH)
+    assert made.trace().start == SWITCH.moment
+
+
 def test_of_each_millisecond_the_last_count_is_kept() -> None:
     made = recorder(start=500)
     for moment in range(0, 3 * MILLISECOND, 100_000):
@@ -298,6 +350,7 @@ def test_workers_may_tell_of_steps_at_once() -> None:
 numbers = st.one_of(st.integers(-5, 5), st.floats(allow_nan=False))
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
 moments = st.integers(0, 10**15)
+few = st.integers(0, 2)
 
 
 @st.composite
@@ -323,7 +376,11 @@ def traces(draw: st.DrawFn) -> Trace:
             StepRecord(draw(unit), draw(st.integers(0, 3)), begin, end, 5, tuple(calls), reason, draw(st.booleans()), 6)
         )
     counters = tuple([Queued(start + draw(moments), 1, 2) for _ in range(draw(st.integers(0, 2)))])
-    return Trace(draw(texts), "p", units, boxes, start, tuple(steps), counters, draw(st.integers(0, 9)))
+    kinds = st.sampled_from(["switch", "shed", "overload"])
+    changes = tuple(
+        [Change(start + draw(moments), draw(kinds), draw(texts), draw(texts), draw(texts)) for _ in range(draw(few))]
+    )
+    return Trace(draw(texts), "p", units, boxes, start, tuple(steps), counters, draw(st.integers(0, 9)), changes)
 
 
 @settings(deadline=None)

@@ -32,6 +32,8 @@ _MOST_READ = 65_536
 _LEAST_READ = 1024
 _PART = SECOND // 1000
 """How long a preemptive policy has to wait for the end of a part of a train, as far as costs are known."""
+_STRETCH = SECOND // 50
+"""How long nobody looks up from a train where load may be shed or policies may change."""
 _FIRST_PART = 64
 """Tuples in such a part where they are not."""
 
@@ -69,6 +71,7 @@ class _Run:
         self._readings = Readings(self._runtime, self._units)
         self._policy = settings.make_policy()
         self._preemptive = is_preemptive(self._policy)
+        self._steered = settings.shed is not None or settings.adaptive is not None
         self._traversal = self._schedule.make_traversal(self._runtime.topology)
         self._recorder: Recorder | None = None
         if settings.trace:
@@ -122,7 +125,7 @@ class _Run:
         long trains leave none of the scheduler's memory in the processor's caches.
         """
         runtime = self._runtime
-        trivial = len(self._units) == 1 and is_indifferent(self._policy) and self._workers is None
+        trivial = len(self._units) == 1 and is_indifferent(self._policy) and self._workers is None and not self._steered
         if not trivial or runtime.several or self._traversal or self._recorder:
             return None, []
         return Job(0, self._train, None, None, 0), runtime.cursors()
@@ -148,8 +151,7 @@ class _Run:
         self._ingest.wake.set()
 
     def _loop(self) -> None:
-        memory = self._steering.begin(self._policy.start())
-        steering = self._steering
+        self._memory = self._steering.begin(self._policy.start())
         ended = False
         next_status = self._clock.now() + _STATUS_EVERY
         runtime, ingest = self._runtime, self._ingest
@@ -180,7 +182,7 @@ class _Run:
                 snapshot = self._snapshot(queued)
                 ready = bool(snapshot.ready.any())
                 if ready and snapshot.free:
-                    jobs, until, memory = self._plan(snapshot, memory)
+                    jobs, until = self._plan(snapshot)
             self._scheduling += stopwatch() - scheduling_from
             started = len(jobs)
             under_way = self._carry_out(jobs, under_way)
@@ -191,10 +193,7 @@ class _Run:
             collected = self._collect(None)
             under_way -= collected
             now = self._clock.now()
-            if now >= steering.next:
-                steering_from = stopwatch()
-                memory = steering.look(now, memory)
-                self._scheduling += stopwatch() - steering_from
+            self._steer(now)
             if now >= next_status:
                 self._report()
                 next_status = now + _STATUS_EVERY
@@ -221,13 +220,21 @@ class _Run:
             if not ingest.more_in_turn:
                 self._wait(next_status)
 
-    def _plan(self, snapshot: Snapshot, memory: Any) -> tuple[list[Job], int | None, Any]:
-        """Ask the policy; return what to do, until when units may wait, and the policy's memory."""
-        plan, after = self._policy.plan(snapshot, memory)
+    def _steer(self, now: int) -> None:
+        """Let monitor, load shedder and adaptive layer look at the run, if it is time."""
+        if now >= self._steering.next:
+            begun = stopwatch()
+            self._memory = self._steering.look(now, self._memory)
+            self._scheduling += stopwatch() - begun
+
+    def _plan(self, snapshot: Snapshot) -> tuple[list[Job], int | None]:
+        """Ask the policy; return what to do, and until when units may wait."""
+        plan, after = self._policy.plan(snapshot, self._memory)
         self._readings.told()
         self._plans += 1
         if self._recorder is not None:
-            self._recorder.plan(snapshot, self._policy, memory, plan)
+            self._recorder.plan(snapshot, self._policy, self._memory, plan)
+        self._memory = after
         if self._preemptive:
             self._note_preemption(snapshot, plan)
         steps = plan.steps
@@ -236,14 +243,14 @@ class _Run:
         jobs = []
         for step in steps:
             order = None if self._traversal is None else self._traversal.order(step.unit, snapshot)
-            part = self._part(step, snapshot) if self._preemptive else None
+            part = self._part(step, snapshot) if self._preemptive or self._steered else None
             jobs.append(Job(step.unit, step.tuples, order, part, self._plans, plan.until))
-        return jobs, plan.until, after
+        return jobs, plan.until
 
     def _part(self, step: Step, snapshot: Snapshot) -> int:
         """Return how many tuples of a step are processed before somebody else may come first."""
-        cost = float(snapshot.costs.cost[step.unit])
-        return max(1, int(_PART / SECOND / cost)) if cost > 0 else _FIRST_PART
+        cost, span = float(snapshot.costs.cost[step.unit]), _PART if self._preemptive else _STRETCH
+        return max(1, int(span / SECOND / cost)) if cost > 0 else _FIRST_PART
 
     def _note_preemption(self, snapshot: Snapshot, plan: Plan) -> None:
         overtaken, self._overtaken = self._overtaken, -1
@@ -265,6 +272,15 @@ class _Run:
             return self._ingest.issued != before or (until is not None and self._clock.now() >= until)
 
         return ask
+
+    def _look_up(self) -> bool:
+        """Look at the run between two parts of a train: an overload does not wait for the end of a long one."""
+        now = self._clock.now()
+        if self._workers is None and now >= self._steering.next:
+            if self._runtime.board.bytes <= self._settings.memory:
+                self._ingest.pull(False)
+            self._steer(now)
+        return False
 
     def _carry_out(self, jobs: Sequence[Job], under_way: int) -> int:
         """Start all steps of a plan, in its order as far as units do not share boxes; return how many are under way.
@@ -314,7 +330,7 @@ class _Run:
         if job.part is None:
             taken = self._steps.run(job.unit, job.tuples, job.order, log)
         else:
-            stop = self._overtaking(job.until)
+            stop = self._overtaking(job.until) if self._preemptive else self._look_up
             taken, stopped = self._steps.run_in_parts(job.unit, job.tuples, job.part, stop, job.order, log)
             if stopped and self._workers is None:
                 self._overtaken = job.unit

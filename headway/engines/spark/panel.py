@@ -120,7 +120,11 @@ class Panel:
         backlog = float((counts * costs * keep).sum())
         box_loads = box_rates * readings.cost
         kept = load - work_saved(works, keep, self.nested)
-        return Flow(load, kept, backlog, 0.0, box_rates, box_loads, waiting * work, site_rates, costs, counts)
+        sources = np.zeros(len(rates))
+        for site, cost in zip(self.sites, costs.tolist(), strict=True):
+            for entry in site.entries:
+                sources[entry.place] += cost
+        return Flow(load, kept, backlog, 0.0, sources, box_rates, box_loads, waiting * work, site_rates, costs, counts)
 
     # Drop boxes
 
