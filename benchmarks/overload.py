@@ -57,10 +57,11 @@ class Outcome:
 
 
 def make_network(engine: str, rate: float, phases: Phases) -> dict[str, Any]:
-    """Return the network; `rate` is what one processor can do, in tuples per second."""
-    wider = LAXER if engine == "spark" else 1.0
+    """Return the network; `rate` is what can be done, in tuples per second: by one processor, on Spark by two."""
+    wider, processors = (LAXER, 2) if engine == "spark" else (1.0, 1)
     parts = {**INTOLERANT, **TOLERANT}
-    boxes = {f"work_{name}": {"op": "universal", "in": "s", "cost": part / rate} for name, part in parts.items()}
+    each = {name: part * processors / rate for name, part in parts.items()}
+    boxes = {f"work_{name}": {"op": "universal", "in": "s", "cost": cost} for name, cost in each.items()}
     strict = {"latency": [[0, 1], [2 * wider, 1], [6 * wider, 0]], "loss": [[100, 1], [98, 0.1], [0, 0]]}
     lax = {"latency": [[0, 1], [4 * wider, 1], [10 * wider, 0]], "loss": [[100, 1], [10, 0.9], [0, 0]]}
     outputs = {name: {"from": f"work_{name}", "qos": strict if name in INTOLERANT else lax} for name in parts}

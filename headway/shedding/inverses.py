@@ -127,11 +127,16 @@ def _cast(tree: exp.Cast, scope: Scope) -> Form | None:
     source, target = compile_tree(tree.this, scope).type, compile_tree(tree, scope).type
     if inner is None or inner.slot is None or not is_numeric(target):
         return None
+    step: Step | None = None
     if is_integer(target) and not is_integer(source):
-        return Form(inner.slot, (*inner.steps, Truncated()), 1.0)
-    if is_decimal(target) and not is_integer(source) and not (is_decimal(source) and source.scale <= target.scale):
-        return Form(inner.slot, (*inner.steps, Rounded(target.scale)), 1.0)
-    return inner
+        step = Truncated()
+    elif is_decimal(target) and not is_integer(source) and not (is_decimal(source) and source.scale <= target.scale):
+        step = Rounded(target.scale)
+    if step is None:
+        return inner
+    if inner.a == 0:  # 0 * x is no function of the field that could be inverted
+        return Form(None, b=float(step.apply(np.array([inner.b]))[0]))
+    return Form(inner.slot, (*inner.steps, step), 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,8 +72,7 @@ def test_results_are_the_same(plain: hw.RunResult, layer: Mapping[str, Any], pol
     assert result.trace.policy == result.summary["policy"]
 
 
-@LAYERS
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("layer", "workers"), [(AMOS, 1), (OPTIMIZER, 1), (AMOS, 2)])
 def test_results_are_the_same_on_the_local_engine(layer: Mapping[str, Any], workers: int) -> None:
     result = local(SHORT, adaptive=layer, workers=workers, trace=True)
     for name, table in simulate(SHORT).outputs.items():

@@ -1,0 +1,68 @@
+"""The overload scenario in a quick form: outputs give way by their loss graphs, and all is well again soon."""
+
+from __future__ import annotations
+
+import collections
+
+import pytest
+
+import headway as hw
+from benchmarks.overload import INTOLERANT, SHEDDING, TOLERANT, Phases, measure, report, verdicts
+
+QUICK = Phases(8.0, 20.0, 15.0)
+
+
+def test_in_virtual_time() -> None:
+    outcomes = [measure("sim", shedding, None, 40.0, QUICK) for shedding in SHEDDING]
+    assert verdicts(outcomes) == []
+    assert report(outcomes).count("| sim |") == 3
+    without, evenly, by_loss = outcomes
+    assert by_loss.total > 2 * without.total
+    assert by_loss.total > 2 * evenly.total
+    assert without.good_after is None, "without shedding, nobody is good"
+    assert all(by_loss.kept[name] == 1.0 for name in INTOLERANT)
+    assert all(by_loss.kept[name] < 0.8 for name in TOLERANT)
+
+
+def test_in_real_time() -> None:
+    outcome = measure("local", "loss", None, 200.0, Phases(3.0, 8.0, 11.0))
+    assert all(outcome.kept[name] == 1.0 for name in INTOLERANT)
+    assert min(outcome.kept[name] for name in TOLERANT) < 0.9
+    assert outcome.zero_after is not None
+
+
+@pytest.mark.slow
+def test_for_a_minute_in_real_time() -> None:
+    outcomes = [measure("local", shedding, None, 200.0, Phases()) for shedding in SHEDDING]
+    assert verdicts(outcomes) == []
+
+
+@pytest.mark.slow
+def test_for_a_minute_in_virtual_time() -> None:
+    assert verdicts([measure("sim", shedding, None, 100.0, Phases()) for shedding in SHEDDING]) == []
+
+
+@pytest.mark.parametrize("load", [1.05])
+def test_a_load_that_sits_just_above_the_capacity_does_not_make_it_oscillate(load: float) -> None:
+    """Ten minutes of virtual time."""
+    rate = 20.0
+    phases = [[10, 0.5 * rate], [600, load * rate]]
+    made = {"phases": phases, "arrivals": "poisson", "seed": 5, "fields": {"v": 1}}
+    strict = {"latency": [[0, 1], [2, 1], [6, 0]], "loss": [[100, 1], [98, 0.1], [0, 0]]}
+    lax = {"latency": [[0, 1], [4, 1], [10, 0]], "loss": [[100, 1], [10, 0.9], [0, 0]]}
+    network = {
+        "network": "steady",
+        "sources": {"s": {"schema": {"v": "int"}, "source": {"generate": made}}},
+        "boxes": {
+            "a": {"op": "universal", "in": "s", "cost": 0.4 / rate},
+            "b": {"op": "universal", "in": "s", "cost": 0.6 / rate},
+        },
+        "outputs": {"strict": {"from": "a", "qos": strict}, "lax": {"from": "b", "qos": lax}},
+    }
+    summary = hw.run(network, engine="sim", shed=True, outputs={"strict": None, "lax": None}).summary
+    minutes = collections.Counter(int(change["moment"] // 60) for change in summary["shedding"]["changes"])
+    assert 0 < summary["shedding"]["count"] <= 20
+    assert max(minutes.values()) <= 5
+    assert summary["outputs"]["strict"]["kept"] == 1.0
+    assert summary["outputs"]["strict"]["outside"] == 0
+    assert 0 < summary["outputs"]["lax"]["kept"] < 1
