@@ -18,6 +18,8 @@ import pytest
 import headway as hw
 from headway import functions as registry
 from headway import runner
+from headway.adaptive import base as adaptive
+from headway.adaptive.learning import base as learning
 from headway.cli.main import main, make_parser
 from headway.engines.models import MODEL_KEYS, OVERHEAD_KEYS
 from headway.engines.traces import CallRecord, StepRecord, Trace
@@ -26,6 +28,7 @@ from headway.scheduling import base as policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, UNITS, WAITS
 from headway.scheduling.sizes import TRAINS
 from headway.scheduling.traversals import TRAVERSALS
+from headway.shedding import base as shedding
 from headway.yamls import read_text
 from scripts.key_tables import filled
 
@@ -63,6 +66,8 @@ def _apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Run in a folder of its own that has the examples; what is registered there is forgotten afterwards."""
     monkeypatch.setattr(registry._registry, "current", registry.functions())
     monkeypatch.setattr(policies, "_policies", dict(policies._policies))
+    for module, name in ((shedding, "_strategies"), (adaptive, "_layers"), (learning, "_strategies")):
+        monkeypatch.setattr(module, name, dict(getattr(module, name)))
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
 
@@ -179,12 +184,13 @@ def test_virtual_time_gives_the_tables_in_the_guide(
 ) -> None:
     """What the simulator prints is the same everywhere, so the guide can be held to it, line by line."""
     guide = ROOT / "docs/guide.md"
-    [network] = [block for block in blocks(guide, "yaml") if block.startswith("network: calls\n")]
     monkeypatch.chdir(tmp_path)
-    Path("calls.yaml").write_text(network)
-    shown = [block for block in blocks(guide, "") if block.startswith("$ headway ")]
+    for name in ("calls", "sensors"):
+        [network] = [block for block in blocks(guide, "yaml") if block.startswith(f"network: {name}\n")]
+        Path(f"{name}.yaml").write_text(network)
+    shown = [block for block in [*blocks(guide, ""), *blocks(guide, "text")] if block.startswith("$ headway ")]
     printed: Iterator[str] = iter(())
-    assert len(shown) == 5
+    assert len(shown) == 7
     for line in "".join(shown).splitlines():
         if line.startswith("$ headway "):
             capsys.readouterr()

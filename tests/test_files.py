@@ -267,7 +267,7 @@ def test_how_spark_cuts_a_network(schedule: dict[str, Any]) -> None:
     ("schedule", "expected"),
     [
         ("{units: outputs}", "schedule: units: unknown rule 'outputs'; did you mean 'output'.*lists of outputs"),
-        ("{units: [o, p]}", "schedule: units: must be one of qos, one, output, or lists of outputs"),
+        ("{units: [o, p]}", "schedule: units: must be one of qos, loss, one, output, or lists of outputs"),
         ("{units: [[]]}", "schedule: units: must be one of"),
         ("{units: 3}", "schedule: units: must be one of.*not 3"),
         ("{units: [[o, q]]}", "schedule: units: unknown output 'q'.*choices: o, p"),

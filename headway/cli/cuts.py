@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headway.adaptive.base import parse_adaptive
 from headway.checking import CheckedNetwork
 from headway.cli.tables import text_table
 from headway.cli.texts import plural, printable
@@ -15,6 +16,7 @@ from headway.engines.spark.front import choose_front, explain_front
 from headway.engines.spark.state import CUT_KEYS
 from headway.engines.spark.work import make_work
 from headway.network import thaw
+from headway.shedding.settings import ShedSettings
 
 _MOST_SHARDS = 64
 
@@ -32,8 +34,12 @@ def report_cut(checked: CheckedNetwork, asked: Mapping[str, Any]) -> CutReport:
     schedule: Mapping[str, Any] = checked.network.schedule or {}
     said = {name: thaw(schedule[name]) for name in CUT_KEYS if name in schedule} | dict(asked)
     shards = said.get("shards") or default_shards()
-    made = cut(checked, shards, said.get("units", "qos"), said.get("spread", "auto"))
+    shedding = ShedSettings.parse(thaw(schedule.get("shed"))) is not None
+    made = cut(checked, shards, said.get("units", "loss" if shedding else "qos"), said.get("spread", "auto"))
     front = said.get("front", "auto")
+    if shedding or parse_adaptive(thaw(schedule.get("adaptive"))) is not None:
+        counted = "what is shed has to be counted"
+        return CutReport(made, {unit.name: counted for unit in made.units})
     return CutReport(made, {unit.name: _why_kernels(checked, unit, shards, front) for unit in made.units})
 
 

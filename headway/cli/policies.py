@@ -1,9 +1,10 @@
-"""``headway policies``: what `--policy` can say."""
+"""``headway policies``: what `--policy`, `--adaptive` and `--shed` can say."""
 
 from __future__ import annotations
 
 import argparse
 
+from headway.adaptive.base import registered_adaptives
 from headway.cli.arguments import Parser
 from headway.cli.printing import emit
 from headway.cli.tables import text_table
@@ -12,6 +13,7 @@ from headway.scheduling.base import PolicyEntry, registered_policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, PLANS, UNITS, WAITS
 from headway.scheduling.sizes import TRAINS
 from headway.scheduling.traversals import TRAVERSALS
+from headway.shedding.base import registered_strategies
 
 EPILOG = """\
 examples:
@@ -40,6 +42,8 @@ def policies(args: argparse.Namespace) -> int:
         emit(_detail(entries[args.name]))
         return 0
     defaults = ", ".join(f"{schedule} (engine {engine})" for engine, schedule in DEFAULT_SCHEDULES.items())
+    layers = [(one.name, one.about) for one in registered_adaptives()]
+    strategies = [(one.name, one.about) for one in registered_strategies()]
     traversals = [(name, entry.about) for name, entry in TRAVERSALS.items()]
     parts = [
         text_table(("policy", "what it does"), [(entry.name, entry.about) for entry in entries.values()]),
@@ -48,6 +52,8 @@ def policies(args: argparse.Namespace) -> int:
         text_table(("train", "how many tuples a step takes"), list(TRAINS.items())),
         text_table(("longest wait", "so that nobody starves"), list(WAITS.items())),
         text_table(("plan", "how often the policy is asked"), list(PLANS.items())),
+        text_table(("--adaptive", "changes the policy while it runs"), layers),
+        text_table(("--shed", "drops tuples when there is too much to do"), strategies),
         "A schedule is policy/unit/traversal/train; what comes after the policy can be left out.\n"
         f"The default is {defaults}. Results never depend on it, only when they come.\n",
     ]

@@ -24,7 +24,7 @@ def _overload(summary: Mapping[str, Any]) -> list[str]:
     begun = [change for change in found["changes"] if change["change"] == "begins"]
     lines = [f"overloaded {times}, for {seconds_text(found['seconds'])} in all:"]
     lines += _changes([{**change, "change": "", "subject": ""} for change in begun])
-    if summary["shedding"]["strategy"] is None:
+    if summary["shedding"]["strategy"] is None and not summary["shedding"]["dropped"]:
         lines.append("  nothing was dropped: --shed on lets outputs give way by their loss graphs")
     return lines
 

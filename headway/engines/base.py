@@ -83,6 +83,11 @@ class RunSettings:
         """How statistics of boxes fade: over calls, and over time."""
         return self.remember, self.half_life
 
+    @property
+    def may_shed(self) -> bool:
+        """Whether tuples may be dropped in this run: because the user says so, or because an adaptive layer might."""
+        return self.shed is not None or self.adaptive is not None
+
     def make_policy(self) -> Policy:
         """Return the policy that an engine asks: the schedule's, or the master of all that a layer chooses from."""
         if self.adaptive is None:

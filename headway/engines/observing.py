@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -159,6 +160,8 @@ class Observer:
     def _diagnose(self, observation: Observation, now: int) -> None:
         topology, before = self._instruments.topology, self.diagnosis
         found = diagnose(observation, topology, self._last, self._headroom)
+        if not self._instruments.pressing:  # sources that wait until they are asked cannot bring too much
+            found = replace(found, overloaded=False)
         was = self._is_overloaded
         if was and self._last is not None:
             self._overloaded += now - self._last.now

@@ -71,7 +71,6 @@ class _Run:
         self._readings = Readings(self._runtime, self._units)
         self._policy = settings.make_policy()
         self._preemptive = is_preemptive(self._policy)
-        self._steered = settings.shed is not None or settings.adaptive is not None
         self._traversal = self._schedule.make_traversal(self._runtime.topology)
         self._recorder: Recorder | None = None
         if settings.trace:
@@ -125,7 +124,12 @@ class _Run:
         long trains leave none of the scheduler's memory in the processor's caches.
         """
         runtime = self._runtime
-        trivial = len(self._units) == 1 and is_indifferent(self._policy) and self._workers is None and not self._steered
+        trivial = (
+            len(self._units) == 1
+            and is_indifferent(self._policy)
+            and self._workers is None
+            and not self._settings.may_shed
+        )
         if not trivial or runtime.several or self._traversal or self._recorder:
             return None, []
         return Job(0, self._train, None, None, 0), runtime.cursors()
@@ -243,7 +247,7 @@ class _Run:
         jobs = []
         for step in steps:
             order = None if self._traversal is None else self._traversal.order(step.unit, snapshot)
-            part = self._part(step, snapshot) if self._preemptive or self._steered else None
+            part = self._part(step, snapshot) if self._preemptive or self._settings.may_shed else None
             jobs.append(Job(step.unit, step.tuples, order, part, self._plans, plan.until))
         return jobs, plan.until
 

@@ -192,7 +192,7 @@ class _Run:
     def _start_queries(self) -> None:
         for unit, work in zip(self._units, self._works, strict=True):
             # Spark's own operations could not tell how much was dropped.
-            native = None if self._settings.shed is not None else choose_front(self._checked, work, self._state.front)
+            native = None if self._settings.may_shed else choose_front(self._checked, work, self._state.front)
             checkpoint = self._state.checkpoint(unit.cut)
             self._queries.start(Launch(unit, work, native, checkpoint, self._gate, self._deliver))
             # Each query starts a Python process, and Spark gives it ten seconds: not too many at once. A query that
@@ -405,7 +405,7 @@ class _Run:
     def _wait(self, status: int, until: int | None) -> None:
         """Sleep until something can happen: a query asks, a tuple is due, a window times out, a live source speaks."""
         moments = [status] if self._settings.on_status is not None else []
-        if self._settings.adaptive is not None or self._settings.shed is not None:
+        if self._settings.may_shed:
             moments.append(self._steering.next)
         if until is not None:
             moments.append(until)
