@@ -26,6 +26,8 @@ FACTOR = 2.0
 """How much more the total has to be worth with loss graphs than otherwise."""
 SOON = 10.0
 """Seconds after which good outputs are good again, and after the overload nothing is dropped any more."""
+SPARK = 1.2
+"""Processors that are left for the boxes of two, where Spark itself and its driver need the rest."""
 LAXER = 5.0
 """By how much latency graphs are wider on Spark, where a micro-batch takes a large part of a second."""
 
@@ -57,8 +59,8 @@ class Outcome:
 
 
 def make_network(engine: str, rate: float, phases: Phases) -> dict[str, Any]:
-    """Return the network; `rate` is what can be done, in tuples per second: by one processor, on Spark by two."""
-    wider, processors = (LAXER, 2) if engine == "spark" else (1.0, 1)
+    """Return the network; `rate` is what can be done, in tuples per second: by one processor, on Spark by all."""
+    wider, processors = (LAXER, SPARK) if engine == "spark" else (1.0, 1.0)
     parts = {**INTOLERANT, **TOLERANT}
     each = {name: part * processors / rate for name, part in parts.items()}
     boxes = {f"work_{name}": {"op": "universal", "in": "s", "cost": cost} for name, cost in each.items()}

@@ -58,8 +58,8 @@ class Adapting:
         self._switches = 0
         self.shedding: frozenset[int] = frozenset()
         """Outputs for which the layer wants tuples dropped."""
-        self.next = now
-        self._plan_next(now)
+        self.next = self._pause = 0
+        self._pace(now)
 
     def begin(self, memory: Any) -> Any:
         """Return the policy's memory with every unit where the layer wants it first."""
@@ -73,7 +73,7 @@ class Adapting:
     def change(self, settings: Mapping[str, Any]) -> None:
         """Give the layer another specification. Raises a PolicyError."""
         self._memory = self._layer.change(settings, self._memory)
-        self._plan_next(self._sampled)
+        self._pace(self._sampled)
 
     def look(self, now: int, memory: Any) -> Any:
         """Read the queues, and let the layer look if it is time; return the policy's memory."""
@@ -85,12 +85,14 @@ class Adapting:
                     memory = self._switch(action, now, memory)
                 else:
                     self._shed(action, now)
-        self._plan_next(now)
+            self._pace(now)
+        self.next = min(self._layer.next(self._memory), now + self._pause)
         return memory
 
-    def _plan_next(self, now: int) -> None:
-        following = self._layer.next(self._memory)
-        self.next = min(following, now + max(_LEAST, (following - now) // _SAMPLES))
+    def _pace(self, now: int) -> None:
+        """Divide the time until the layer looks next into samples."""
+        self._pause = max(_LEAST, (self._layer.next(self._memory) - now) // _SAMPLES)
+        self.next = now + self._pause
 
     def _sample(self, now: int) -> Floats:
         """Add up what has waited since the last sample; return by output how long the oldest has."""
@@ -146,7 +148,7 @@ class Adapting:
             return
         self.shedding = self.shedding ^ {action.output}
         what = "may be shed" if action.active else "no longer shed"
-        self._log.add(Change(now, "shed", self._outputs[action.output], what, action.reason))
+        self._log.add(Change(now, "allow", self._outputs[action.output], what, action.reason))
 
     def summary(self, name: str) -> dict[str, Any]:
         """Return what a summary says of the layer; `time` is by policy the share of the time it was used."""
@@ -157,5 +159,5 @@ class Adapting:
             "now": {output: names[place] for output, place in zip(self._outputs, self._current, strict=True)},
             "time": {text: spent / whole for text, spent in zip(names, self._spent, strict=True)},
             "switches": self._switches,
-            "changes": self._log.summary("switch"),
+            "changes": self._log.summary("switch", "allow"),
         }

@@ -13,7 +13,7 @@ from headway.engines.delivery import Delivered, Delivery
 from headway.engines.drops import DropBox
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.instruments import Effort, Flow, upstream
-from headway.engines.runtime import Runtime
+from headway.engines.runtime import Arc, Runtime
 from headway.kept import Kept, Together
 from headway.kernels.approximate import Weighted
 from headway.shedding.base import Entry, work_saved
@@ -89,7 +89,7 @@ class Gauges:
     @property
     def pressing(self) -> bool:
         """Whether no source only comes in turn."""
-        return not self._ingest.more_in_turn
+        return self._ingest.pressing
 
     def arrived(self) -> Floats:
         """Return by source the tuples that have arrived."""
@@ -167,7 +167,7 @@ class Gauges:
             counts = {}
             for port, arc in zip(self._checked.order[box.index].spec.ports, box.arcs, strict=False):
                 if arc is not None:
-                    count = arc.deliveries[0].tuples if arc.deliveries else arc.queue.appended
+                    count = arc.deliveries[0].tuples if arc.deliveries else arc.queue.appended + arc.handed
                     counts[f"{box.name}.{port}" if port else box.name] = count
             total = int(self._runtime.statistics.readings().tuples_out[box.index])
             if total:
@@ -179,6 +179,9 @@ class Gauges:
     def _cursor(self, entry: Entry) -> Cursor:
         return self._runtime.boxes[entry.consumer].cursors[entry.place]
 
+    def _arc(self, entry: Entry) -> Arc:
+        return self._runtime.arcs[self._runtime.boxes[entry.consumer].inputs[entry.place]]
+
     def drop(self, entry: Entry) -> DropBox:
         """Return the drop box for an entry."""
         return self._drops.setdefault(entry, DropBox())
@@ -187,7 +190,7 @@ class Gauges:
         """Insert, adjust or remove the drop box at an entry."""
         cursor = self._cursor(entry)
         if site in self._kept:
-            first = self._ingest.issued + 1 if cursor.idle else cursor.next_number()
+            first = self._arc(entry).queue.progress + 1 if cursor.idle else cursor.next_number()
             self._kept[site].note(first, 1.0 if sieve is None else sieve.keep)
         if sieve is None:
             cursor.drop = None
@@ -204,8 +207,8 @@ class Gauges:
         return drop.sieve.keep if isinstance(drop, DropBox) else 1.0
 
     def seen(self, entry: Entry) -> int:
-        """Return how many tuples have been taken at an entry."""
-        return int(self._runtime.board.taken[self._cursor(entry).number])
+        """Return how many tuples have been taken at an entry, or handed on there."""
+        return int(self._runtime.board.taken[self._cursor(entry).number]) + self._arc(entry).handed
 
     def way(self, entry: Entry) -> Entry | str:
         """Return the way into a box that an entry is."""

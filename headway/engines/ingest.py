@@ -167,6 +167,8 @@ class Ingest:
         self._turns = [feed for feed in feeds if not feed.reader.timed and not feed.reader.live]
         self._timed = [feed for feed in feeds if feed.reader.timed]
         self._live = [feed for feed in feeds if feed.reader.live]
+        self.pressing = not self._turns
+        """Whether tuples come whether anybody has time for them or not: no source waits until it is asked."""
         self.issued = issued
         self.wake = threading.Event()
         self._stop = threading.Event()

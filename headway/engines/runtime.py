@@ -38,13 +38,15 @@ ALL = 1 << 62
 class Arc:
     """An arc at run time: its queue, and the outputs that it is delivered to at once."""
 
-    __slots__ = ("deliveries", "queue", "schema")
+    __slots__ = ("deliveries", "handed", "queue", "schema")
 
     def __init__(self, schema: Schema, queue: Queue, deliveries: Sequence[Delivery]) -> None:
         """Bring together who consumes an arc."""
         self.schema = schema
         self.queue = queue
         self.deliveries = tuple(deliveries)
+        self.handed = 0
+        """Tuples that went to the consumer directly, not through the queue."""
 
     def push(self, train: Train) -> None:
         """Deliver a train to outputs and queue it for boxes."""

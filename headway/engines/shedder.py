@@ -57,6 +57,7 @@ class Shedder:
         self._histograms: dict[int, Histogram] = {}
         self._planners: dict[Entry, SemanticPlanner | None] = {}
         self._how: dict[int, str] = {}
+        self._by_value: set[int] = set()  # sites that choose by value now
         if self._controller.by_value and settings is not None:
             for output, qos in enumerate(topology.qos):
                 if qos.value is not None:
@@ -114,9 +115,14 @@ class Shedder:
         sieves = [None if keep >= 1.0 else self._sieve(site, entry, keep) for entry in place.entries]
         for entry, sieve in zip(place.entries, sieves, strict=True):
             self._instruments.put(site, entry, sieve)
+        if any(sieve is not None and sieve.field is not None for sieve in sieves):
+            self._by_value.add(site)
+        else:
+            self._by_value.discard(site)
         for output in place.outputs:
             if output in self._histograms:  # what is seen behind a choice by value would confirm the choice
-                self._histograms[output].paused = any(sieve and sieve.field is not None for sieve in sieves)
+                chosen = [one for one in self._by_value if output in self._instruments.sites[one].outputs]
+                self._histograms[output].paused = bool(chosen)
 
     def _sieve(self, site: int, entry: Entry, keep: float) -> Sieve:
         planner = self._planner(site, entry)

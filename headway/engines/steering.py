@@ -88,7 +88,8 @@ class Steering:
         except HeadwayError as error:
             self._log.add(Change(now, "switch", "run", "specification refused", str(error)))
         else:
-            self._log.add(Change(now, "switch", "run", "another specification", "the user wants it"))
+            told = ", ".join(f"{key}: {value}" for key, value in wanted.items())
+            self._log.add(Change(now, "switch", "run", f"another specification: {told}", "the user wants it"))
 
     def _plan_next(self) -> None:
         self.next = self._observe_at if self._adapting is None else min(self._observe_at, self._adapting.next)

@@ -149,9 +149,9 @@ def test_what_may_be_shed() -> None:
     assert [totals.shedding for totals in run.layer.seen] == [set(), {1}, {0, 1}, {0}]
     told = [(change.kind, change.subject, change.what, change.reason) for change in run.log]
     assert told == [
-        ("shed", "oy", "may be shed", "too late"),
-        ("shed", "ox", "may be shed", "me, too"),
-        ("shed", "oy", "no longer shed", "good"),
+        ("allow", "oy", "may be shed", "too late"),
+        ("allow", "ox", "may be shed", "me, too"),
+        ("allow", "oy", "no longer shed", "good"),
     ]
 
 

@@ -149,7 +149,6 @@ def test_routes_divide_what_a_filter_makes() -> None:
     assert flow.site_rates[[sites["r -> x"], sites["r -> y"]]].tolist() == pytest.approx([25, 75])
 
 
-@pytest.mark.xfail(strict=True, reason="trains that are handed on directly are not counted by the queue")
 def test_routes_divide_it_also_where_trains_are_handed_on() -> None:
     bench = Bench(ROUTES)
     steps = StepRunner(bench.runtime, superbox_units(bench.runtime.topology))
@@ -182,9 +181,9 @@ def test_a_drop_box_comes_and_goes() -> None:
     assert gauges.drop(entry) is made, "its counts stay"
 
 
-@pytest.mark.parametrize("unit", ["box", pytest.param("superbox", marks=pytest.mark.xfail(strict=True))])
+@pytest.mark.parametrize("unit", ["box", "superbox"])
 def test_how_many_tuples_have_come_to_an_entry(unit: str) -> None:
-    """Superbox: trains that are handed on directly are not counted as taken."""
+    """Superbox: trains that are handed on directly count, too."""
     made = network({"m": box("s", "0s"), "x": box("m", "0s")}, {"om": output("m"), "ox": output("x")}, [["1s", 100]])
     bench = Bench(made)
     topology = bench.runtime.topology
@@ -262,7 +261,6 @@ def test_with_nothing_at_hand_a_share_counts_from_the_next_number_on() -> None:
     assert kernel.kept.shares(np.array([9, 10])).tolist() == [1.0, 0.5]
 
 
-@pytest.mark.xfail(strict=True, reason="what waits further up comes to the drop box, too, and has smaller numbers")
 def test_behind_other_boxes_a_share_counts_from_what_waits_before_them() -> None:
     counting = estimated("m")
     bench = Bench(network({"m": box("s"), "w": counting}, {"ow": output("w"), "om": output("m")}, [["10s", 100]]))

@@ -65,7 +65,6 @@ def test_without_an_overload_nothing_is_dropped(how: object) -> None:
     assert result.summary["overload"]["spells"] == 0
 
 
-@pytest.mark.xfail(strict=True, reason="'pressing' is true as soon as the last tuple in turn has been read")
 def test_sources_that_come_in_turn_are_never_shed() -> None:
     """They wait until there is time: a file does not lose its last rows because they have been read."""
     made = network({"b": box("s")}, {"o": output("b", TOLERANT)})

@@ -174,6 +174,7 @@ class StepRunner:
             if len(cursors) == 1:
                 consumer = runtime.boxes[int(runtime.cursor_box[cursors[0].number])]
                 if consumer.index in own and len(consumer.cursors) == 1 and cursors[0].idle:
+                    arc.handed += len(train.numbers)
                     if cursors[0].drop is not None:
                         train = cursors[0].drop.sift(train)
                     if train.progress > arc.queue.progress:

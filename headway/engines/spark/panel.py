@@ -74,7 +74,7 @@ class Panel:
     @property
     def pressing(self) -> bool:
         """Whether no source only comes in turn."""
-        return not self._overview.ingest.more_in_turn
+        return self._overview.ingest.pressing
 
     def effort(self) -> Effort:
         """Return what queries have done.

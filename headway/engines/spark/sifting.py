@@ -57,9 +57,13 @@ class Sifting:
         """Let everything pass above an arrival number."""
         with self._lock:
             steps = self._steps.get(unit)
+            if not steps:
+                return
+            while steps and steps[-1][0] >= position:
+                steps.pop()  # written for a grant that never came
             if steps and steps[-1][1]:
                 steps.append((position, {}))
-                self._dirty = True
+            self._dirty = True
 
     def write(self, sync: bool) -> None:
         """Write down what has changed, before it counts."""

@@ -90,7 +90,6 @@ def test_after_a_crash_everything_passes_again(place: Place) -> None:
     assert [names(again, after) for after in (199, 200, 299, 300)] == [{"s": 0.5}, {}, {}, {"s": 0.1}]
 
 
-@pytest.mark.xfail(strict=True, reason="clear() leaves steps beyond its number, so that steps do not ascend")
 def test_after_a_crash_no_sieve_of_later_numbers_counts(place: Place) -> None:
     """Another query's grant wrote the step of a micro-batch that this one never got to."""
     sifting = Sifting(place)
