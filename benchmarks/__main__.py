@@ -10,30 +10,50 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks import machine
 
 BEGIN, END = "<!-- results: written by `python -m benchmarks --write` -->", "<!-- end of results -->"
 
-PARTS: dict[str, tuple[str, ...]] = {
-    "throughput": ("--tuples", "100000", "--repeats", "1"),
-    "calls": ("--tuples", "500", "--repeats", "1"),
-    "consumers": ("--tuples", "300", "--repeats", "1"),
-    "planning": ("--boxes", "200", "400", "--rounds", "1", "--plans", "20"),
-    "loads": ("--engine", "sim", "--seconds", "1", "--loads", "0.8", "1.2"),
-    "latency": ("--seconds", "2.5"),
-    "memory": ("--tuples", "1000000", "--single", "1000"),
-    "buffers": ("--tuples", "100000", "--repeats", "1"),
+
+class Part(NamedTuple):
+    """A module, its arguments, and those of its quick form."""
+
+    module: str
+    full: tuple[str, ...] = ()
+    quick: tuple[str, ...] = ()
+
+
+GROUPS: dict[str, tuple[Part, ...]] = {
+    "speed": (
+        Part("throughput", (), ("--tuples", "100000", "--repeats", "1")),
+        Part("calls", (), ("--tuples", "500", "--repeats", "1")),
+        Part("consumers", (), ("--tuples", "300", "--repeats", "1")),
+        Part("planning", (), ("--boxes", "200", "400", "--rounds", "1", "--plans", "20")),
+        Part("loads", (), ("--engine", "sim", "--seconds", "1", "--loads", "0.8", "1.2")),
+        Part("latency", (), ("--seconds", "2.5")),
+        Part("memory", (), ("--tuples", "1000000", "--single", "1000")),
+        Part("buffers", (), ("--tuples", "100000", "--repeats", "1")),
+    ),
+    "overload": (
+        Part("overload", ("--engine", "sim"), ("--engine", "sim", "--quick", "--rate", "20")),
+        Part("overload", ("--engine", "local"), ("--engine", "sim", "--quick", "--rate", "20")),
+        Part("overload", ("--engine", "spark"), ("--engine", "sim", "--quick", "--rate", "20")),
+        Part("semantic", (), ("--seconds", "8")),
+        Part("optimizer", ("--seeds", "10"), ("--seeds", "1")),
+        Part("adaptation", (), ("--quick",)),
+    ),
 }
-"""The modules, and the arguments of their quick forms."""
+"""What is run together, for a page of its own."""
 
 
-def run(quick: bool) -> str:
-    """Run everything, printing as it goes, and return what was printed; `quick` is for trying the code out."""
+def run(quick: bool, group: str = "speed") -> str:
+    """Run a group, printing as it goes, and return what was printed; `quick` is for trying the code out."""
     texts = [machine.describe()]
     print(texts[0] + "\n", flush=True)
-    for part, arguments in PARTS.items():
-        command = [sys.executable, "-m", f"benchmarks.{part}", *(arguments if quick else ())]
+    for part, full, short in GROUPS[group]:
+        command = [sys.executable, "-m", f"benchmarks.{part}", *(short if quick else full)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         texts.append(done.stdout.strip() or f"{part} failed with exit code {done.returncode}")
         print(texts[-1] + "\n", flush=True)
@@ -51,11 +71,12 @@ def replace_results(page: str, results: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--group", choices=GROUPS, default="speed", help="which of them (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="few tuples: the numbers mean nothing")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the results into this page, between its marks")
     given = parser.parse_args(arguments)
     page = None if given.write is None else replace_results(given.write.read_text(), "")
-    results = run(given.quick)
+    results = run(given.quick, given.group)
     if page is not None:
         given.write.write_text(replace_results(page, results))
     return 0

@@ -116,10 +116,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     rate = 200.0
     found = [measure(args.engine, way, chosen, rate, args.seconds) for way in WAYS for chosen in (True, False)]
-    sys.stdout.write(report(found))
+    sys.stdout.write(f"## Semantic shedding: engine {args.engine}\n\n{report(found)}\n")
     wrong = verdicts(found)
-    for line in wrong:
-        sys.stdout.write(f"not as it should be: {line}\n")
+    sys.stdout.write("All as promised.\n" if not wrong else f"Not as promised: {'; '.join(wrong)}\n")
     return 1 if wrong else 0
 
 

@@ -16,6 +16,7 @@ from headway.engines.instruments import Effort, Flow, upstream
 from headway.engines.runtime import Arc, Runtime
 from headway.kept import Kept, Together
 from headway.kernels.approximate import Weighted
+from headway.scheduling.base import Unit
 from headway.shedding.base import Entry, work_saved
 from headway.shedding.loads import LoadModel, shares_of
 from headway.shedding.sites import find_sites, nested
@@ -43,6 +44,7 @@ class Gauges:
         ingest: Ingest,
         deliveries: Sequence[Delivery],
         workers: int,
+        units: Sequence[Unit],
         train: int,
         effort: Callable[[], Effort],
     ) -> None:
@@ -53,6 +55,7 @@ class Gauges:
         self._ingest = ingest
         self._deliveries = deliveries
         self.workers = workers
+        self._units = [np.array(unit.boxes, np.intp) for unit in units]
         self._train = min(train, _LONG)
         self.effort = effort
         self.topology = runtime.topology
@@ -135,7 +138,14 @@ class Gauges:
         done = float((self._taken * costs).sum())
         sources = model.source_work(work)
         sites = site_rates, site_costs, site_waiting
-        return Flow(load, kept, backlog, done, sources, box_rates, box_loads, backlogs, *sites)
+        return Flow(load, kept, backlog, done, self._usable(box_loads), sources, box_rates, box_loads, backlogs, *sites)
+
+    def _usable(self, box_loads: Floats) -> float:
+        """Return how many workers have something to do: a unit has one at a time, however much it has to do."""
+        if self.workers == 1:
+            return 1.0
+        most = max([float(box_loads[boxes].sum()) for boxes in self._units], default=0.0)
+        return min(float(self.workers), max(1.0, float(box_loads.sum()) / most)) if most > 0 else float(self.workers)
 
     def _share_of(self, model: LoadModel, entry: Entry) -> float:
         """Return the share of its producer's tuples that comes to an entry; a box may read a producer twice."""

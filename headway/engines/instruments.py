@@ -23,6 +23,8 @@ class Effort(NamedTuple):
     """Nanoseconds of all of them together that were not spent waiting."""
     capacity: float | None = None
     """Seconds of work that can be done per second, where the engine knows better than what was done tells."""
+    share: float = 0.0
+    """Then: the share of the time, lately, in which it had to work."""
 
 
 class Flow(NamedTuple):
@@ -36,6 +38,8 @@ class Flow(NamedTuple):
     """Seconds of work in all that waits and will not be dropped."""
     done: float
     """Seconds of work that were done since the flow was read before, at the same costs."""
+    usable: float
+    """How many workers can be of use at once, as what arrives is divided over units."""
     source_work: Floats
     """By source: seconds of work that one of its tuples makes."""
     box_rates: Floats

@@ -146,16 +146,18 @@ class Observer:
         effort, workers = self._instruments.effort(), self._instruments.workers
         spent, busy = max(1, (now - self._moment) * workers), effort.busy - self._busy
         self._busy, self._moment = effort.busy, now
-        share = min(1.0, busy / spent)
         if effort.capacity is not None:
-            return effort.capacity, share
+            return effort.capacity, effort.share
+        share = min(1.0, busy / spent)
         pressed = min(flow.backlog, self._backlog) > _PRESSED
         self._backlog = flow.backlog
         if busy > 0 and pressed:
             self._done = self._done * _FADE + (flow.done, busy / SECOND)
         # What is not work in boxes is the engine's own.
         part = min(1.0, float(self._done[0] / self._done[1])) if self._done[0] > 0 else 1.0
-        return workers * part, share if pressed else min(share, flow.done / part * SECOND / spent)
+        needed = share if pressed else min(share, flow.done / part * SECOND / spent)
+        # Workers that can be of no use are idle however much there is to do.
+        return flow.usable * part, min(1.0, needed * workers / flow.usable)
 
     def _diagnose(self, observation: Observation, now: int) -> None:
         topology, before = self._instruments.topology, self.diagnosis

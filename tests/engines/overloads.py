@@ -16,6 +16,7 @@ from headway.engines.instruments import Effort
 from headway.engines.letters import DeadLetters
 from headway.engines.runtime import Runtime
 from headway.network import thaw
+from headway.scheduling.superboxes import box_units
 
 PEAK = [["2s", 50], ["4s", 200], ["8s", 50]]
 """1,300 tuples; with boxes of 10 ms a tuple the load is 0.5, then 2, then 0.5."""
@@ -91,6 +92,7 @@ class Bench:
             self.ingest,
             self.deliveries,
             workers,
+            box_units(self.runtime.topology),
             train,
             lambda: Effort(self.busy),
         )

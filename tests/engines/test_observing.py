@@ -122,21 +122,29 @@ def test_how_old_is_what_waits() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_can_be_done(workers: int) -> None:
+    """All work is one box's, which one worker at a time can run."""
     watched = Watched(workers=workers)
     watched.cost(m=0.01)
     seen = watched.look()
-    assert (seen.capacity, seen.busy) == (workers, 0), "nothing is known yet"
+    assert (seen.capacity, seen.busy) == (1, 0), "nothing is known yet"
     watched.bench.report("m", 20, 20, 0.2)
     watched.bench.busy += SECOND // 4
     seen = watched.look()
-    assert seen.capacity == pytest.approx(0.8 * workers), "the rest of its time the engine needs for itself"
-    assert seen.busy == pytest.approx(0.5 / workers)
+    assert seen.capacity == pytest.approx(0.8), "the rest of its time the engine needs for itself"
+    assert seen.busy == pytest.approx(0.5)
     watched.bench.report("m", 10, 10, 0.1)
     watched.bench.busy += SECOND // 4
-    assert watched.look().capacity == pytest.approx((0.2 / 2 + 0.1) / (0.25 / 2 + 0.25) * workers)
+    assert watched.look().capacity == pytest.approx((0.2 / 2 + 0.1) / (0.25 / 2 + 0.25))
     seen = watched.look()
     assert seen.busy == 0
-    assert seen.capacity == pytest.approx(0.2 / 0.375 * workers), "who is idle shows nothing new"
+    assert seen.capacity == pytest.approx(0.2 / 0.375), "who is idle shows nothing new"
+
+
+def test_workers_count_as_far_as_they_can_be_of_use() -> None:
+    watched = Watched(workers=3)
+    watched.cost(m=0.02, x=0.01)
+    watched.bench.arrive(1)
+    assert watched.look().capacity == pytest.approx(1.5), "'m' has two thirds of the work, and one worker at a time"
 
 
 def test_with_little_to_do_it_is_not_seen_what_could_be_done() -> None:

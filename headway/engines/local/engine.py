@@ -103,19 +103,10 @@ class _Run:
         self._decided, self._cursors = self._nothing_to_decide()
         self._preemptions = 0
         self._overtaken = -1  # the unit whose step was ended early
-        deliveries = list(self._outlets.deliveries.values())
-        self._steering = Steering(
-            checked,
-            settings,
-            self._policy,
-            self._units,
-            Gauges(
-                checked, self._runtime, feeds, self._ingest, deliveries, self._worker_count, self._train, self._effort
-            ),
-            deliveries,
-            self._clock.now(),
-            self._recorder,
-        )
+        outlets, sizes = list(self._outlets.deliveries.values()), (self._worker_count, self._units, self._train)
+        gauges = Gauges(checked, self._runtime, feeds, self._ingest, outlets, *sizes, self._effort)
+        now = self._clock.now()
+        self._steering = Steering(checked, settings, self._policy, self._units, gauges, outlets, now, self._recorder)
 
     def _nothing_to_decide(self) -> tuple[Job | None, list[Cursor]]:
         """Return the step that every plan would hold, and the cursors that tell if it has anything to do; or None.

@@ -101,7 +101,8 @@ class _Run:
         self._timed = [box for box in self._runtime.boxes if box.timed]
         self._spare = 0  # nanoseconds of processors that had nothing to do
         outlets = list(self._outlets.deliveries.values())
-        gauges = Gauges(checked, self._runtime, self._feeds, self._ingest, outlets, count, self._train, self._effort)
+        sizes = count, self._units, self._train
+        gauges = Gauges(checked, self._runtime, self._feeds, self._ingest, outlets, *sizes, self._effort)
         self._steering = Steering(checked, settings, self._policy, self._units, gauges, outlets, 0, self._recorder)
         self._memory: Any = self._steering.begin(self._policy.start())
         self._plans = 0

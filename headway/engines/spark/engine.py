@@ -36,7 +36,7 @@ from headway.engines.spark.shipping import exchange_of, ship_functions, write_ta
 from headway.engines.spark.sifting import Sifting
 from headway.engines.spark.state import State
 from headway.engines.spark.takings import Takings
-from headway.engines.spark.units import RunningUnit
+from headway.engines.spark.units import Batch, RunningUnit
 from headway.engines.spark.work import Work, make_work
 from headway.engines.steering import Steering
 from headway.engines.topology import topology_of
@@ -253,7 +253,8 @@ class _Run:
         for unit, name in zip(self._units, ids, strict=True):
             self._sifting.clear(name, unit.position)  # what was dropped before a crash was for the load of that time
         outlets = [one.delivery for one in self._results.values()]
-        panel = Panel(self._checked, self._overview, self._units, ids, self._sifting, outlets)
+        cores = self._queries.parallelism
+        panel = Panel(self._checked, self._overview, self._units, ids, self._sifting, outlets, cores)
         self._takings.sifted = panel.count
         now, views = self._clock.now(), self._overview.views
         self._steering = Steering(
@@ -341,7 +342,8 @@ class _Run:
         unit.asking = False
         self._sifting.write(self._settings.state is not None)
         if self._gate.grant(unit.number, upto):
-            unit.position, unit.granted, unit.dropped, unit.started = upto, tuples, 0, stopwatch()
+            unit.position, unit.granted, unit.started = upto, tuples, stopwatch()
+            unit.dropped = unit.worked = 0
             unit.granted_at, unit.plan = self._clock.now(), self._spent.plans
 
     def _listen(self) -> None:
@@ -357,6 +359,8 @@ class _Run:
             if not unit.replayed and unit.started:
                 seconds = (stopwatch() - unit.started) / 1e9
                 unit.cost.learn(unit.granted - unit.dropped, seconds)
+                if unit.batches > 1:  # the first one loads classes and starts processes
+                    unit.work.add(Batch(seconds, unit.worked / 1e9, unit.granted - unit.dropped))
                 unit.seconds += seconds
                 if self._recorder is not None and unit.plan:
                     now = self._clock.now()

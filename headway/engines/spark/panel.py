@@ -11,6 +11,7 @@ import numpy as np
 
 from headway.catalog import BoxReadings, Floats, Topology
 from headway.checking import CheckedNetwork
+from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.engines.delivery import Delivered, Delivery
 from headway.engines.drops import DropBox
@@ -26,6 +27,10 @@ from headway.trains import Train
 _BATCH = 1.0
 """Seconds that a micro-batch may take at least; where latency graphs allow more, half of the good zone."""
 _LONGEST = 10.0
+_PART = 0.85
+"""The part of the cores that is left for work beside Spark itself and the driver, as far as nothing shows otherwise."""
+_PRESSED = 0.5
+"""Seconds of all that can be done that wait at least where there is as much to do as can be done."""
 _LEAST = 0.1
 """The part of a query's time that is left for work however large the fixed part of a micro-batch is."""
 
@@ -41,8 +46,9 @@ class Panel:
         ids: Sequence[str],
         sifting: Sifting,
         deliveries: Sequence[Delivery],
+        cores: int,
     ) -> None:
-        """Find out where drop boxes can stand: a site for each unit."""
+        """Find out where drop boxes can stand: a site for each unit; `cores` is how many tasks run at once."""
         self._overview = overview
         self._units = units
         self._ids = ids
@@ -57,7 +63,9 @@ class Panel:
         self.nested: tuple[tuple[int, ...], ...] = ((),) * len(self.sites)
         self._model = LoadModel(self.topology, shares_of(checked))
         self._drops: dict[Entry, DropBox] = {}
-        self._lasting = [self._batch(site) for site in self.sites]
+        self._lasting = np.array([self._batch(site) for site in self.sites])
+        self._cores = cores
+        self._backlog = self._kept = 0.0
 
     def _site(self, unit: RunningUnit) -> Site:
         numbers = [self._sources[name] for name in unit.cut.sources]
@@ -77,17 +85,19 @@ class Panel:
         return self._overview.ingest.pressing
 
     def effort(self) -> Effort:
-        """Return what queries have done.
+        """Return what queries have done, and what can be done.
 
         How much of their time queries have for work depends on how long micro-batches are, and they become longer
-        under load: so what could be done is told, not measured.
+        under load: so what could be done is told, not measured. So is how busy they are: without a backlog they keep
+        up, and are as busy as what arrives demands.
         """
         shares = [
-            max(_LEAST, 1.0 - unit.cost.overhead / longest)
-            for unit, longest in zip(self._site_units, self._lasting, strict=True)
+            max(_LEAST, 1.0 - unit.work.fixed / longest)
+            for unit, longest in zip(self._site_units, self._lasting.tolist(), strict=True)
         ]
-        capacity = self.workers * (sum(shares) / len(shares) if shares else 1.0)
-        return Effort(int(sum(unit.seconds for unit in self._units) * 1e9), capacity)
+        capacity = _PART * self._cores * (sum(shares) / len(shares) if shares else 1.0)
+        share = 1.0 if self._backlog > _PRESSED * capacity else min(1.0, self._kept / capacity)
+        return Effort(0, capacity, share)
 
     def arrived(self) -> Floats:
         """Return by source the tuples that have arrived."""
@@ -112,19 +122,32 @@ class Panel:
         box_rates = self._model.rates(rates, readings.selectivity)
         work = self._model.work(readings.cost, readings.selectivity)
         waiting, _ = self.waiting()
-        costs = np.array([unit.cost.cost for unit in self._site_units])
+        costs = np.array([unit.work.cost for unit in self._site_units])
         counts = np.array([self._overview.waiting(unit)[0] for unit in self._site_units], np.float64)
         site_rates = np.array([sum(rates[entry.place] for entry in site.entries) for site in self.sites], np.float64)
         works = site_rates * costs
         load = float(works.sum())
-        backlog = float((counts * costs * keep).sum())
-        box_loads = box_rates * readings.cost
-        kept = load - work_saved(works, keep, self.nested)
+        under_way = np.array([self._under_way(unit, now) for unit in self._site_units])
+        # What comes while a micro-batch runs has to wait for the next: that is no backlog.
+        usual = works * keep * self._lasting
+        self._backlog = float(np.maximum(counts * costs * keep + under_way - usual, 0.0).sum())
+        self._kept = load - work_saved(works, keep, self.nested)
         sources = np.zeros(len(rates))
         for site, cost in zip(self.sites, costs.tolist(), strict=True):
             for entry in site.entries:
                 sources[entry.place] += cost
-        return Flow(load, kept, backlog, 0.0, sources, box_rates, box_loads, waiting * work, site_rates, costs, counts)
+        boxes = box_rates, box_rates * readings.cost, waiting * work
+        sites = site_rates, costs, counts
+        return Flow(load, self._kept, self._backlog, 0.0, float(self.workers), sources, *boxes, *sites)
+
+    def _under_way(self, unit: RunningUnit, now: int) -> float:
+        """Return the seconds of work that are left of a step under way, as far as one can tell from outside."""
+        if not unit.busy or not unit.granted:
+            return 0.0
+        passed = (now - unit.granted_at) / SECOND
+        whole = (unit.granted - unit.dropped) * unit.work.cost
+        expected = unit.work.fixed + whole
+        return whole * max(0.0, 1.0 - passed / expected) if expected > 0 else 0.0
 
     # Drop boxes
 

@@ -97,6 +97,7 @@ class Takings:
         found = json.loads(bytes(row.train))
         for name, (calls, tuples_in, tuples_out, spent, size, ignored) in found["boxes"].items():
             self.statistics.report(self._numbers[name], tuples_in, tuples_out, spent, size if calls else -1)
+            unit.worked += spent
             self.ignored[name] += ignored
         for source, (seen, dropped, reason) in found.get("sifted", {}).items():
             unit.dropped += dropped

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from headway.engines.spark.cut import CutUnit
 from headway.trains import NOTHING
 
 _FADE = 0.8
 """How much of a step's weight is left after the next: costs change as the JVM warms up and as state grows."""
+_REMEMBERED = 12
+"""Micro-batches that tell what the next one will take."""
 _UNREPRESENTATIVE = 1
 """First steps that teach nothing: they load classes and start processes."""
 
@@ -39,6 +42,44 @@ class StepCost:
         self.overhead = max(0.01, (t - slope * n) / weight)
 
 
+class Batch(NamedTuple):
+    """A micro-batch that has ended."""
+
+    seconds: float
+    work: float
+    """Seconds in boxes, of all tasks together."""
+    tuples: int
+    """What its drop boxes let through."""
+
+
+class BatchWork:
+    """What the latest micro-batches took: a fixed part each, and work by the tuple, in seconds of a processor.
+
+    A least-squares fit tells both apart only if batches differ in size, and under load they do not. The boxes say
+    themselves what they needed; what a batch takes beyond that, at the least, is its fixed part.
+    """
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self._batches: deque[Batch] = deque(maxlen=_REMEMBERED)
+
+    def add(self, batch: Batch) -> None:
+        """Take a micro-batch into account."""
+        self._batches.append(batch)
+
+    @property
+    def fixed(self) -> float:
+        """Seconds that a micro-batch takes before any work; 0 while nothing is known."""
+        return max(0.0, min((one.seconds - one.work for one in self._batches), default=0.0))
+
+    @property
+    def cost(self) -> float:
+        """Seconds of work that a tuple means, in boxes and on the way to them and back; 0 while nothing is known."""
+        tuples = sum(one.tuples for one in self._batches)
+        fixed = self.fixed
+        return sum(max(one.work, one.seconds - fixed) for one in self._batches) / tuples if tuples else 0.0
+
+
 @dataclass
 class RunningUnit:
     """One streaming query."""
@@ -57,6 +98,9 @@ class RunningUnit:
     """Tuples in the step under way, those included that its drop box drops."""
     dropped: int = 0
     """How many of them it has dropped."""
+    worked: int = 0
+    """Nanoseconds that its boxes have reported in this step."""
+    work: BatchWork = field(default_factory=BatchWork)
     granted_at: int = 0
     plan: int = 0
     """When it was granted, on the run's clock, and by which plan; 0: by none."""
