@@ -326,8 +326,7 @@ class Controller:
         """Ask the strategy for shares, and begin to count anew."""
         keep = np.ones(len(demand.sites))
         if excess > 0:
-            asked = self._with_backlog(demand, case, observation, memory.keep)
-            keep = np.clip(self._strategy.shares(asked, excess, memory.limits), 0.0, 1.0)
+            keep = self._shares(excess, case, observation, demand, memory)
         # What is nearly the same stays, but nothing means nothing.
         changed = bool((np.abs(keep - memory.keep) > (_SAME if excess > 0 else 0.0)).any())
         if not changed:
@@ -353,6 +352,22 @@ class Controller:
             stuck=0,
         )
         return Decision(keep, excess, changed, reason), memory
+
+    def _shares(
+        self, excess: float, case: _Case, observation: Observation, demand: Demand, memory: ControllerMemory
+    ) -> Floats:
+        """Return by site the share to keep.
+
+        A backlog is worked off by those who have to give way for what arrives anyhow. Others do so only if latency
+        goals are not met in time otherwise: a backlog goes, what is dropped is gone for good.
+        """
+        asked = self._with_backlog(demand, case, observation, memory.keep)
+        keep = np.clip(self._strategy.shares(asked, excess, memory.limits), 0.0, 1.0)
+        lasting = min(case.load - case.fits, excess)
+        if case.surplus > 0 and 0 < lasting < excess and memory.stuck < 2 * self.settings.hold:
+            steady = self._strategy.shares(demand, lasting, memory.limits)
+            keep = np.where(steady < 1.0, keep, 1.0)
+        return keep
 
     def _with_backlog(self, demand: Demand, case: _Case, observation: Observation, keep: Floats) -> Demand:
         """Return the demand with what waits at the sites as if it came within the drain time.

@@ -341,6 +341,7 @@ class _Run:
     def _grant(self, unit: RunningUnit, upto: int, tuples: int) -> None:
         unit.asking = False
         self._sifting.write(self._settings.state is not None)
+        unit.expected = tuples * self._sifting.share(self._state.unit_id(unit.cut), unit.position)
         if self._gate.grant(unit.number, upto):
             unit.position, unit.granted, unit.started = upto, tuples, stopwatch()
             unit.dropped = unit.worked = 0

@@ -145,7 +145,7 @@ class Panel:
         if not unit.busy or not unit.granted:
             return 0.0
         passed = (now - unit.granted_at) / SECOND
-        whole = (unit.granted - unit.dropped) * unit.work.cost
+        whole = unit.expected * unit.work.cost
         expected = unit.work.fixed + whole
         return whole * max(0.0, 1.0 - passed / expected) if expected > 0 else 0.0
 

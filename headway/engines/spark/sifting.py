@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from bisect import bisect_right
+from collections.abc import Mapping
 from typing import Any
 
 from headway.errors import RunError
@@ -79,10 +80,16 @@ class Sifting:
             place = bisect_right([position for position, _ in steps], after)
             return steps[place - 1][1] if place else {}
 
+    def share(self, unit: str, after: int) -> float:
+        """Return which share of a query's tuples passes in a micro-batch that begins after an arrival number."""
+        return _share(self.at(unit, after))
+
     def kept(self, unit: str) -> list[tuple[int, float]]:
         """Return from which arrival numbers on which share of a query's tuples was kept."""
         with self._lock:
-            return [
-                (position + 1, min((sieve["keep"] for sieve in sieves.values()), default=1.0))
-                for position, sieves in self._steps.get(unit, [])
-            ]
+            return [(position + 1, _share(sieves)) for position, sieves in self._steps.get(unit, [])]
+
+
+def _share(sieves: Mapping[str, Any]) -> float:
+    """Return what drop boxes keep that a site has put at all its sources: the same share."""
+    return float(min((sieve["keep"] for sieve in sieves.values()), default=1.0))

@@ -11,6 +11,9 @@ from headway.trains import NOTHING
 
 _FADE = 0.8
 """How much of a step's weight is left after the next: costs change as the JVM warms up and as state grows."""
+_JITTER = 4.0
+"""Fixed parts that a micro-batch may take without having worked: they come and go with what else runs."""
+_GOOD_PART = 0.25
 _REMEMBERED = 12
 """Micro-batches that tell what the next one will take."""
 _UNREPRESENTATIVE = 1
@@ -76,8 +79,12 @@ class BatchWork:
     def cost(self) -> float:
         """Seconds of work that a tuple means, in boxes and on the way to them and back; 0 while nothing is known."""
         tuples = sum(one.tuples for one in self._batches)
-        fixed = self.fixed
-        return sum(max(one.work, one.seconds - fixed) for one in self._batches) / tuples if tuples else 0.0
+        if not tuples:
+            return 0.0
+        spared, work = _JITTER * self.fixed, sum(one.work for one in self._batches)
+        lasted = sum(max(0.0, one.seconds - spared) for one in self._batches)
+        # Where boxes do a good part of it, they know best: how long batches last depends on who else runs.
+        return (work if work > _GOOD_PART * lasted else max(work, lasted)) / tuples
 
 
 @dataclass
@@ -96,6 +103,8 @@ class RunningUnit:
     started: int = 0
     granted: int = 0
     """Tuples in the step under way, those included that its drop box drops."""
+    expected: float = 0.0
+    """How many of them should pass it."""
     dropped: int = 0
     """How many of them it has dropped."""
     worked: int = 0
