@@ -2,8 +2,16 @@
 
 Sutherland et al. (IDEAS 2005), section 4: plan 1 is a chain of four operators; plan 2 joins two streams within 200 ms
 and has operators before and after the join. Arrivals are Poisson, and their mean changes every 5 s. The numbers in the
-paper's figure 4 are lost in our copy; ours are in `PLANS`. As in the paper, changing from one operator to another
-costs time: without that, fifo alone is as good as anything can be on plan 1 when only latency and throughput count.
+paper's figure 4 are lost in our copy; ours are in `PLANS`. They are not neutral: they were picked, with a coarse
+queueing model and seeds below 100, from some 120 (plan 1) and 160 (plan 2) random ones, as those on which the wheel
+with short turns did best. Of 43 other random chains with call costs, it beat every single algorithm on all weighted
+objectives on 22, and met all that is asked for on 8; of 36 random joins, on 2 and on none. So the result for plan 1
+says what can happen, not what usually does.
+
+As in the paper, changing from one operator to another costs time (`call`). Where it costs nothing, fifo alone is as
+good as anything can be on plan 1 when only latency and throughput count: what is nearest to the output is always the
+quickest to deliver, and fifo takes that. Where it does cost, algorithms in short turns can be better than each of them
+alone: one gathers full trains, and the next pushes them out.
 
 How a run is judged: queue is the mean number of waiting tuples until all is delivered, latency the mean of all
 results, throughput the results per second while there is input. The cost of a run is the sum over objectives of
@@ -227,7 +235,7 @@ class Row:
         """Whether it is as good as it should be: at most 5 % worse than the best, or better than every one."""
         if self.weighted:
             return all(ratio.mean + ratio.reach < 1 for ratio in self.singles.values())
-        return min(self.singles.values(), key=lambda ratio: -ratio.mean).mean <= TOLERANCE
+        return max(ratio.mean for ratio in self.singles.values()) <= TOLERANCE
 
 
 def compare(
@@ -235,9 +243,7 @@ def compare(
 ) -> tuple[list[Row], dict[str, list[Measured]]]:
     """Run a plan with every single algorithm and with AMoS; return how they compare, and the single algorithms."""
     plan = PLANS[name]
-    alone = {
-        policy: [measure(plan, seed, seconds, {"policies": [policy]}) for seed in seeds] for policy in POLICIES
-    }
+    alone = {policy: [measure(plan, seed, seconds, {"policies": [policy]}) for seed in seeds] for policy in POLICIES}
     rows = []
     for objective in objectives:
         wanted = OBJECTIVES[objective]

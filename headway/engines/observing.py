@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +28,8 @@ _ACQUAINTED = 5 * SECOND
 """How long a source is watched until anything counts as usual."""
 _PRESSED = 0.1
 """Seconds of work that wait at least where an engine has as much to do as it can."""
+_RECENT, _SURGE = 4, 5.0
+"""Looks within which a rate must have been seen twice if it is so many times the others."""
 _FADE = 0.5
 """How much of what was delivered before a look counts at the next."""
 
@@ -50,6 +53,9 @@ class Observer:
         self._busy = instruments.effort().busy
         self._backlog = 0.0
         self._done: Floats = np.zeros(2)  # work and busy time, faded
+        self._instants: deque[Floats] = deque(maxlen=_RECENT)  # rates from one look to the next
+        self._arrived: Floats = instruments.arrived()
+        self._counted: Floats = np.zeros(len(topology.sources))
         self._reach = reach_of(topology)
         self._last: Observation | None = None
         self.diagnosis: Diagnosis | None = None
@@ -65,7 +71,7 @@ class Observer:
         """
         instruments, topology = self._instruments, self._instruments.topology
         counts = instruments.arrived()
-        rates = self._lately.read(counts, now).copy()
+        rates = self._lately.read(self._without_surges(counts, now), now).copy()
         usual = self._usually.read(counts, now).copy()
         if now - self._start < _ACQUAINTED:
             usual[:] = np.nan
@@ -86,6 +92,21 @@ class Observer:
         self._diagnose(observation, now)
         self._note(observation)
         return observation, demand
+
+    def _without_surges(self, counts: Floats, now: int) -> Floats:
+        """Return by source the tuples that have arrived, of those that came all at once only what else is usual.
+
+        What comes within one look, and not before and after it, is a backlog and no rate: a source that could not be
+        read for a while brings what it has kept.
+        """
+        seconds = (now - self._moment) / SECOND
+        if seconds > 0:
+            self._instants.append((counts - self._arrived) / seconds)
+            self._arrived = counts
+            known = np.sort(np.array(self._instants), axis=0)
+            second, latest = known[-2 if len(known) > 1 else -1], self._instants[-1]
+            self._counted = self._counted + np.where(latest > _SURGE * second, second, latest) * seconds
+        return self._counted
 
     def _observe(self, now: int, rates: Floats, usual: Floats, flow: Flow, forced: frozenset[int]) -> Observation:
         instruments = self._instruments

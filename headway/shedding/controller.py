@@ -363,8 +363,8 @@ class Controller:
         """
         asked = self._with_backlog(demand, case, observation, memory.keep)
         keep = np.clip(self._strategy.shares(asked, excess, memory.limits), 0.0, 1.0)
-        lasting = min(case.load - case.fits, excess)
-        if case.surplus > 0 and 0 < lasting < excess and memory.stuck < 2 * self.settings.hold:
+        lasting = max(case.load - case.fits, case.band)
+        if case.surplus > 0 and lasting < excess and memory.stuck < 2 * self.settings.hold:
             steady = self._strategy.shares(demand, lasting, memory.limits)
             keep = np.where(steady < 1.0, keep, 1.0)
         return keep

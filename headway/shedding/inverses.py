@@ -125,7 +125,7 @@ def _cast(tree: exp.Cast, scope: Scope) -> Form | None:
     """Return a number as another type: whole numbers are cut, decimals rounded, floats taken as exact."""
     inner = _form(tree.this, scope)
     source, target = compile_tree(tree.this, scope).type, compile_tree(tree, scope).type
-    if inner is None or inner.slot is None or not is_numeric(target):
+    if inner is None or not is_numeric(target):
         return None
     step: Step | None = None
     if is_integer(target) and not is_integer(source):
@@ -134,7 +134,7 @@ def _cast(tree: exp.Cast, scope: Scope) -> Form | None:
         step = Rounded(target.scale)
     if step is None:
         return inner
-    if inner.a == 0:  # 0 * x is no function of the field that could be inverted
+    if inner.slot is None or inner.a == 0:  # 0 * x is no function of the field that could be inverted
         return Form(None, b=float(step.apply(np.array([inner.b]))[0]))
     return Form(inner.slot, (*inner.steps, step), 1.0)
 
