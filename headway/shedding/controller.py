@@ -59,6 +59,8 @@ _SURPRISE = 0.25
 """The most by which one look may contradict the correction: queues jump for other reasons, too."""
 _DRAIN, _LONGEST = 2.0, 10.0
 """Seconds in which a backlog should be worked off, at least and at most, where nothing is said."""
+_LONG_STUCK = 4
+"""Times `hold` that goals are not met, until those give way for it who need not for what arrives."""
 _SAME = 1e-3
 """Shares that differ by less are the same."""
 
@@ -121,6 +123,8 @@ class ControllerMemory:
     """Looks in a row with nothing to save."""
     stuck: int = 0
     """Looks in a row with a long backlog that does not get shorter in time."""
+    missed: int = 0
+    """The same, whatever was changed meanwhile."""
 
     @property
     def can_do(self) -> float:
@@ -275,6 +279,7 @@ class Controller:
         off = 0
         if abs(error) > _SURE * case.band:
             off = max(memory.off, 0) + 1 if error > 0 else min(memory.off, 0) - 1
+        stuck = self._is_stuck(case, observation, memory)
         return replace(
             memory,
             error=slow,
@@ -285,7 +290,8 @@ class Controller:
             drift=memory.drift + 1 if abs(slow) > case.band else 0,
             spare=memory.spare + 1 if active and case.wanted < -case.band else 0,
             calm=memory.calm + 1 if active and wanted <= 0 else 0,
-            stuck=memory.stuck + 1 if self._is_stuck(case, observation, memory) else 0,
+            stuck=memory.stuck + 1 if stuck else 0,
+            missed=memory.missed + 1 if stuck else 0,
         )
 
     def _is_stuck(self, case: _Case, observation: Observation, memory: ControllerMemory) -> bool:
@@ -364,7 +370,7 @@ class Controller:
         asked = self._with_backlog(demand, case, observation, memory.keep)
         keep = np.clip(self._strategy.shares(asked, excess, memory.limits), 0.0, 1.0)
         lasting = max(case.load - case.fits, case.band)
-        if case.surplus > 0 and lasting < excess and memory.stuck < 2 * self.settings.hold:
+        if case.surplus > 0 and lasting < excess and memory.missed < _LONG_STUCK * self.settings.hold:
             steady = self._strategy.shares(demand, lasting, memory.limits)
             keep = np.where(steady < 1.0, keep, 1.0)
         return keep

@@ -33,5 +33,5 @@ def overloaded(phases: list[list[float]]) -> dict[str, Any]:
             "lax": {"from": "b", "qos": {"latency": LATENCY, "loss": [[100, 1], [10, 0.9], [0, 0]]}},
             "counts": {"from": "counts", "qos": {"latency": LATENCY, "loss": [[100, 1], [10, 0.9], [0, 0]]}},
         },
-        "schedule": {"shed": {"most": 0.9}},
+        "schedule": {"shed": {"most": 0.9, "outputs": {"strict": 0}}},
     }
