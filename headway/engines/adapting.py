@@ -12,7 +12,7 @@ from headway.adaptive.master import Master
 from headway.catalog import Floats
 from headway.clock import MILLISECOND, SECOND
 from headway.engines.changes import Change, ChangeLog
-from headway.engines.instruments import Instruments, reach_of
+from headway.engines.instruments import Instruments, Reach, reach_of
 from headway.scheduling.base import Policy, Unit
 from headway.scheduling.bounded import Bounded
 from headway.storage.queues import FAR
@@ -47,7 +47,7 @@ class Adapting:
         self._places, self._memory = layer.start(topology, now)
         # A unit that leads to several outputs is scheduled with the first of them: it can have one policy only.
         self._output_of = [unit.outputs[0] if unit.outputs else None for unit in units]
-        self._reach = reach_of(topology)
+        self._reach = Reach(reach_of(topology))
         count = len(topology.outputs)
         self._queued: Floats = np.zeros(count + 1)
         self._memory_used: Floats = np.zeros(count + 1)
@@ -99,12 +99,11 @@ class Adapting:
         waiting, stamps = self._instruments.waiting()
         sizes = self._instruments.boxes(now).tuple_size
         used = waiting * sizes
-        tuples, memory, oldest = (np.zeros(len(self._reach) + 1) for _ in range(3))
-        for output, boxes in enumerate(self._reach):
-            tuples[output], memory[output] = waiting[boxes].sum(), used[boxes].sum()
-            stamp = int(stamps[boxes].min(initial=FAR))
-            oldest[output] = (now - stamp) / SECOND if stamp < FAR else 0.0
-        tuples[-1], memory[-1], oldest[-1] = waiting.sum(), used.sum(), oldest[:-1].max(initial=0.0)
+        tuples = np.append(self._reach.sums(waiting.astype(np.float64)), waiting.sum())
+        memory = np.append(self._reach.sums(used), used.sum())
+        least = self._reach.least(stamps)
+        ages = np.where(least < FAR, (now - least) / SECOND, 0.0)
+        oldest = np.append(ages, ages.max(initial=0.0))
         seconds = (now - self._sampled) / SECOND
         self._queued += (self._last[0] + tuples) / 2 * seconds
         self._memory_used += (self._last[1] + memory) / 2 * seconds

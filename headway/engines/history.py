@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from headway.clock import SECOND
 
+Floats = npt.NDArray[np.float64]
+_NONE: Floats = np.zeros(0)
+
+FEW = 64
+"""Outputs up to which each has a history of its own."""
 MOST = 512
 """Looks that are kept; when there are more, every second one goes, and fewer are taken from then on."""
 
@@ -23,12 +31,12 @@ class Look(NamedTuple):
     """Seconds of work per second that could be done."""
     backlog: float
     """Seconds of work that waited."""
-    delivered: tuple[int, ...]
+    delivered: Floats
     """By output."""
-    latency: tuple[float | None, ...]
-    """By output: the mean of those delivered, in seconds; None without any."""
-    outside: tuple[float | None, ...]
-    """By output: their share outside of the good zone; None without any."""
+    late: Floats
+    """By output: how many of those were outside of the good zone."""
+    latency: Floats
+    """By output: their latencies, summed, in seconds."""
 
 
 class History:
@@ -49,19 +57,37 @@ class History:
         if self._skipped < self._every:
             return
         self._skipped = 0
-        self._looks.append(look)
+        few = len(self._outputs) <= FEW
+        self._looks.append(look if few else look._replace(delivered=_NONE, late=_NONE, latency=_NONE))
         if len(self._looks) > self._most:
             del self._looks[::2]
             self._every *= 2
 
     def summary(self) -> dict[str, Any]:
-        """Return it column by column, as a plot or a table wants it; moments in seconds since the start."""
+        """Return it column by column, as a plot or a table wants it; moments in seconds since the start.
+
+        In networks with many outputs, only the columns of the whole run are there. Latencies and shares are None where
+        nothing was delivered.
+        """
         looks = self._looks
         told: dict[str, Any] = {"moment": [(look.moment - self._start) / SECOND for look in looks]}
         for name in ("load", "kept", "capacity", "backlog"):
             told[name] = [getattr(look, name) for look in looks]
-        for name in ("delivered", "latency", "outside"):
+        shape = len(looks), len(looks[0].delivered) if looks else len(self._outputs)
+        names = ("delivered", "late", "latency")
+        counts, late, latency = (np.array([getattr(look, one) for look in looks]).reshape(shape) for one in names)
+        some = np.maximum(counts, 1)
+        means = {"delivered": counts, "latency": latency / some, "outside": late / some}
+        for name, values in means.items():
             told[name] = {
-                output: [getattr(look, name)[at] for look in looks] for at, output in enumerate(self._outputs)
+                output: _column(name, values[:, at], counts[:, at])
+                for at, output in enumerate(self._outputs)
+                if at < values.shape[1]
             }
         return told
+
+
+def _column(name: str, values: Floats, counts: Floats) -> list[Any]:
+    if name == "delivered":
+        return [int(value) for value in values]
+    return [value if count else None for value, count in zip(values.tolist(), counts.tolist(), strict=True)]

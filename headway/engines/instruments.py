@@ -120,6 +120,32 @@ def upstream(topology: Topology, box: int) -> set[int]:
     return boxes
 
 
+class Reach:
+    """Boxes by output, made ready to be reduced at once."""
+
+    def __init__(self, boxes: Sequence[Int64s]) -> None:
+        """Lay the boxes of all outputs one after the other."""
+        lengths = np.array([len(some) for some in boxes], np.int64)
+        self._count = len(boxes)
+        self._filled = np.flatnonzero(lengths)
+        self._flat: Int64s = np.concatenate([np.zeros(0, np.int64), *boxes]).astype(np.int64)
+        self._starts = (np.cumsum(lengths) - lengths)[self._filled]
+
+    def least(self, readings: Int64s) -> Int64s:
+        """Return by output the least of its boxes' readings; the largest number where it has no box."""
+        found: Int64s = np.full(self._count, np.iinfo(np.int64).max)
+        if len(self._filled):
+            found[self._filled] = np.minimum.reduceat(readings[self._flat], self._starts)
+        return found
+
+    def sums(self, readings: Floats) -> Floats:
+        """Return by output the sum of its boxes' readings."""
+        found: Floats = np.zeros(self._count)
+        if len(self._filled):
+            found[self._filled] = np.add.reduceat(readings[self._flat].astype(np.float64), self._starts)
+        return found
+
+
 def reach_of(topology: Topology) -> tuple[Int64s, ...]:
     """Return by output the boxes that lead to it."""
     return tuple(np.array(sorted(upstream(topology, root)) if root >= 0 else [], np.int64) for root in topology.roots)

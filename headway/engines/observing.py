@@ -14,10 +14,10 @@ from headway.clock import SECOND
 from headway.engines.changes import Change, ChangeLog
 from headway.engines.delivery import Delivered
 from headway.engines.history import History, Look
-from headway.engines.instruments import Flow, Instruments, reach_of
+from headway.engines.instruments import Flow, Instruments, Reach, reach_of
 from headway.engines.rates import Rates
 from headway.shedding.base import Demand
-from headway.shedding.monitor import Diagnosis, Observation, diagnose
+from headway.shedding.monitor import Diagnosis, Observation, diagnose, good_zones
 from headway.storage.queues import FAR
 
 _LATELY = 1.0
@@ -30,6 +30,7 @@ _PRESSED = 0.1
 """Seconds of work that wait at least where an engine has as much to do as it can."""
 _RECENT, _SURGE = 4, 5.0
 """Looks within which a rate must have been seen twice if it is so many times the others."""
+_SUMMED = [Delivered._fields.index(name) for name in ("tuples", "late", "latency")]
 _FADE = 0.5
 """How much of what was delivered before a look counts at the next."""
 
@@ -47,8 +48,8 @@ class Observer:
         self._start = self._moment = now
         self._lately = Rates(len(topology.sources), now, _LATELY)
         self._usually = Rates(len(topology.sources), now, _USUALLY)
-        self._added: list[tuple[int, int, float]] = []  # tuples, late ones, their latencies, since the last look
-        self._before: list[Delivered] = [Delivered(0, 0.0, 0.0, 0)] * count
+        self._added: Floats = np.zeros((3, count))  # tuples, late ones, their latencies, since the last look
+        self._before: Floats = np.zeros((3, count))  # the same since the start
         self._delivered: Floats = np.zeros((3, count))  # tuples, late ones, their latencies, faded
         self._busy = instruments.effort().busy
         self._backlog = 0.0
@@ -56,7 +57,8 @@ class Observer:
         self._instants: deque[Floats] = deque(maxlen=_RECENT)  # rates from one look to the next
         self._arrived: Floats = instruments.arrived()
         self._counted: Floats = np.zeros(len(topology.sources))
-        self._reach = reach_of(topology)
+        self._reach = Reach(reach_of(topology))
+        self._zones = good_zones(topology.qos)
         self._last: Observation | None = None
         self.diagnosis: Diagnosis | None = None
         self._history = History(now, topology.outputs)
@@ -111,18 +113,15 @@ class Observer:
     def _observe(self, now: int, rates: Floats, usual: Floats, flow: Flow, forced: frozenset[int]) -> Observation:
         instruments = self._instruments
         delivered = instruments.delivered()
-        added = [
-            (one.tuples - old.tuples, one.late - old.late, one.latency - old.latency)
-            for one, old in zip(delivered, self._before, strict=True)
-        ]
-        self._before, self._added = list(delivered), added
-        self._delivered = self._delivered * _FADE + np.array(added, np.float64).reshape(-1, 3).T
+        sums = np.array(delivered, np.float64).reshape(-1, len(Delivered._fields))[:, _SUMMED].T
+        self._added, self._before = sums - self._before, sums
+        self._delivered = self._delivered * _FADE + self._added
         tuples = self._delivered[0]
         some = np.maximum(tuples, 1e-9)
         late = np.where(tuples > 0, self._delivered[1] / some, 0.0)
         late[list(forced)] = 1.0
         waiting, stamps = instruments.waiting()
-        oldest = np.array([int(stamps[boxes].min(initial=FAR)) for boxes in self._reach], np.int64)
+        oldest = self._reach.least(stamps)
         capacity, busy = self._efforts(now, flow)
         return Observation(
             now,
@@ -151,9 +150,7 @@ class Observer:
             observation.kept,
             observation.capacity,
             observation.backlog,
-            tuple([count for count, _, _ in self._added]),
-            tuple([latency / count if count else None for count, _, latency in self._added]),
-            tuple([late / count if count else None for count, late, _ in self._added]),
+            *self._added,
         )
         self._history.add(look)
 
@@ -182,7 +179,7 @@ class Observer:
 
     def _diagnose(self, observation: Observation, now: int) -> None:
         topology, before = self._instruments.topology, self.diagnosis
-        found = diagnose(observation, topology, self._last, self._headroom)
+        found = diagnose(observation, topology, self._last, self._headroom, self._zones)
         if not self._instruments.pressing:  # sources that wait until they are asked cannot bring too much
             found = replace(found, overloaded=False)
         was = self._is_overloaded

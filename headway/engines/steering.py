@@ -22,6 +22,9 @@ from headway.engines.traces import Recorder
 from headway.errors import HeadwayError
 from headway.scheduling.base import Policy, Unit
 
+_LARGE = 2_000
+"""Boxes and outputs for which a look costs about a hundredth of the shortest interval."""
+
 
 class Steering:
     """Brings monitor, load shedder and adaptive layer together. Used by the scheduler thread."""
@@ -44,6 +47,9 @@ class Steering:
         self._log = ChangeLog(now)
         self._shedder = Shedder(settings.shed, checked, instruments, deliveries, self._log, settings.tables)
         self._interval = self._shedder.settings.interval.nanoseconds
+        # A look at a large network takes its time; who only watches can do so less often still.
+        size = len(instruments.topology.boxes) + len(instruments.topology.outputs)
+        self._interval *= max(1, size // (3 * _LARGE if settings.may_shed else _LARGE))
         self._observer = Observer(instruments, self._log, now, self._shedder.settings.headroom)
         self._observe_at = now + self._interval
         self._control: Control | None = settings.control

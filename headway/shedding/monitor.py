@@ -119,15 +119,20 @@ def outside_good_zone(observation: Observation, zones: Floats) -> Floats:
 
 
 def diagnose(
-    observation: Observation, topology: Topology, before: Observation | None = None, headroom: float = HEADROOM
+    observation: Observation,
+    topology: Topology,
+    before: Observation | None = None,
+    headroom: float = HEADROOM,
+    zones: Floats | None = None,
 ) -> Diagnosis:
     """Return how the run does. Pure.
 
     It is overloaded if the demand is above capacity × headroom, or if outputs are outside of their good zone while
     the engine is never idle and the backlog does not shrink. Whether it does is seen from an earlier observation
-    (`before`); without one, it is held not to if as much arrives as can be done.
+    (`before`); without one, it is held not to if as much arrives as can be done. Who asks often gives the `zones`
+    that `good_zones` returns.
     """
-    outside = outside_good_zone(observation, good_zones(topology.qos))
+    outside = outside_good_zone(observation, good_zones(topology.qos) if zones is None else zones)
     fits = observation.capacity * headroom
     late = outside > LATE
     if before is not None:
