@@ -42,7 +42,7 @@ GROUPS: dict[str, tuple[Part, ...]] = {
         Part("overload", ("--engine", "spark"), ("--engine", "sim", "--quick", "--rate", "20")),
         Part("semantic", (), ("--seconds", "8")),
         Part("optimizer", ("--seeds", "10"), ("--seeds", "1")),
-        Part("adaptation", (), ("--quick",)),
+        Part("adaptation", ("--seconds", "100", "--learning", "roulette"), ("--quick",)),
     ),
 }
 """What is run together, for a page of its own."""
