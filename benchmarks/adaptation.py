@@ -312,13 +312,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seeds = range(args.first, args.first + (2 if args.quick else args.seeds))
     seconds = 40.0 if args.quick else args.seconds
     rows: list[Row] = []
+    sys.stdout.write(f"## AMoS: {len(seeds)} seeds from {args.first} on, {seconds:g} s of input\n\n")
     for name in args.plan or PLANS:
         found, alone = compare(name, seeds, seconds, learnings, args.objective or list(OBJECTIVES))
         sys.stdout.write(describe(name, alone))
         sys.stdout.flush()
         rows += found
     sys.stdout.write(report(rows) + "\n")
-    sys.stdout.write("".join(f"{line}\n" for line in verdicts(rows)))
+    sys.stdout.write("".join(f"- {line}\n" for line in verdicts(rows)))
     if args.json is not None:
         plain = [
             {**vars(row), "best": list(row.best), "singles": {name: list(one) for name, one in row.singles.items()}}
