@@ -174,7 +174,7 @@ def registered_adaptives() -> tuple[AdaptiveEntry, ...]:
 def make_adaptive(name: str, settings: Mapping[str, Any]) -> Adaptive:
     """Return the layer of this name, made from its settings."""
     if name not in _layers:
-        raise PolicyError(unknown("adaptive layer", name, _layers))
+        raise PolicyError(unknown("adaptive layer", name, sorted(_layers)))
     return _layers[name].make(settings)
 
 
@@ -193,7 +193,7 @@ def parse_adaptive(value: object) -> Adaption | None:
         return Adaption(value, make_adaptive(value, {}))
     if not isinstance(value, Mapping) or not isinstance(value.get("use"), str):
         raise PolicyError(
-            f"adaptive: must be a layer ({choices(_layers)}), {{use: LAYER, ...}} with settings or off, not {value!r}"
+            f"adaptive: must be a layer ({choices(sorted(_layers))}), {{use: LAYER, ...}} with settings or off, not {value!r}"
         )
     name = value["use"]
     return Adaption(name, make_adaptive(name, {key: one for key, one in value.items() if key != "use"}))

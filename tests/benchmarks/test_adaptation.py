@@ -85,6 +85,7 @@ def test_the_wheel_is_quicker_than_every_single_algorithm_on_plan_1() -> None:
     assert max(ratio.mean for ratio in rows[0].singles.values()) < 1
 
 
+@pytest.mark.slow
 def test_the_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written = tmp_path / "rows.json"
     code = main(["--quick", "--plan", "plan 2", "--objective", "latency", "--json", str(written)])
