@@ -193,7 +193,8 @@ def parse_adaptive(value: object) -> Adaption | None:
         return Adaption(value, make_adaptive(value, {}))
     if not isinstance(value, Mapping) or not isinstance(value.get("use"), str):
         raise PolicyError(
-            f"adaptive: must be a layer ({choices(sorted(_layers))}), {{use: LAYER, ...}} with settings or off, not {value!r}"
+            f"adaptive: must be a layer ({choices(sorted(_layers))}), {{use: LAYER, ...}} with settings, or off, "
+            f"not {value!r}"
         )
     name = value["use"]
     return Adaption(name, make_adaptive(name, {key: one for key, one in value.items() if key != "use"}))
