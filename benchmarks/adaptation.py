@@ -132,9 +132,6 @@ def _watch(settings: Mapping[str, Any]) -> Watched:
     return _watched[-1]
 
 
-register_adaptive("watched", _watch, "amos, with notes of what it was told: for the benchmark")
-
-
 def make_network(plan: Plan, seed: int, seconds: float) -> dict[str, Any]:
     """Return the network of a plan, with the arrivals that a seed gives."""
     chance = random.Random(f"arrivals {seed}")
@@ -168,6 +165,7 @@ def make_network(plan: Plan, seed: int, seconds: float) -> dict[str, Any]:
 
 def measure(plan: Plan, seed: int, seconds: float, settings: Mapping[str, Any]) -> Measured:
     """Run a plan once with AMoS, which may have one algorithm only."""
+    register_adaptive("watched", _watch, "amos, with notes of what it was told: for the benchmark")
     costs = {"op3": plan.boxes[2].cost / 1000} if plan.keys else {}
     _watched.clear()
     summary = hw.run(

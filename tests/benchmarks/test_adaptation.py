@@ -21,7 +21,15 @@ from benchmarks.adaptation import (
     measure,
     verdicts,
 )
+from headway.adaptive import base as adaptive
 from headway.adaptive.amos import POLICIES
+
+
+@pytest.fixture(autouse=True)
+def _apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the layer that the benchmark registers for itself."""
+    monkeypatch.setattr(adaptive, "_layers", dict(adaptive._layers))
+
 
 SINGLES = [Measured(10, 1, 5), Measured(30, 3, 15)]
 """Their means: a queue of 20, a latency of 2 s, 10 results per second."""
