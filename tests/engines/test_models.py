@@ -170,7 +170,9 @@ def test_the_files_model_holds_unless_the_run_says_one(tmp_path: Path) -> None:
 def test_a_real_run_is_the_model_of_a_simulated_one(tmp_path: Path) -> None:
     boxes = {"b": box("s", "20us"), "c": {"op": "map", "in": "b", "select": "a, a * 2 as d"}}
     made = network(boxes, {"o": "c"}, s=arriving(2000))
-    real = hw.run(made, engine="local", policy="round-robin/box/100")
+    # The quickest of some runs: others may use the processor, too.
+    runs = [hw.run(made, engine="local", policy="round-robin/box/100") for _ in range(3)]
+    real = min(runs, key=lambda run: float(run.summary["boxes"]["b"]["cost_per_tuple"]))
     path = tmp_path / "summary.json"
     path.write_text(json.dumps(real.summary))
     simulated = simulate(made, "round-robin/box/100", model=path)
