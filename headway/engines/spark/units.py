@@ -14,6 +14,8 @@ _FADE = 0.8
 _JITTER = 4.0
 """Fixed parts that a micro-batch may take without having worked: they come and go with what else runs."""
 _GOOD_PART = 0.25
+_ENOUGH = 6
+"""Micro-batches until their length is believed."""
 _REMEMBERED = 12
 """Micro-batches that tell what the next one will take."""
 _UNREPRESENTATIVE = 1
@@ -83,8 +85,10 @@ class BatchWork:
             return 0.0
         spared, work = _JITTER * self.fixed, sum(one.work for one in self._batches)
         lasted = sum(max(0.0, one.seconds - spared) for one in self._batches)
-        # Where boxes do a good part of it, they know best: how long batches last depends on who else runs.
-        return (work if work > _GOOD_PART * lasted else max(work, lasted)) / tuples
+        # Where boxes do a good part of it, they know best: how long batches last depends on who else runs. The first
+        # ones say nothing of it anyhow: classes are loaded and processes started.
+        told = work > _GOOD_PART * lasted or len(self._batches) < _ENOUGH
+        return (work if told else max(work, lasted)) / tuples
 
 
 @dataclass
