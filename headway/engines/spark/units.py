@@ -14,6 +14,8 @@ _FADE = 0.8
 _JITTER = 4.0
 """Fixed parts that a micro-batch may take without having worked: they come and go with what else runs."""
 _GOOD_PART = 0.25
+_FEW = 3
+"""Micro-batches that are run cold, whatever they take."""
 _ENOUGH = 6
 """Micro-batches until their length is believed."""
 _REMEMBERED = 12
@@ -81,7 +83,7 @@ class BatchWork:
     def cost(self) -> float:
         """Seconds of work that a tuple means, in boxes and on the way to them and back; 0 while nothing is known."""
         tuples = sum(one.tuples for one in self._batches)
-        if not tuples:
+        if not tuples or len(self._batches) < _FEW:
             return 0.0
         spared, work = _JITTER * self.fixed, sum(one.work for one in self._batches)
         lasted = sum(max(0.0, one.seconds - spared) for one in self._batches)
