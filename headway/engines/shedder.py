@@ -87,7 +87,9 @@ class Shedder:
 
     def _losses(self) -> dict[int, Graph]:
         """Return the loss graphs of outputs whose value graphs say what their tuples are worth."""
-        losses = {}
+        losses: dict[int, Graph] = {}
+        if not self._histograms:  # a large network without value graphs has nothing to be asked for
+            return losses
         for at, site in enumerate(self._instruments.sites):
             output, entry = site.outputs[0], site.entries[0]
             planner = self._planner(at, entry)
