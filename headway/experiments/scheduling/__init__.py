@@ -1,0 +1,1 @@
+"""Experiments of the paper on operator scheduling in Aurora."""
