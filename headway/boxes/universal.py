@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from headway.boxes.base import Key, Operator, Settings, register
+from headway.boxes.base import Key, Operator, Settings, parse_flag, register
 from headway.boxes.costs import NOTHING, Cost, parse_cost
-from headway.boxes.union import Union
+from headway.boxes.union import ORDERED, Union
 from headway.errors import NetworkError, unknown
 from headway.schema import Schema
 
@@ -33,12 +33,16 @@ _FINEST = 10**9
 @register
 @dataclass(frozen=True, slots=True)
 class Universal(Operator):
-    """All tuples of all inputs in arrival order, each `selectivity` times on average, at `cost` seconds of work."""
+    """All tuples of all inputs, each `selectivity` times on average, at `cost` seconds of work.
+
+    They come in arrival order, or as they come when not `ordered`.
+    """
 
     cost: Cost = NOTHING
     selectivity: float = 1
     seed: int = 0
     mode: str = "random"
+    ordered: bool = True
 
     op = "universal"
     doc = "Pass tuples on at a set cost and selectivity, to model other boxes."
@@ -52,17 +56,19 @@ class Universal(Operator):
         Key("selectivity", "selectivity", "tuples out per tuple in, zero or more (default 1)"),
         Key("mode", "mode", "`random`: each tuple by itself (default); `even`: exactly, counted over all tuples"),
         Key("seed", "count", "what `random` and distributions of costs are drawn from (default 0)"),
+        ORDERED,
     )
     inputs = (1, None)
 
     @classmethod
     def read(cls, settings: Settings) -> Universal:
-        """Read ``cost``, ``selectivity``, ``mode`` and ``seed``."""
+        """Read ``cost``, ``selectivity``, ``mode``, ``seed`` and ``ordered``."""
         return cls(
             settings.get("cost", parse_cost, NOTHING),
             settings.get("selectivity", parse_selectivity, 1),
             settings.get("seed", _parse_seed, 0),
             settings.get("mode", _parse_mode, "random"),
+            settings.get("ordered", parse_flag, True),
         )
 
     def to_mapping(self) -> dict[str, Any]:
@@ -72,6 +78,7 @@ class Universal(Operator):
             "selectivity": self.selectivity,
             "mode": self.mode,
             "seed": self.seed,
+            "ordered": self.ordered,
         }
         plain = Universal()
         return {key: value for key, value in written.items() if getattr(self, key) != getattr(plain, key)}

@@ -236,9 +236,11 @@ class Runtime:
 
         What the arcs have published mostly decides; only otherwise is the network above the box looked at.
         """
+        if not box.ordered:
+            return not all(cursor.idle for cursor in box.cursors)
         following = min([cursor.next_number() for cursor in box.cursors])
-        if following == FAR or not box.ordered:
-            return following != FAR
+        if following == FAR:
+            return False
         if following <= min([self.arcs[one].queue.progress for one in box.inputs]):
             return True
         return following <= min([self.progress(one, frozenset(), memo) for one in box.inputs])
@@ -254,16 +256,20 @@ class Runtime:
         return upto if any(cursor.next_number() <= upto for cursor in box.cursors) else None
 
     def take(self, box: RunningBox, limit: int, upto: int | None) -> tuple[Train, ...]:
-        """Take a box's next trains; with several inputs all up to one arrival number."""
+        """Take a box's next trains; with several inputs all up to one arrival number, `limit` tuples together.
+
+        Where order does not count that is a number among those that are there, else one up to which none is missing.
+        """
         if len(box.cursors) == 1:
             return (box.cursors[0].take(limit),)
         assert upto is not None
-        if not box.ordered:
-            return tuple(cursor.take(limit) for cursor in box.cursors)
         if limit < ALL:
-            numbers = np.concatenate([cursor.numbers(limit, upto) for cursor in box.cursors])
+            # One more than may be taken tells whether there is more.
+            numbers = np.concatenate([cursor.numbers(limit + 1, upto) for cursor in box.cursors if not cursor.idle])
             if len(numbers) > limit:
                 upto = int(np.partition(numbers, limit - 1)[limit - 1])
+        if not box.ordered:
+            return tuple(cursor.take(ALL, upto) for cursor in box.cursors)
         return tuple(cursor.take(ALL, upto, upto) for cursor in box.cursors)
 
     def call(

@@ -22,7 +22,7 @@ def tree(
     name: str = "q",
     latency: Sequence[Sequence[float]] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Return sources, boxes and outputs of one query tree.
+    """Return sources, boxes and outputs of one query tree; streams meet in any order, as in the papers' unions.
 
     Level 0 is the root, whose results are delivered; each box of a level above `depth - 1` has `fan_out` children, and
     each of the last level a source of its own. `box(level, place)` gives a box's settings (cost, selectivity),
@@ -37,7 +37,7 @@ def tree(
                 feeding = [f"{name}s{place}"]
             else:
                 feeding = [f"{name}b{level + 1}x{place * fan_out + child}" for child in range(fan_out)]
-            boxes[f"{name}b{level}x{place}"] = {"op": "universal", "in": feeding, **box(level, place)}
+            boxes[f"{name}b{level}x{place}"] = {"op": "universal", "in": feeding, "ordered": False, **box(level, place)}
     output: dict[str, Any] = {"from": f"{name}b0x0"}
     if latency is not None:
         output["qos"] = {"latency": [list(point) for point in latency]}

@@ -176,6 +176,9 @@ class Cursor:
     def _take(self, limit: int, upto: int | None, progress: int | None) -> Train:
         queue = self._queue
         board = queue._board
+        nothing = self._take_nothing(progress)
+        if nothing is not None:
+            return nothing
         if upto is None and progress is None:
             train = self._take_simply(limit)
             if train is not None:
@@ -231,6 +234,16 @@ class Cursor:
             return Train.empty(queue.schema, progress, end=self.ended)
         whole = join_trains(parts)
         return Train(whole.columns, whole.stamps, whole.numbers, progress, whole.ticks, self.ended)
+
+    def _take_nothing(self, progress: int | None) -> Train | None:
+        """Return an empty train if there is nothing to take: for most inputs of a box with many."""
+        queue = self._queue
+        if not self.idle:
+            return None
+        with queue._lock:
+            if self._segment < queue._end:  # something has just come
+                return None
+            return Train.empty(queue.schema, queue.progress if progress is None else progress, end=self.ended)
 
     def _take_simply(self, limit: int) -> Train | None:
         """Take a part of one segment, or all of one: what short trains mostly meet, at half the cost."""

@@ -42,12 +42,12 @@ def test_the_same_arc_twice(engine: str, rows: list[Row], how: Running) -> None:
     check(engine, Case(twin, {"s": rows}), how)
 
 
-@given(rows=streams(), how=runnings())
-def test_an_unordered_union_loses_nothing(engine: str, rows: list[Row], how: Running) -> None:
+@given(rows=streams(), op=st.sampled_from(("union", "universal")), how=runnings())
+def test_an_unordered_union_loses_nothing(engine: str, rows: list[Row], op: str, how: Running) -> None:
     mapping: dict[str, Any] = {
         "network": "unordered",
         "sources": {"s": {"schema": schema(BIGINT)}, "r": {"schema": schema(BIGINT)}},
-        "boxes": {"box": {"op": "union", "in": ["s", "r"], "ordered": False}},
+        "boxes": {"box": {"op": op, "in": ["s", "r"], "ordered": False}},
         "outputs": {"out": {"from": "box"}},
     }
     result = run_mapping(engine, mapping, {"s": rows, "r": rows[:7]}, how)

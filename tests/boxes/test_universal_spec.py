@@ -72,7 +72,8 @@ def test_the_selectivity_is_the_decimal_that_was_written(selectivity: float, rat
         ({"mode": ["even"]}, "mode: unknown mode"),
         ({"cost": {"gamma": [1, 2]}}, "cost: unknown distribution 'gamma'; choices: uniform, zipf"),
         ({"cost": {"uniform": [1]}}, "cost: uniform: expected [lowest, highest]"),
-        ({"ordered": False}, "unknown key 'ordered'"),
+        ({"ordered": "no"}, "ordered: "),
+        ({"order": False}, "unknown key 'order'"),
     ],
 )
 def test_what_cannot_be_asked(keys: dict[str, Any], said: str) -> None:

@@ -74,6 +74,25 @@ def test_a_box_with_several_inputs_waits_for_progress() -> None:
     assert runtime.takeable(union, frozenset()) is None
 
 
+def test_without_order_a_box_takes_what_is_there_and_shares_the_limit_among_its_inputs() -> None:
+    runtime, _ = make({**BOXES, "u": {**BOXES["u"], "ordered": False}})
+    steps = StepRunner(runtime, box_units(runtime.topology))
+    union = runtime.boxes[2]
+    assert not runtime.is_ready(union, {})
+    push(runtime, [1, 2, 3], 0)
+    assert runtime.is_ready(union, {})
+    upto = runtime.takeable(union, frozenset())
+    assert upto is not None
+    assert [train.numbers.tolist() for train in runtime.take(union, 1, upto)] == [[0], []]
+    steps.run(0, 10)
+    steps.run(1, 10)
+    taken = runtime.take(union, 3, upto)  # 0, 1, 1: the oldest, and all of one arrival number
+    assert [train.numbers.tolist() for train in taken] == [[1], [0, 1]]
+    assert taken[0].progress == 1
+    assert [train.numbers.tolist() for train in runtime.take(union, ALL, upto)] == [[2], [2]]
+    assert not runtime.is_ready(union, {})
+
+
 def test_an_idle_box_passes_progress_on_unless_somebody_runs_it() -> None:
     runtime, _ = make()
     steps = StepRunner(runtime, box_units(runtime.topology))

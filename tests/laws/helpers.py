@@ -58,12 +58,14 @@ class Box:
     reads: tuple[str, ...]
     cost: float
     selectivity: float = 1.0
+    ordered: bool = True
 
     def mapping(self) -> dict[str, Any]:
         """Return the box as the file writes it."""
         inputs = list(self.reads) if len(self.reads) > 1 else self.reads[0]
         cost = self.cost / 1000
-        return {"op": "universal", "in": inputs, "cost": cost, "selectivity": self.selectivity, "mode": "even"}
+        kept = {"selectivity": self.selectivity, "mode": "even", "ordered": self.ordered}
+        return {"op": "universal", "in": inputs, "cost": cost, **kept}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from headway.boxes.costs import Constant
-from headway.boxes.universal import Universal
 from headway.clock import MILLISECOND
 from headway.engines.base import RunResult
 from headway.engines.models import Model
@@ -91,14 +90,13 @@ MM = {"b1": (0.9, 2), "b2": (0.4, 2), "b3": (0.5, 1), "b4": (1.0, 2), "b5": (0.4
 """Selectivity and cost."""
 
 
-def test_min_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A union would have the rate 0 and be called last. Here the boxes themselves are made to take what is there.
-    monkeypatch.setattr(Universal, "ordered", False, raising=False)
+def test_min_memory() -> None:
+    # A union would have the rate 0 and be called last. Here the boxes themselves take what is there.
     reads = {"b1": ("b2", "b6"), "b2": ("b4", "b3"), "b3": ("b5",)}
     many = 1000  # real tuples for each of the paper's, so that selectivities come out whole
     net = Net(
         {f"s{at}": ms(0) * many for at in range(1, 7)},
-        {name: Box((f"s{name[1]}", *reads.get(name, ())), MM[name][1] / many, MM[name][0]) for name in MM},
+        {name: Box((f"s{name[1]}", *reads.get(name, ())), MM[name][1] / many, MM[name][0], False) for name in MM},
         {"out": "b1"},
     )
     result = net.run("round-robin/superbox/mm")
