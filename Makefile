@@ -1,6 +1,6 @@
 # Everything a newcomer needs: `make demo`, `make test`. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench lock clean
+.PHONY: help setup demo test lint bench experiments lock clean
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -9,7 +9,7 @@ STAMP := $(VENV)/.headway-setup
 PYTHON ?=
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Without Java everything but the engine 'spark' works, so its absence is said and does not stop anybody.
 setup: $(STAMP)  ## create .venv with the locked dependencies, and Java 17 where it can (quick when nothing changed)
@@ -48,6 +48,9 @@ test: lint  ## all checks: ruff, mypy strict, pytest
 
 bench: setup  ## the benchmarks, as ratios to plain pyarrow
 	$(BIN)/python -m benchmarks
+
+experiments: setup  ## the papers' experiments in full, and docs/experiments.md from their results
+	$(BIN)/headway experiment all --out out/experiments --page docs/experiments.md
 
 lock: setup  ## write the versions that are installed now to requirements.lock
 	@head -2 requirements.lock > requirements.lock.new

@@ -41,7 +41,6 @@ GROUPS: dict[str, tuple[Part, ...]] = {
         Part("overload", ("--engine", "local"), ("--engine", "sim", "--quick", "--rate", "20")),
         Part("overload", ("--engine", "spark"), ("--engine", "sim", "--quick", "--rate", "20")),
         Part("semantic", (), ("--seconds", "8")),
-        Part("optimizer", ("--seeds", "10"), ("--seeds", "1")),
         Part("adaptation", ("--seconds", "100", "--learning", "roulette"), ("--quick",)),
     ),
 }

@@ -15,6 +15,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 LAYERS = (
     ("__main__",),
     ("cli",),
+    ("experiments",),
     ("",),  # the public names
     ("runner",),
     ("engines",),

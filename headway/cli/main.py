@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from headway import __version__
-from headway.cli import check, explain, policies, run
+from headway.cli import check, compare, experiment, explain, policies, run
 from headway.cli.arguments import Parser, UsageError
 from headway.cli.texts import one_line
 from headway.connectors import PipeClosedError
@@ -24,7 +24,8 @@ examples:
   headway run border.yaml --input positions=day.csv --output alarms=alarms.jsonl
   headway run --help
 
-exit codes: 0 done; 2 something to mend, said in one line; 130 interrupted; 141 standard output was closed.
+exit codes: 0 done; 1 an experiment failed; 2 something to mend, said in one line; 130 interrupted; 141 standard output
+was closed.
 """
 
 
@@ -42,6 +43,8 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
         "run": ("run a network until its inputs end", run.EPILOG),
         "policies": ("list the scheduling policies, or tell more of one", policies.EPILOG),
         "explain": ("tell why a recorded run did what it did", explain.EPILOG),
+        "compare": ("compare policies on a network or a recorded run, and recommend one", compare.EPILOG),
+        "experiment": ("run the papers' experiments again: a table, a plot and a verdict each", experiment.EPILOG),
     }
     made: dict[str, Parser] = {}
     for name, (text, epilog) in about.items():
@@ -54,6 +57,10 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     made["policies"].set_defaults(command=policies.policies)
     explain.add_arguments(made["explain"])
     made["explain"].set_defaults(command=explain.explain)
+    compare.add_arguments(made["compare"])
+    made["compare"].set_defaults(command=compare.compare)
+    experiment.add_arguments(made["experiment"])
+    made["experiment"].set_defaults(command=experiment.experiment)
     return parser, made
 
 

@@ -98,7 +98,9 @@ class Adapting:
         """Add up what has waited since the last sample; return by output how long the oldest has."""
         waiting, stamps = self._instruments.waiting()
         sizes = self._instruments.boxes(now).tuple_size
-        used = waiting * sizes
+        known = sizes[sizes > 0]
+        # What waits at a box that has not run yet takes memory all the same.
+        used = waiting * np.where(sizes > 0, sizes, known.mean() if len(known) else 0.0)
         tuples = np.append(self._reach.sums(waiting.astype(np.float64)), waiting.sum())
         memory = np.append(self._reach.sums(used), used.sum())
         least = self._reach.least(stamps)

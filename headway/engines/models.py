@@ -25,6 +25,7 @@ MODEL_KEYS = (
     Key("default", "cost", "what a tuple costs at all other boxes (default 1us; universal boxes cost what they say)"),
     Key("overheads", "overheads", "what else takes time: {call, scheduler, preemption, storage} (default 0)"),
     Key("measured", "text", "the summary of a real run (--summary), whose measured costs are taken"),
+    Key("like", "text", "`local`: plans, arrivals and results as in that engine, to predict it (default: exact)"),
     Key("seed", "count", "what distributions of costs are drawn from (default 0)"),
 )
 OVERHEAD_KEYS = (
@@ -32,7 +33,13 @@ OVERHEAD_KEYS = (
     Key("scheduler", "cost", "each time the policy is asked"),
     Key("preemption", "cost", "each time a step is preempted"),
     Key("storage", "cost", "each time a box takes tuples from a queue that another step filled"),
+    Key("round", "cost", "with `like: local`, each time the engine lets tuples in and asks the policy"),
+    Key("arrival", "cost", "with `like: local`, each tuple that is let in"),
+    Key("wake", "cost", "with `like: local`, each time there was nothing to do: until it notices that there is"),
 )
+LOCAL = "local"
+"""What `like` may say: the engine whose ways are followed."""
+_ROUNDS = ("round", "arrival", "wake")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,9 @@ class Overheads:
     scheduler: float = 0.0
     preemption: float = 0.0
     storage: float = 0.0
+    round: float = 0.0
+    arrival: float = 0.0
+    wake: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,9 @@ class Model:
     default: Cost = Constant(1e-6)  # noqa: RUF009 - frozen
     overheads: Overheads = Overheads()
     seed: int = 0
+    like: str = ""
+    """LOCAL: a run goes on as in that engine. A whole plan is carried out before anybody looks up, what has arrived
+    meanwhile is let in then, and results leave when their call ends. Otherwise all of it is exact."""
 
     def check(self, boxes: Mapping[str, Any]) -> None:
         """Raise a RunError if the model names a box that the network does not have."""
@@ -94,8 +107,15 @@ def parse_model(value: object, folder: Path | None = None) -> Model:
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise NetworkError(f"seed: must be a whole number, zero or more, not {seed!r}")
         calls = {name: seconds for name, seconds in base.calls.items() if name not in costs}
+        like = base.like if value.get("like") is None else value["like"]
+        if like not in ("", LOCAL):
+            raise NetworkError(f"like: must be '{LOCAL}', the only engine that can be followed, not {like!r}")
         overheads = _overheads(value.get("overheads"), base.overheads)
-        return Model({**base.costs, **costs}, calls, default, overheads, seed)
+        if not like:
+            for name in _ROUNDS:
+                if getattr(overheads, name):
+                    raise NetworkError(f"overheads: {name}: needs 'like: {LOCAL}', where there are such rounds")
+        return Model({**base.costs, **costs}, calls, default, overheads, seed, like)
 
 
 def _costs(value: object) -> dict[str, Cost]:
@@ -124,17 +144,24 @@ def _overheads(value: object, base: Overheads) -> Overheads:
 
 
 def model_of_summary(summary: object) -> Model:
-    """Return the model that a run's summary tells: measured costs, and the engine's overheads shared out."""
+    """Return the model that a run's summary tells: measured costs, and the engine's overheads shared out.
+
+    One of the engine `local` is about that engine, so the model says to follow it.
+    """
     try:
         assert isinstance(summary, Mapping)
         boxes: Mapping[str, Any] = summary["boxes"]
         spent, plans, calls = summary["time"], summary["plans"], summary["box_calls"]
+        local = summary["engine"] == LOCAL
         return Model(
             {name: _measured(name, one["cost_per_tuple"]) for name, one in boxes.items()},
             {name: _measured(name, one["cost_per_call"]).mean for name, one in boxes.items()},
             overheads=Overheads(
-                scheduler=float(spent["scheduler"]) / max(1, plans), storage=float(spent["storage"]) / max(1, calls)
+                scheduler=float(spent["scheduler"]) / max(1, plans),
+                storage=float(spent["storage"]) / max(1, calls),
+                round=sum(float(spent.get(name, 0)) for name in ("sources", "sinks")) / max(1, plans) if local else 0.0,
             ),
+            like=LOCAL if local else "",
         )
     except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise RunError(

@@ -113,7 +113,7 @@ class Runtime:
         self.index = {box.name: at for at, box in enumerate(checked.order)}
         self.storage = 0  # nanoseconds in queues; boxes' own time is in the statistics
         self.delivering = 0
-        self._calls = 0
+        self._calls = [0] * len(checked.order)  # by box, those with tuples
         cursor_count = sum(1 for items in checked.inputs.values() for item in items if not isinstance(item, Table))
         self.board = Board(cursor_count)
         self.cursor_box = np.zeros(cursor_count, np.intp)
@@ -285,9 +285,14 @@ class Runtime:
         tuples_in = len(trains[0].numbers) if len(trains) == 1 else sum([len(train) for train in trains])
         outputs = result.outputs
         tuples_out = len(outputs[0].numbers) if len(outputs) == 1 else sum([len(one.numbers) for one in outputs])
-        # Sizes are read for one call in sixteen, or for long trains, where they cost nothing in comparison.
-        self._calls += 1
-        size = sum([train.nbytes for train in trains]) if tuples_in >= 1024 or self._calls & 15 == 0 else -1
+        # Sizes are read for one call of a box in sixteen, from its first, or for long trains, where they cost nothing
+        # in comparison.
+        size = -1
+        if tuples_in:
+            calls = self._calls
+            if tuples_in >= 1024 or calls[boxes[0]] & 15 == 0:
+                size = sum([train.nbytes for train in trains])
+            calls[boxes[0]] += 1
         if len(boxes) == 1:
             self.statistics.report(boxes[0], tuples_in, tuples_out, spent, size)
         else:

@@ -8,19 +8,23 @@ the policy saw. Moments are nanoseconds on the run's clock.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from headway.clock import MILLISECOND, SECOND
+from headway.columns import Int64s
 from headway.engines import chrome
 from headway.engines.changes import Change
+from headway.engines.ingest import Feed
 from headway.engines.reasons import Reason, Terms, Values, reasons, span_text, why
 from headway.errors import InputError
 from headway.scheduling.base import Plan, Policy, Snapshot
+from headway.trains import Train
 
 MOST = 1_000_000
 """How many records are kept at most, unless said otherwise."""
@@ -55,6 +59,10 @@ class StepRecord(NamedTuple):
     """The number of the plan that asked for it, from 1; 0 where none did."""
 
 
+Arrivals = tuple[tuple[int, int], ...]
+"""Pairs, ascending: the number of a millisecond, and the tuples that arrived in it."""
+
+
 class Queued(NamedTuple):
     """What waited in all queues at a moment."""
 
@@ -78,6 +86,12 @@ class Trace:
     """Steps that were carried out after the last one that was kept."""
     changes: tuple[Change, ...] = ()
     """Switches of policies, and drop boxes that came and went."""
+    description: Mapping[str, Any] | None = None
+    """The network as its file has it; None in older recordings, and in those of Spark."""
+    arrivals: Mapping[str, Arrivals] = field(default_factory=dict)
+    """By source: how many tuples arrived in which millisecond of the run."""
+    flows: Mapping[str, int] = field(default_factory=dict)
+    """By arc: the tuples that the whole run put on it."""
 
     def lines(self) -> Iterator[str]:
         """Return a readable line for each step."""
@@ -115,6 +129,9 @@ class Trace:
             "left_out": self.left_out,
             "units": list(self.units),
             "boxes": list(self.boxes),
+            "description": self.description,
+            "arrivals": {source: [list(pair) for pair in some] for source, some in self.arrivals.items()},
+            "flows": dict(self.flows),
         }
 
     def _events(self) -> Iterator[chrome.Event]:
@@ -168,11 +185,14 @@ class Recorder:
         *,
         start: int | None = None,
         most: int = MOST,
+        description: Mapping[str, Any] | None = None,
     ) -> None:
-        """Begin a recording; `units` and `boxes` are names by number.
+        """Begin a recording; `units` and `boxes` are names by number, `description` is the network's own.
 
         Times will be counted from the moment `start`, without one from the first moment that is told.
         """
+        self._description = description
+        self._arrivals: dict[str, dict[int, int]] = {}
         self._network, self._policy = network, policy
         self._units, self._boxes = tuple(units), tuple(boxes)
         self._start = start
@@ -255,6 +275,32 @@ class Recorder:
                 self._room -= 1
                 self._counters.append(queued)
 
+    def hear(self, feeds: Iterable[Feed]) -> None:
+        """Take down from now on when the tuples of these sources arrive."""
+        for feed in feeds:
+            feed.push = self._hearing(feed.name, feed.push)
+
+    def _hearing(self, source: str, push: Callable[[Train], None]) -> Callable[[Train], None]:
+        own = self._arrivals.setdefault(source, {})
+
+        def heard(train: Train) -> None:
+            if len(train.stamps) and not self._full:
+                self._arrived(own, train.stamps)
+            push(train)
+
+        return heard
+
+    def _arrived(self, own: dict[int, int], stamps: Int64s) -> None:
+        with self._lock:
+            start = self._begin(int(stamps[0]))
+            moments, counts = np.unique(np.maximum(stamps - start, 0) // MILLISECOND, return_counts=True)
+            for moment, count in zip(moments.tolist(), counts.tolist(), strict=True):
+                if moment not in own:
+                    if self._room < 1:
+                        return
+                    self._room -= 1
+                own[moment] = own.get(moment, 0) + count
+
     def change(self, change: Change) -> None:
         """Take down a change of a policy or of a drop box."""
         with self._lock:
@@ -268,13 +314,26 @@ class Recorder:
             self._start = int(moment)
         return self._start
 
-    def trace(self) -> Trace:
-        """Return what has been recorded up to now."""
+    def trace(self, flows: Mapping[str, int] | None = None) -> Trace:
+        """Return what has been recorded up to now; `flows` are the tuples by arc, where they are known."""
         with self._lock:
             steps = sorted(self._steps, key=lambda step: (step.begin, step.worker))
             counters, changes, left_out = tuple(self._counters), tuple(self._changes), self._left_out
-        start, names = self._begin(0), (self._units, self._boxes)
-        return Trace(self._network, self._policy, *names, start, tuple(steps), counters, left_out, changes)
+            arrivals = {source: tuple(sorted(own.items())) for source, own in self._arrivals.items()}
+        return Trace(
+            self._network,
+            self._policy,
+            self._units,
+            self._boxes,
+            self._begin(0),
+            tuple(steps),
+            counters,
+            left_out,
+            changes,
+            self._description,
+            arrivals,
+            flows or {},
+        )
 
 
 def read_trace(path: Path | str) -> Trace:
@@ -334,8 +393,20 @@ def _read(about: Mapping[str, Any], events: Iterable[chrome.Event]) -> Trace:
         elif kind == "C":
             counters[-1] = counters[-1]._replace(bytes=int(args["bytes"]))
     made = tuple([step._replace(calls=tuple(own)) for step, own in zip(steps, calls, strict=True)])
-    left_out = int(about["left_out"])
-    return Trace(str(about["network"]), policy, units, boxes, start, made, tuple(counters), left_out, tuple(changes))
+    name, left_out, told = str(about["network"]), int(about["left_out"]), _read_network(about)
+    return Trace(name, policy, units, boxes, start, made, tuple(counters), left_out, tuple(changes), *told)
+
+
+def _read_network(about: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, dict[str, Arrivals], dict[str, int]]:
+    """Return what a trace says of its network; recordings of older versions say nothing."""
+    description = about.get("description")
+    if description is not None and not isinstance(description, Mapping):
+        raise TypeError(f"its description is not that of a network: {description!r:.40}")
+    arrivals = {
+        str(source): tuple([(int(moment), int(count)) for moment, count in some])
+        for source, some in about.get("arrivals", {}).items()
+    }
+    return description, arrivals, {str(arc): int(count) for arc, count in about.get("flows", {}).items()}
 
 
 def _to_json(terms: Terms) -> dict[str, float | str]:

@@ -5,6 +5,7 @@ Matplotlib is imported when something is drawn, not before: it is slow to load, 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,7 @@ STYLE: Any = {
 
 def new_figure(size: tuple[float, float]) -> Figure:
     """Return an empty figure in our style, which needs no display."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # nobody needs to hear where it keeps its fonts
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -1,18 +1,31 @@
-"""Carry experiments out: tasks in processes side by side where they are simulated, one after the other where not."""
+"""Carry experiments out: simulated runs side by side in processes; those that measure real time alone, one by one."""
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
+import signal
+import threading
+import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
 
 from headway.clock import SECOND, stopwatch
-from headway.experiments.base import Experiment, Task, find, judge
+from headway.experiments.base import ENGINES, Experiment, Task, judge
 from headway.experiments.checks import Check
 from headway.experiments.rows import Row, Rows
+
+TICK = 0.5
+"""Seconds between two calls of `on_wait`."""
+AHEAD = 4
+"""How many runs a pool holds, for each process: enough to be busy while a plot is drawn here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +38,33 @@ class Outcome:
     checks: tuple[Check, ...]
     verdict: str
     seconds: float
+    """How long its runs took, added up: less time has passed where they were side by side."""
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An experiment that could not be carried out."""
+
+    experiment: Experiment
+    error: Exception
+    seconds: float = 0.0
+
+    @property
+    def where(self) -> str:
+        """The file and line that raised, such as `trees.py:12`."""
+        notes = getattr(self.error, "__notes__", None)
+        return notes[-1] if notes else _place(self.error)
 
 
 Progress = Callable[[Experiment, int, int], None]
-"""Told after each task: the experiment, how many of its tasks are done, and of how many."""
+"""Told before the first task and after each: the experiment, how many of its tasks are done, and of how many."""
 
 
 def carry_out(
     experiment: Experiment,
     quick: bool = False,
-    pool: ProcessPoolExecutor | None = None,
+    pool: Pool | None = None,
     on_progress: Progress | None = None,
 ) -> Outcome:
     """Run all tasks of an experiment and judge them.
@@ -42,56 +72,216 @@ def carry_out(
     With a pool, tasks of simulated experiments are spread over its processes; those that measure real time always
     run here, alone. An exception of a task ends the experiment and is raised.
     """
-    began = stopwatch()
-    tasks = list(experiment.tasks(quick))
-    found: dict[int, Sequence[Row]] = {}
-    for at, rows in _measured(experiment, tasks, pool):
-        found[at] = rows
-        if on_progress is not None:
-            on_progress(experiment, len(found), len(tasks))
-    rows = Rows(row for at in sorted(found) for row in found[at])
-    checks = tuple(experiment.check(rows))
-    keys = [check.key for check in checks]
-    if len(set(keys)) < len(keys):
-        raise ValueError(f"{experiment.name}: two checks have the same key: {keys}")
-    seconds = (stopwatch() - began) / SECOND
-    return Outcome(experiment, quick, rows, checks, judge(experiment, checks), seconds)
+    [result] = carry_out_each([experiment], quick, pool, on_progress)
+    if isinstance(result, Failure):
+        raise result.error
+    return result
 
 
-def _measured(
-    experiment: Experiment, tasks: Sequence[Task], pool: ProcessPoolExecutor | None
-) -> Iterator[tuple[int, Sequence[Row]]]:
-    if pool is None or experiment.engine != "sim":
-        for at, task in enumerate(tasks):
-            yield at, experiment.measure(task)
-        return
-    futures: dict[Future[Sequence[Row]], int] = {
-        pool.submit(_measure, experiment.name, task): at for at, task in enumerate(tasks)
-    }
+def carry_out_each(
+    experiments: Sequence[Experiment],
+    quick: bool = False,
+    pool: Pool | None = None,
+    on_progress: Progress | None = None,
+    on_wait: Callable[[], None] | None = None,
+) -> Iterator[Outcome | Failure]:
+    """Carry out several experiments; yields each as it ends.
+
+    Simulated ones come first. They share the pool's processes, so that the end of one leaves no processor idle. Then,
+    when nothing else runs, those on `local` and on `spark`, one after the other. An exception ends its experiment
+    only. While processes are busy, `on_wait` is called now and then. Ctrl-C raises KeyboardInterrupt.
+    """
+    begun: list[_UnderWay] = []
+    for experiment in sorted(experiments, key=lambda one: ENGINES.index(one.engine)):
+        try:
+            begun.append(_UnderWay(experiment, quick, on_progress))
+        except Exception as error:
+            yield Failure(experiment, error)
+    together = [one for one in begun if pool is not None and one.experiment.engine == "sim"]
+    if pool is not None and together:
+        yield from _side_by_side(together, pool, on_wait or (lambda: None))
+    for one in begun:
+        if one not in together:
+            gc.collect()  # what others left behind must not fall into what is measured here
+            yield _alone(one)
+
+
+class _Measured(NamedTuple):
+    rows: list[Row]
+    seconds: float
+
+
+class _UnderWay:
+    """An experiment that has begun, and what its tasks gave so far."""
+
+    def __init__(self, experiment: Experiment, quick: bool, tell: Progress | None) -> None:
+        self.experiment = experiment
+        self.tasks: list[Task] = list(experiment.tasks(quick))
+        self.ended = False
+        self._quick = quick
+        self._tell = tell
+        self._found: dict[int, _Measured] = {}
+        if not self.tasks:
+            raise ValueError("there are no runs")
+        self._progress()
+
+    def add(self, at: int, measured: _Measured) -> Outcome | None:
+        """Take what a task gave; returns the outcome with the last one."""
+        self._found[at] = measured
+        self._progress()
+        return self._outcome() if len(self._found) == len(self.tasks) else None
+
+    def fail(self, error: Exception) -> Failure:
+        """End it early."""
+        self.ended = True
+        return Failure(self.experiment, error, self._seconds())
+
+    def _progress(self) -> None:
+        if self._tell is not None:
+            self._tell(self.experiment, len(self._found), len(self.tasks))
+
+    def _seconds(self) -> float:
+        return sum(one.seconds for one in self._found.values())
+
+    def _outcome(self) -> Outcome:
+        experiment = self.experiment
+        rows = Rows(row for at in sorted(self._found) for row in self._found[at].rows)
+        checks = tuple(experiment.check(rows))
+        keys = [check.key for check in checks]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"{experiment.name}: two checks have the same key: {keys}")
+        self.ended = True
+        verdict = judge(experiment, checks)
+        return Outcome(experiment, self._quick, rows, checks, verdict, self._seconds(), len(self.tasks))
+
+
+def _alone(one: _UnderWay) -> Outcome | Failure:
+    outcome = None
     try:
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    finally:  # what is left has no use after an error or Ctrl-C
-        for future in futures:
-            future.cancel()
+        with _own_interrupts():
+            for at, task in enumerate(one.tasks):
+                outcome = one.add(at, _measure(one.experiment.measure, task))
+    except Exception as error:
+        return one.fail(error)
+    assert outcome is not None
+    return outcome
 
 
-def _measure(name: str, task: Task) -> Sequence[Row]:
-    import headway.experiments.catalogue  # noqa: F401  (a new process knows no experiment yet)
+def _side_by_side(begun: Sequence[_UnderWay], pool: Pool, on_wait: Callable[[], None]) -> Iterator[Outcome | Failure]:
+    # The pool gets a few runs ahead only, and none is ever cancelled: a pool that is stopped while it holds cancelled
+    # ones complains. And a queue, not `as_completed`: that has no way to do something else while it waits.
+    left = deque((one, at) for one in begun for at in range(len(one.tasks)))
+    ahead: dict[Future[_Measured], tuple[_UnderWay, int]] = {}
+    done: SimpleQueue[Future[_Measured]] = SimpleQueue()
+    while left or ahead:
+        while left and len(ahead) < AHEAD * pool.count:
+            one, at = left.popleft()
+            if one.ended:
+                continue
+            try:
+                with _interrupts_held_back():
+                    future = pool.submit(_measure, one.experiment.measure, one.tasks[at])
+            except Exception as error:  # the pool is broken: a process was killed
+                yield one.fail(error)
+                continue
+            ahead[future] = (one, at)
+            future.add_done_callback(done.put)
+        if not ahead:
+            continue
+        future = _next(done, on_wait)
+        one, at = ahead.pop(future)
+        if one.ended:
+            continue
+        result: Outcome | Failure | None
+        try:
+            result = one.add(at, future.result())
+        except Exception as error:
+            result = one.fail(error)
+        if result is not None:
+            yield result
 
-    return [dict(row) for row in find(name).measure(task)]
+
+def _next(done: SimpleQueue[Future[_Measured]], on_wait: Callable[[], None]) -> Future[_Measured]:
+    while True:
+        try:
+            return done.get(timeout=TICK)
+        except Empty:
+            on_wait()
+
+
+def _measure(measure: Callable[[Task], Sequence[Row]], task: Task) -> _Measured:
+    began = stopwatch()
+    try:
+        rows: list[Row] = [dict(row) for row in measure(task)]
+    except Exception as error:
+        error.add_note(_place(error))  # a traceback does not come back from another process
+        raise
+    return _Measured(rows, (stopwatch() - began) / SECOND)
+
+
+def _place(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+
+
+class Pool(ProcessPoolExecutor):
+    """Processes that carry out runs."""
+
+    def __init__(self, count: int) -> None:
+        """Provide so many; they start when there is something to do."""
+        # Spawned, not forked: Arrow's threads do not survive a fork.
+        super().__init__(count, mp_context=multiprocessing.get_context("spawn"))
+        self.count = count
 
 
 @contextmanager
-def processes(count: int | None = None) -> Iterator[ProcessPoolExecutor | None]:
-    """Provide so many processes (default: one for each core), or none at all if that is one."""
+def processes(count: int | None = None) -> Iterator[Pool | None]:
+    """Provide so many processes (default: one for each core), or none at all if that is one.
+
+    If the body raises, for instance at Ctrl-C, they are stopped amid their work.
+    """
     count = count or os.cpu_count() or 1
     if count == 1:
         yield None
         return
-    # Spawned, not forked: Arrow's threads do not survive a fork.
-    pool = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+    before = set(multiprocessing.active_children())
+    pool = Pool(count)
     try:
         yield pool
+    except BaseException:
+        for child in set(multiprocessing.active_children()) - before:
+            child.terminate()
+        raise
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown()
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Let processes that are started here never hear of Ctrl-C: a terminal sends it to them as well as to us."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Let Ctrl-C end a run at once: an engine would rather end the inputs, and the figures would be of half a run."""
+    here = threading.current_thread() is threading.main_thread()
+    if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

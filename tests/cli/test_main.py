@@ -37,7 +37,7 @@ def test_every_option_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     ("argv", "expected"),
     [
         ((), ("COMMAND", "headway --help")),
-        (("rnu",), ("unknown command 'rnu'", "did you mean 'run'", "check, explain, policies, run")),
+        (("rnu",), ("unknown command 'rnu'", "did you mean 'run'", "explain, policies, run")),
         (("run",), ("FILE", "headway run --help")),
         (("check",), ("FILE", "headway check --help")),
         (("run", "x.yaml", "--polcy", "y"), ("'--polcy'", "did you mean '--policy'")),

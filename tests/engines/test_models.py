@@ -60,6 +60,7 @@ def test_a_summary_is_a_model(tmp_path: Path) -> None:
         {"b": Constant(2e-6), "c": Constant(0)},
         {"b": 1e-5, "c": 0.25},
         overheads=Overheads(scheduler=0.005, storage=0.005),
+        like="local",
     )
     assert model_of_summary(SUMMARY) == model
     (tmp_path / "run.json").write_text(json.dumps(SUMMARY))
@@ -84,13 +85,16 @@ def test_what_is_said_counts_before_what_was_measured(tmp_path: Path) -> None:
     ("value", "message"),
     [
         (7, r"^model: must be a mapping or the path of a file, not 7$"),
-        ({"cost": {}}, r"^model: unknown key 'cost'.*costs, default, measured, overheads, seed$"),
+        ({"cost": {}}, r"^model: unknown key 'cost'.*costs, default, like, measured, overheads, seed$"),
         ({"costs": 3}, r"^model: costs: must be a mapping from boxes to costs, not 3"),
         ({"costs": {"b": "-1ms"}}, r"^model: costs: box 'b': must be zero or more"),
         ({"costs": {"b": {"normal": [1, 2]}}}, r"^model: costs: box 'b': unknown distribution 'normal'.*uniform.*zipf"),
         ({"default": "soon"}, r"^model: default: .*soon"),
         ({"overheads": 3}, r"^model: overheads: must be a mapping such as"),
-        ({"overheads": {"calls": 1}}, r"^model: overheads: unknown key 'calls'.*call, preemption, scheduler, storage$"),
+        (
+            {"overheads": {"calls": 1}},
+            r"^model: overheads: unknown key 'calls'.*arrival, call, preemption, round, scheduler, storage, wake$",
+        ),
         ({"overheads": {"call": "x"}}, r"^model: overheads: call: "),
         ({"seed": -1}, r"^model: seed: must be a whole number"),
         ({"seed": True}, r"^model: seed: must be a whole number"),

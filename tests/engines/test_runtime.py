@@ -136,3 +136,12 @@ def test_statistics_are_kept_for_every_call() -> None:
     readings = runtime.statistics.readings()
     assert (readings.calls[0], readings.tuples_in[0], readings.tuples_out[0]) == (40, 40, 40)
     assert readings.tuple_size[0] == 16 + 8 + 4
+
+
+def test_sizes_are_known_from_a_boxs_first_tuples_on() -> None:
+    runtime, _ = make()
+    steps = StepRunner(runtime, box_units(runtime.topology))
+    push(runtime, [1], 0)
+    for unit in (0, 1):
+        steps.run(unit, 10)
+    assert runtime.statistics.readings().tuple_size[:2].tolist() == [28, 28]

@@ -9,6 +9,7 @@ from typing import Any
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
+from headway.engines.flows import flows
 from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
 from headway.engines.instruments import Effort
@@ -75,11 +76,13 @@ class _Run:
         self._recorder: Recorder | None = None
         if settings.trace:
             names = [unit.name for unit in self._units]
-            boxes, start = self._runtime.topology.boxes, self._clock.now()
-            self._recorder = Recorder(network.name, names, boxes, settings.policy_text, start=start)
+            boxes, start, told = self._runtime.topology.boxes, self._clock.now(), network.to_mapping()
+            self._recorder = Recorder(network.name, names, boxes, settings.policy_text, start=start, description=told)
         feeds = [
             self._runtime.feed(source.name, reader) for source, reader in zip(network.sources, readers, strict=True)
         ]
+        if self._recorder is not None:
+            self._recorder.hear(feeds)
         self._train = self._schedule.most
         chunk = min(max(16 * self._train, _LEAST_READ), _MOST_READ)
         self._ingest = Ingest(feeds, self._clock, chunk, self._letters.refuse, half_life=settings.half_life)
@@ -100,6 +103,7 @@ class _Run:
         self._plans = 0
         self._interrupted = False
         self._peak_queued = 0
+        self._queued = 0.0  # bytes in queues times nanoseconds
         self._decided, self._cursors = self._nothing_to_decide()
         self._preemptions = 0
         self._overtaken = -1  # the unit whose step was ended early
@@ -138,7 +142,7 @@ class _Run:
                 self._workers.close()
         tables = self._outlets.complete()
         seconds = (stopwatch() - begun) / 1e9
-        trace = None if self._recorder is None else self._recorder.trace()
+        trace = None if self._recorder is None else self._recorder.trace(flows(self._runtime))
         return RunResult(tables, self._summary(seconds), self._letters.table(), trace)
 
     def _interrupt(self) -> None:
@@ -154,17 +158,19 @@ class _Run:
         starved = False  # nothing was to be done the last time, so holding sources back would not help
         until: int | None = None  # the policy lets units wait until then
         held = False  # and nothing else was to be done, so that more tuples are wanted however many wait
+        before, left = stopwatch(), 0  # when the round before began, and the bytes that were queued then
         while True:
             read_from = stopwatch()
             self._tick_if_due()
             queued = runtime.board.bytes
+            self._queued += (queued + left) * (read_from - before) / 2
             if queued > self._peak_queued:
                 self._peak_queued = queued
             if self._interrupted and not ingest.stopped:
                 ingest.stop()
             if queued <= self._settings.memory or starved:
                 ingest.pull(held or self._hungry())
-            scheduling_from = stopwatch()
+            before, left, scheduling_from = read_from, runtime.board.bytes, stopwatch()
             self._reading += scheduling_from - read_from
             jobs: list[Job] = []
             until = None
@@ -482,6 +488,8 @@ class _Run:
             "plans": self._plans,
             "preemptions": self._preemptions,
             "peak_queued_bytes": self._peak_queued,
+            "mean_queued_bytes": None if self._schedule.threads else self._queued / 1e9 / max(1e-9, seconds),
+            "idle": None if self._schedule.threads else self._waited / 1e9,
         }
 
 

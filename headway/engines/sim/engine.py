@@ -14,16 +14,18 @@ from typing import Any
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
+from headway.engines.flows import flows
 from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
 from headway.engines.instruments import Effort
 from headway.engines.interrupts import on_interrupt
 from headway.engines.local.workers import quiet
-from headway.engines.models import Model
+from headway.engines.models import LOCAL, Model
 from headway.engines.opening import open_readers
 from headway.engines.outlets import Outlets
 from headway.engines.readings import Readings
 from headway.engines.runtime import Runtime
+from headway.engines.sim.following import Following
 from headway.engines.sim.processors import Processors
 from headway.engines.sim.sources import Portions
 from headway.engines.sim.work import Costs
@@ -73,7 +75,8 @@ class _Run:
         )
         for box in self._runtime.boxes:
             box.kernel = without_burning(box.kernel)
-        self._costs = Costs(checked, settings.model or Model())
+        model = settings.model or Model()
+        self._costs = Costs(checked, model)
         self._costs.declare(self._runtime.statistics)
         self._units = self._schedule.units(self._runtime.topology)
         self._readings = Readings(self._runtime, self._units)
@@ -83,16 +86,24 @@ class _Run:
         self._recorder: Recorder | None = None
         if settings.trace:
             names = [unit.name for unit in self._units]
-            self._recorder = Recorder(network.name, names, self._runtime.topology.boxes, settings.policy_text, start=0)
+            boxes, described = self._runtime.topology.boxes, network.to_mapping()
+            self._recorder = Recorder(network.name, names, boxes, settings.policy_text, start=0, description=described)
         count = settings.workers or 1
         self._processors = Processors(
             self._runtime, self._readings, self._costs, count, self._traversal, self._recorder
         )
+        # A preemptive policy looks up all the time, and several workers share no rounds: for them all stays exact.
+        self._following: Following | None = None
+        if model.like == LOCAL and count == 1 and not self._preemptive:
+            self._following = Following(self._processors, self._costs, settings.may_shed)
+            self._processors.together = True
         self._feeds = [
             # There is no waiting for the outside world in virtual time: live sources are read to their end in turn.
             self._runtime.feed(source.name, Portions(reader) if reader.live else reader)
             for source, reader in zip(network.sources, readers, strict=True)
         ]
+        if self._recorder is not None:
+            self._recorder.hear(self._feeds)
         self._train = self._schedule.most
         self._chunk = min(max(16 * self._train, _LEAST_READ), _MOST_READ)
         refuse, half_life = self._outlets.letters.refuse, settings.half_life
@@ -107,6 +118,8 @@ class _Run:
         self._memory: Any = self._steering.begin(self._policy.start())
         self._plans = 0
         self._peak_queued = 0
+        self._queued_time = 0  # bytes in queues times nanoseconds
+        self._planning = 0  # nanoseconds that snapshots and plans took for real
         self._interrupted = False
         self._idle = 0
         self._next_status = 0
@@ -117,7 +130,7 @@ class _Run:
         with on_interrupt(self._interrupt):
             self._loop()
         tables = self._outlets.complete()
-        trace = None if self._recorder is None else self._recorder.trace()
+        trace = None if self._recorder is None else self._recorder.trace(flows(self._runtime))
         real = (stopwatch() - begun) / 1e9
         return RunResult(tables, self._summary(real), self._outlets.letters.table(), trace)
 
@@ -135,6 +148,11 @@ class _Run:
         while True:
             now = self._clock.now()
             ended_calls = self._processors.finish(now)
+            if self._following is not None and self._following.goes_on(now):
+                self._look_up(now)
+                self._report()
+                self._advance(now, None, False)
+                continue
             issued = self._ingest.issued
             self._tick_if_due(now)
             open_ = self._runtime.board.bytes <= self._settings.memory or starved
@@ -149,7 +167,7 @@ class _Run:
             due = until is not None and now >= until
             ready, started = False, 0
             if self._processors.free or (self._preemptive and (arrived or due or ended_calls)):
-                ready, started, until = self._decide(now, open_)
+                ready, started, until = self._decide(now, open_, self._ingest.issued - issued)
             elif not self._preemptive:
                 until = None  # nobody can be asked before a call ends
             self._report()
@@ -169,14 +187,15 @@ class _Run:
                 continue  # what comes in turn is there for the asking
             moved = self._advance(now, until if ready or busy else None, open_)
 
-    def _decide(self, now: int, open_: bool) -> tuple[bool, int, int | None]:
+    def _decide(self, now: int, open_: bool, arrived: int) -> tuple[bool, int, int | None]:
         """Ask the policy as long as processors are free and there is something to do.
 
         Returns whether something was ready, how many steps began, and when the policy wants to be asked again.
         """
-        readings, processors = self._readings, self._processors
+        readings, processors, following = self._readings, self._processors, self._following
         begun = 0
         while True:
+            asked = stopwatch()
             readings.refresh()
             view = processors.view(now, self._preemptive)
             snapshot = readings.snapshot(
@@ -186,7 +205,7 @@ class _Run:
                 busy=view.busy,
                 workers=processors.count,
                 free=processors.free,
-                room=processors.free or processors.count,
+                room=self._schedule.plan if following is not None else processors.free or processors.count,
                 more=open_ and (self._ingest.more_in_turn or not self._ingest.ended),
                 rates=lambda: self._ingest.rates(now),
                 outputs=self._outlets.readings,
@@ -203,11 +222,14 @@ class _Run:
             plan, after = self._policy.plan(snapshot, self._memory)
             readings.told()
             self._plans += 1
+            self._planning += stopwatch() - asked
             if self._recorder is not None:
                 self._recorder.plan(snapshot, self._policy, self._memory, plan)
             self._memory = after
             if self._preemptive:
                 return True, *self._switch(plan, snapshot, now)
+            if following is not None:
+                return True, following.follow(plan.steps, snapshot, now, self._plans, arrived), plan.until
             started = processors.start(plan.steps, snapshot, now, self._plans)
             begun += started
             if not started or not processors.free:
@@ -226,23 +248,35 @@ class _Run:
         switched = self._processors.preemptions > before
         return started, plan.until + self._costs.scheduler + (self._costs.preemption if switched else 0)
 
+    def _look_up(self, now: int) -> None:
+        """Look at the run in the middle of a plan, where load may be shed: an overload does not wait for its end."""
+        if self._settings.may_shed and now >= self._steering.next:
+            if self._runtime.board.bytes <= self._settings.memory:
+                self._ingest.pull(False)
+            self._memory = self._steering.look(now, self._memory)
+
     def _advance(self, now: int, until: int | None, open_: bool) -> bool:
         """Move the clock to the next event; False if that is now, or if there is none."""
+        busy, following = self._processors.busy, self._following is not None
         moments = [] if self._processors.next_end is None else [self._processors.next_end]
-        if not self._ingest.ended:
+        if not self._ingest.ended and not (following and busy):
             due = self._ingest.next_due()
             if due is not None and (open_ or due > now):
                 moments.append(due)
             moments += [box.deadline for box in self._timed if box.deadline is not None]
         if until is not None:
             moments.append(until)
-        if moments and (self._processors.busy or self._steering.active):
+        looks = self._settings.may_shed or not following  # in the middle of a plan
+        if moments and ((busy and looks) or self._steering.active):
             moments.append(max(now + 1, self._steering.next))
-        following = min(moments, default=now)
-        if following <= now:
+        moment = min(moments, default=now)
+        if moment <= now:
             return False
-        self._spare += self._processors.free * (following - now)
-        self._clock.advance(following - now)
+        if following and not busy:  # it was asleep, and wakes a little late
+            moment += self._costs.wake
+        self._spare += self._processors.free * (moment - now)
+        self._queued_time += self._runtime.board.bytes * (moment - now)
+        self._clock.advance(moment - now)
         return True
 
     def _give_up(self, busy: bool) -> None:
@@ -259,7 +293,7 @@ class _Run:
         """
         ingest, board, memory = self._ingest, self._runtime.board, self._settings.memory
         more = ingest.pull(held or self._hungry())
-        while more and board.bytes <= memory:
+        while more and board.bytes <= memory and self._following is None:
             more = ingest.pull(self._hungry())
 
     def _hungry(self) -> bool:
@@ -315,18 +349,21 @@ class _Run:
             **flow,
             **self._steering.summary(flow["outputs"]),
             "real_seconds": real,
+            "real_planning": self._planning / SECOND,
             "interrupted": self._interrupted,
             "time": {
                 "scheduler": self._plans * self._costs.scheduler / SECOND,
                 "boxes": processors.worked / SECOND,
                 "storage": processors.fetched * self._costs.storage / SECOND,
-                "sources": 0.0,
+                "sources": 0.0 if self._following is None else self._following.intake / SECOND,
                 "sinks": 0.0,
                 "preemption": processors.preemptions * self._costs.preemption / SECOND,
             },
             "plans": self._plans,
             "preemptions": processors.preemptions,
             "peak_queued_bytes": self._peak_queued,
+            "mean_queued_bytes": self._queued_time / max(1, self._clock.now()),
+            "idle": self._spare / SECOND,
         }
 
 

@@ -57,6 +57,8 @@ class Processors:
         self.fetched = 0
         """How often a box took tuples from storage."""
         self.preemptions = 0
+        self.together = False
+        """Whether all results of a call leave when it ends, not each when the tuple behind it is done."""
 
     @property
     def busy(self) -> bool:
@@ -266,7 +268,7 @@ class Processors:
             if arc is None:
                 continue
             if arc.deliveries and len(train):
-                moments = call.leaving(train)
+                moments = np.full(len(train), call.end, np.int64) if self.together else call.leaving(train)
                 for delivery in arc.deliveries:
                     delivery.deliver(train, moments)
             if arc.queue.cursors:

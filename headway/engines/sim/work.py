@@ -172,6 +172,9 @@ class Costs:
         self.storage = round(model.overheads.storage * SECOND)
         self.scheduler = round(model.overheads.scheduler * SECOND)
         self.preemption = round(model.overheads.preemption * SECOND)
+        self.round = round(model.overheads.round * SECOND)
+        self.arrival = model.overheads.arrival * SECOND
+        self.wake = round(model.overheads.wake * SECOND)
 
     def offsets(self, box: int, numbers: Int64s) -> Int64s:
         """Return after how many nanoseconds each of a call's tuples is done, one after the other."""

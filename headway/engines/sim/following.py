@@ -1,0 +1,64 @@
+"""Plans in virtual time as the engine `local` carries them out: all steps one after the other, before anybody looks.
+
+What arrives meanwhile waits until the plan's end, and is let in all at once. Where load may be shed, a long step is cut
+into parts, between which drop boxes can come and go.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from headway.clock import SECOND
+from headway.engines.sim.processors import Processors
+from headway.engines.sim.work import Costs
+from headway.scheduling.base import Snapshot, Step
+
+STRETCH = SECOND // 50
+"""Nanoseconds of a part where load may be shed, as in `local`."""
+FIRST_PART = 64
+"""Tuples in a part where costs are not known."""
+
+
+class Following:
+    """The steps of a plan that are still to come. For one processor, and for policies that do not preempt."""
+
+    def __init__(self, processors: Processors, costs: Costs, in_parts: bool) -> None:
+        """Begin without a plan; `in_parts` cuts long steps."""
+        self._processors = processors
+        self._costs = costs
+        self._in_parts = in_parts
+        self._steps: deque[Step] = deque()
+        self._snapshot: Snapshot | None = None
+        self._plan = 0
+        self.intake = 0
+        """Nanoseconds spent on letting tuples in and on what else a round needs."""
+
+    def follow(self, steps: Sequence[Step], snapshot: Snapshot, now: int, plan: int, arrived: int) -> int:
+        """Take up a plan; return whether one of its steps began. `arrived` tuples were let in for it."""
+        self._steps, self._snapshot, self._plan = deque(steps), snapshot, plan
+        taking_in = self._costs.round + round(arrived * self._costs.arrival)
+        self.intake += taking_in
+        return self._begin(now, taking_in)
+
+    def goes_on(self, now: int) -> bool:
+        """Begin the plan's next step if it is time; return whether the plan is still being carried out."""
+        # The policy was asked for this plan before its first step.
+        return self._processors.busy or bool(self._begin(now, -self._costs.scheduler))
+
+    def _begin(self, now: int, wait: int) -> int:
+        while self._steps:
+            unit, tuples = self._steps.popleft()
+            assert self._snapshot is not None
+            part = self._part(unit) if self._in_parts else tuples
+            begun = self._processors.start([Step(unit, min(part, tuples))], self._snapshot, now, self._plan, wait)
+            if begun:
+                if tuples > part:
+                    self._steps.appendleft(Step(unit, tuples - part))
+                return begun
+        return 0
+
+    def _part(self, unit: int) -> int:
+        assert self._snapshot is not None
+        cost = float(self._snapshot.costs.cost[unit])
+        return max(1, int(STRETCH / SECOND / cost)) if cost > 0 else FIRST_PART

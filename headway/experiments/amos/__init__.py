@@ -1,0 +1,1 @@
+"""Experiments of the paper on AMoS: choosing among scheduling algorithms by several objectives."""

@@ -1,0 +1,147 @@
+"""Inputs that are read once and let in by many runs alike: what is compared must see the same tuples.
+
+They are held in memory, so that real runs do not spend their time on files and generators, and standard input can be
+read once and compared many times.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from headway.checking import CheckedNetwork
+from headway.clock import SECOND
+from headway.connectors.base import Chunk, Malformed
+from headway.engines.base import RunSettings
+from headway.engines.opening import open_readers
+from headway.scheduling.schedule import Schedule
+
+MOST = 2_000_000
+"""Tuples of a source that are held at most."""
+PORTION = 65_536
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """The tuples of a source, and when they are due (ns); None where they come as fast as they are asked for."""
+
+    chunks: tuple[Chunk, ...]
+    timed: bool
+    cut: bool
+    """Whether the source had more."""
+
+    @property
+    def tuples(self) -> int:
+        """How many there are."""
+        return sum(len(chunk) for chunk in self.chunks)
+
+    def reader(self) -> HeldReader:
+        """Return a reader of all of them."""
+        return HeldReader(self.chunks, self.timed)
+
+    def at_once(self) -> HeldReader:
+        """Return a reader of all of them as fast as they are asked for, whenever they are due."""
+        return HeldReader([Chunk(chunk.batch) for chunk in self.chunks], False)
+
+    def until(self, seconds: float) -> Held:
+        """Return the tuples that are due within some seconds; all of them where they are not timed."""
+        if not self.timed:
+            return self
+        kept = tuple(_due(self.chunks, seconds))
+        return Held(kept, True, self.cut or sum(map(len, kept)) < self.tuples)
+
+
+class HeldReader:
+    """Reads what is held; closing it lets go of nothing."""
+
+    finite = True
+    live = False
+
+    def __init__(self, chunks: Iterable[Chunk], timed: bool) -> None:
+        """Begin with the first tuple."""
+        self.timed = timed
+        self._chunks = list(reversed(list(chunks)))
+
+    def read(self, limit: int) -> Chunk | None:
+        """Return the next tuples, without copying."""
+        if not self._chunks:
+            return None
+        chunk = self._chunks.pop()
+        if len(chunk) <= limit:
+            return chunk
+        due = chunk.due
+        self._chunks.append(Chunk(chunk.batch.slice(limit), None if due is None else due[limit:]))
+        return Chunk(chunk.batch.slice(0, limit), None if due is None else due[:limit])
+
+    def malformed(self) -> list[Malformed]:
+        """Return nothing: malformed rows were left out when it was read."""
+        return []
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def hold(
+    checked: CheckedNetwork,
+    inputs: Mapping[str, object],
+    rates: Mapping[str, float],
+    seconds: float,
+    most: int = MOST,
+) -> dict[str, Held]:
+    """Read all sources: of timed ones what is due within so many seconds, of all at most so many tuples.
+
+    A live source is waited for until it ends. Raises an InputError for what cannot be opened.
+    """
+    held = {}
+    with contextlib.ExitStack() as stack:
+        readers = open_readers(checked, RunSettings(Schedule(), inputs, {}, rates), stack)
+        for source, reader in zip(checked.network.sources, readers, strict=True):
+            chunks, count, cut = [], 0, False
+            while count < most:
+                chunk = reader.read(min(PORTION, most - count))
+                if chunk is None:
+                    break
+                kept = chunk if chunk.due is None else next(_due([chunk], seconds), None)
+                if kept is not None and len(kept):
+                    chunks.append(kept)
+                    count += len(kept)
+                if kept is not chunk and chunk.due is not None:
+                    cut = True
+                    break
+            else:
+                cut = True
+            timed = reader.timed
+            held[source.name] = Held(_joined(chunks, timed), timed, cut)
+    return held
+
+
+def _due(chunks: Iterable[Chunk], seconds: float) -> Iterator[Chunk]:
+    """Return what is due before a moment; a chunk that is so as a whole is returned itself."""
+    for chunk in chunks:
+        assert chunk.due is not None
+        count = int(np.searchsorted(chunk.due, round(seconds * SECOND), side="left"))
+        if count == len(chunk):
+            yield chunk
+            continue
+        if count:
+            yield Chunk(chunk.batch.slice(0, count), chunk.due[:count])
+        return
+
+
+def _joined(chunks: list[Chunk], timed: bool) -> tuple[Chunk, ...]:
+    """Return few large chunks: a source that handed over one row at a time should not cost that again in each run."""
+    if not chunks:
+        return ()
+    batches = pa.Table.from_batches([chunk.batch for chunk in chunks]).combine_chunks().to_batches(PORTION)
+    if not timed:
+        return tuple(Chunk(batch) for batch in batches)
+    due = np.concatenate([chunk.due for chunk in chunks if chunk.due is not None])
+    made, at = [], 0
+    for batch in batches:
+        made.append(Chunk(batch, due[at : at + batch.num_rows]))
+        at += batch.num_rows
+    return tuple(made)

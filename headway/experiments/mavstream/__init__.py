@@ -1,0 +1,1 @@
+"""The experiments of the paper on MavStream's runtime optimizer."""

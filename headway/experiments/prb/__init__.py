@@ -1,0 +1,1 @@
+"""Sharaf and others, Preemptive Rate-based Operator Scheduling: figures 3 to 12."""

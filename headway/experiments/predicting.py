@@ -1,0 +1,122 @@
+"""Predict how a network would do by several policies on the engine `local`, from a short look at each of them.
+
+What is not known is measured first (see `measuring`): a second of the input by each policy, because plans have their
+price, and calls and rounds of the engine cost less the more often they come, with all they need in the processor's
+caches; and all of it at once in long trains. Neighbouring boxes that are called as one cost less than one by one, so
+the latter is measured both ways if policies differ in that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from headway.engines.models import LOCAL, Model
+from headway.experiments.inputs import Held
+from headway.experiments.measuring import lateness, model_of_runs
+from headway.network import Network
+from headway.runner import run
+from headway.scheduling.schedule import Schedule
+
+MEASURED = 1.0
+"""Seconds of the input for which each policy is measured, at most."""
+LONG = 1000
+"""Tuples in the trains of the run in which all come at once."""
+
+Say = Callable[[str], None]
+"""Told what is going on, in a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is the same in all runs that are compared: a network, its input, and its tables."""
+
+    network: Network
+    held: Mapping[str, Held]
+    tables: Mapping[str, Any] | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Further settings of real runs, as `headway.run` has them."""
+
+    def run(self, engine: str, policy: str, inputs: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+        """Run the network by a policy, with results that go nowhere, and return the summary.
+
+        Raises KeyboardInterrupt if somebody pressed Ctrl-C: half a run compares with nothing.
+        """
+        result = run(
+            self.network,
+            inputs or {name: held.reader() for name, held in self.held.items()},
+            engine=engine,
+            policy=policy,
+            outputs=dict.fromkeys(output.name for output in self.network.outputs),
+            tables=self.tables,
+            adaptive="off",  # a layer would change the policy
+            **(self.more if engine == LOCAL else {}),
+            **more,
+        )
+        if result.summary["interrupted"]:
+            raise KeyboardInterrupt
+        return dict(result.summary)
+
+    def until(self, seconds: float) -> Setting:
+        """Return the same with the beginning of the input only."""
+        return replace(self, held={name: held.until(seconds) for name, held in self.held.items()})
+
+
+def fused(policy: str) -> bool:
+    """Return whether a schedule lets neighbouring boxes be called as one, which changes what they cost."""
+    schedule = Schedule.parse(policy)
+    return schedule.unit == "superbox" and schedule.traversal == "mc"
+
+
+class Predictor:
+    """Simulates a setting by one policy after the other.
+
+    With a `model`, its costs count and nothing is measured, so that predictions repeat themselves exactly. If the
+    boxes cannot be run for real (`virtual`), as those of a recording, plans are timed while a little is simulated.
+    """
+
+    def __init__(self, setting: Setting, say: Say, model: Model | None = None, virtual: bool = False) -> None:
+        """Prepare; nothing is run before somebody asks."""
+        self._setting = setting
+        self._say = say
+        self._given = None if model is None else replace(model, like=LOCAL)
+        self._virtual = virtual
+        self._at_once: dict[bool, dict[str, Any]] = {}
+        self._late: float | None = None
+
+    def predict(self, policy: str) -> dict[str, Any]:
+        """Return the summary of a simulated run by a policy."""
+        model = self.model(policy)
+        self._say(f"simulating {policy}")
+        return self._setting.run("sim", policy, model=model)
+
+    def model(self, policy: str) -> Model:
+        """Return what is known of the costs by this policy; measures them if need be."""
+        short = self._setting.until(MEASURED)
+        if self._given is not None:
+            return self._with_planning(short, policy) if self._virtual else self._given
+        at_once = self._all_at_once(short, fused(policy))
+        self._say(f"measuring {policy} for real, {MEASURED:g} s of the input")
+        if self._late is None:
+            self._late = lateness()
+        return model_of_runs(self._setting.network, short.run(LOCAL, policy), at_once, self._late)
+
+    def _all_at_once(self, short: Setting, as_one: bool) -> dict[str, Any]:
+        """Return the summary of a real run in which trains are long; one is enough for all policies that are alike."""
+        if as_one not in self._at_once:
+            unit = "superbox" if as_one else "box"
+            self._say(f"measuring what boxes cost, for real: all at once, by {unit}")
+            inputs = {name: held.at_once() for name, held in short.held.items()}
+            self._at_once[as_one] = short.run(LOCAL, f"round-robin/{unit}/{LONG}", inputs)
+        return self._at_once[as_one]
+
+    def _with_planning(self, short: Setting, policy: str) -> Model:
+        """Return the given model with what plans of this policy cost while a little is simulated."""
+        assert self._given is not None
+        self._say(f"timing plans of {policy}")
+        summary = short.run("sim", policy, model=self._given)
+        if not summary["plans"]:
+            return self._given
+        overheads = replace(self._given.overheads, scheduler=summary["real_planning"] / summary["plans"])
+        return replace(self._given, overheads=overheads)

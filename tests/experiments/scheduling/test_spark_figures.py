@@ -1,0 +1,111 @@
+"""The figures on Spark: their checks can fail; nothing here starts Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headway.experiments.base import CONFIRMED, DIFFERS, FAILED, find, judge
+from headway.experiments.rows import Rows
+from headway.experiments.scheduling import spark_figure5, spark_figure9, spark_figure11
+from headway.experiments.scheduling.spark_figure5 import APART, HIGH, MIDDLE, TOGETHER
+from headway.experiments.scheduling.spark_figure9 import SUPERBOXES, TAAT, TRAINS
+
+
+def five(**changed: float) -> Rows:
+    values = {"apart": 5.0, "middle": 1.0, "high": 2.0, "batches": 20.0, **changed}
+    rows: list[dict[str, Any]] = [
+        {"units": APART, "load": MIDDLE, "latency": values["apart"], "batches": 50},
+        {"units": TOGETHER, "load": MIDDLE, "latency": values["middle"], "batches": values["batches"]},
+        {"units": TOGETHER, "load": HIGH, "latency": values["high"], "batches": values["batches"]},
+    ]
+    return Rows({**row, "seed": seed} for row in rows for seed in (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("changed", "keys"),
+    [
+        ({}, set()),
+        ({"middle": 6.0}, {"always-above"}),
+        ({"high": 6.0}, {"holds-on"}),
+        ({"apart": 0.9}, {"always-above", "holds-on"}),
+        ({"batches": 60.0}, {"fewer-batches"}),
+    ],
+)
+def test_figure_5(changed: dict[str, float], keys: set[str]) -> None:
+    checks = spark_figure5.check(five(**changed))
+    assert {one.key for one in checks if not one.holds} == keys
+    assert judge(find("scheduling-fig5-spark"), checks) == (FAILED if keys else CONFIRMED)
+
+
+def nine(**changed: Any) -> Rows:
+    values = {
+        TAAT: (150.0, 1.0, 98.99, 0.01),
+        TRAINS: (6.0, 30.0, 69.9, 0.1),
+        SUPERBOXES: (3.0, 60.0, 39.8, 0.2),
+        **{name.replace("_", " "): one for name, one in changed.items()},
+    }
+    rows: list[dict[str, Any]] = []
+    for name, (seconds, worker, storage, scheduler) in values.items():
+        for seed in (1, 2):
+            rows.append({"row": "time", "discipline": name, "seed": seed, "seconds": seconds})
+            shares = {"worker": worker, "storage": storage, "scheduler": scheduler}
+            rows.append({"row": "shares", "discipline": name, "seed": seed, **shares})
+    return Rows(rows)
+
+
+@pytest.mark.parametrize(
+    ("changed", "keys", "verdict"),
+    [
+        ({}, set(), CONFIRMED),
+        ({"tuple_at_a_time": (10.0, 1.0, 98.99, 0.01)}, {"taat-worst"}, FAILED),
+        ({"superboxes": (5.0, 60.0, 39.8, 0.2)}, {"superboxes-halve"}, FAILED),
+        ({"superboxes": (3.0, 25.0, 74.8, 0.2)}, {"storage-falls"}, FAILED),
+        ({"superboxes": (3.0, 60.0, 39.95, 0.05)}, {"scheduler-grows"}, DIFFERS),
+        ({"tuple_at_a_time": (150.0, 1.0, 97.0, 2.0)}, {"scheduler-grows", "scheduler-small"}, FAILED),
+    ],
+)
+def test_figure_9(changed: dict[str, Any], keys: set[str], verdict: str) -> None:
+    checks = spark_figure9.check(nine(**changed))
+    assert {one.key for one in checks if not one.holds} == keys
+    assert judge(find("scheduling-fig9-spark"), checks) == verdict
+
+
+def eleven(changed: dict[tuple[float, str], tuple[float, float]]) -> Rows:
+    values = {
+        (0.4, "QoS-aware"): (0.85, 0.7),
+        (0.4, "round robin"): (0.7, 0.4),
+        (0.7, "QoS-aware"): (0.8, 0.6),
+        (0.7, "round robin"): (0.65, 0.3),
+        (2.0, "QoS-aware"): (0.6, 0.2),
+        (2.0, "round robin"): (0.55, 0.1),
+        **changed,
+    }
+    return Rows(
+        {"load": load, "policy": policy, "seed": seed, "utility": utility, "tight": tight}
+        for (load, policy), (utility, tight) in values.items()
+        for seed in (1, 2)
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "keys"),
+    [
+        ({}, set()),
+        ({(0.7, "round robin"): (0.75, 0.3)}, {"significant", "stable"}),
+        ({(0.4, "QoS-aware"): (0.95, 0.9)}, {"stable"}),
+        ({(0.7, "QoS-aware"): (0.8, 0.45)}, {"by-the-tight"}),
+        ({(2.0, "QoS-aware"): (0.81, 0.2)}, {"both-fall"}),
+    ],
+)
+def test_figure_11(changed: dict[tuple[float, str], tuple[float, float]], keys: set[str]) -> None:
+    checks = spark_figure11.check(eleven(changed))
+    assert {one.key for one in checks if not one.holds} == keys
+
+
+def test_graphs_are_the_papers_stretched() -> None:
+    tight, loose, *rest = spark_figure11.graphs(2.0)
+    assert list(tight) == [(0, 1), (0.002, 1), (2, 0)]
+    assert list(loose) == [(0, 1), (8, 1), (10, 0)]
+    assert rest == [tight, loose, tight, loose]

@@ -1,0 +1,42 @@
+"""The quick form of every experiment: each claim holds, or what explains it does."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+import headway.experiments.catalogue  # noqa: F401  (it registers them)
+from headway.experiments.base import FAILED, REGISTRY, Experiment
+from headway.experiments.page import cell, section
+from headway.experiments.results import verdict_text, write_results
+from headway.experiments.running import carry_out
+
+PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
+ALL = pytest.mark.parametrize("experiment", REGISTRY.values(), ids=REGISTRY)
+
+
+@ALL
+def test_claims(experiment: Experiment, tmp_path: Path) -> None:
+    outcome = carry_out(experiment, quick=True)
+    verdict = write_results(outcome, tmp_path)
+    assert outcome.verdict != FAILED, "\n" + verdict_text(verdict)
+    for kind in ("png", "svg"):
+        assert (tmp_path / f"{experiment.name}.{kind}").stat().st_size > 1000
+    if PAGE.exists():  # made from the full form, which has the same checks
+        text = section(PAGE.read_text("utf-8"), experiment.name)
+        assert text is not None, "run make experiments"
+        for check in outcome.checks:
+            row = f"| `{check.key}` | {cell(check.claim)} |"
+            assert row in text, f"docs/experiments.md has no line {row}: run make experiments"
+
+
+@ALL
+def test_other_processes_find_it(experiment: Experiment) -> None:
+    """Its runs can be handed to another process: plain tasks, and a function at the top of a module."""
+    for quick in (True, False):
+        tasks = list(experiment.tasks(quick))
+        assert tasks
+        assert pickle.loads(pickle.dumps(tasks)) == tasks
+    assert pickle.loads(pickle.dumps(experiment.measure)) == experiment.measure
