@@ -57,8 +57,8 @@ CASES = (
     Case(
         "unequal",
         "unequal/unequal.yaml",
-        7.0,
-        ("round-robin/superbox/20", "fifo/superbox/20", "rate-based/superbox/20", "qos/superbox/20"),
+        6.0,
+        ("round-robin/superbox/20", "rate-based/superbox/20", "chain/box/20", "qos/superbox/20"),
     ),
     Case(
         "overload",

@@ -6,6 +6,7 @@ import argparse
 import csv
 import io
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -302,13 +303,12 @@ def bytes_text(number: float | None) -> str:
 
 
 def _folder(path: Path) -> Path:
-    """Return the folder for the results, made if need be, before anything long is begun."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        (path / "compare.part").write_text("")
-        (path / "compare.part").unlink()
-    except OSError as error:
-        raise OutputError(f"--out: '{path}' cannot be written to: {error.strerror or error}") from error
+    """Return the folder for the results, or raise an OutputError before anything long is begun."""
+    there = next(one for one in (path, *path.absolute().parents) if one.exists())
+    if not there.is_dir():
+        raise OutputError(f"--out: '{there}' is a file; expected a folder, or one that can be made")
+    if not os.access(there, os.W_OK):
+        raise OutputError(f"--out: '{there}' cannot be written to: no permission")
     return path
 
 
@@ -331,6 +331,7 @@ def _write(made: Comparison, compared: Mapping[str, Sequence[Figures]], advice: 
     figure = plots.new_figure(side_by_side.size(max(len(some) for _, some in groups), len(groups)))
     side_by_side.draw(figure, groups, advice.get(MEASURED, next(iter(advice.values()))).policy)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         for name, text in (("csv", table.getvalue()), ("json", json.dumps(told, indent=2, ensure_ascii=False) + "\n")):
             half = folder / f"compare.{name}.part"
             half.write_text(text, "utf-8")

@@ -100,7 +100,8 @@ class Adapting:
         sizes = self._instruments.boxes(now).tuple_size
         known = sizes[sizes > 0]
         # What waits at a box that has not run yet takes memory all the same.
-        used = waiting * np.where(sizes > 0, sizes, known.mean() if len(known) else 0.0)
+        mean = float(known.mean()) if len(known) else 0.0
+        used: Floats = np.multiply(waiting, np.where(sizes > 0, sizes, mean), dtype=np.float64)
         tuples = np.append(self._reach.sums(waiting.astype(np.float64)), waiting.sum())
         memory = np.append(self._reach.sums(used), used.sum())
         least = self._reach.least(stamps)

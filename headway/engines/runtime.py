@@ -263,14 +263,33 @@ class Runtime:
         if len(box.cursors) == 1:
             return (box.cursors[0].take(limit),)
         assert upto is not None
+        if not box.ordered:
+            return self._take_as_they_come(box, limit)
         if limit < ALL:
             # One more than may be taken tells whether there is more.
             numbers = np.concatenate([cursor.numbers(limit + 1, upto) for cursor in box.cursors if not cursor.idle])
             if len(numbers) > limit:
                 upto = int(np.partition(numbers, limit - 1)[limit - 1])
-        if not box.ordered:
-            return tuple(cursor.take(ALL, upto) for cursor in box.cursors)
         return tuple(cursor.take(ALL, upto, upto) for cursor in box.cursors)
+
+    def _take_as_they_come(self, box: RunningBox, limit: int) -> tuple[Train, ...]:
+        """Take so many tuples together, those with the smallest numbers among what can be reached.
+
+        A queue that another box without order fills holds numbers that go down, too. A tuple in it can only be taken
+        with those before it, and so it counts with the largest number up to there.
+        """
+        if limit >= ALL:
+            return tuple(cursor.take(ALL) for cursor in box.cursors)
+        some = [at for at, cursor in enumerate(box.cursors) if not cursor.idle]
+        # One more than may be taken tells whether there is more.
+        reached = [np.maximum.accumulate(box.cursors[at].numbers(limit + 1, FAR)) for at in some]
+        numbers = np.concatenate(reached)
+        if len(numbers) <= limit:
+            return tuple(cursor.take(ALL) for cursor in box.cursors)
+        first = np.argsort(numbers, kind="stable")[:limit]
+        whose = np.repeat(some, [len(one) for one in reached])[first]
+        counts = np.bincount(whose, minlength=len(box.cursors)).tolist()
+        return tuple(cursor.take(count) for cursor, count in zip(box.cursors, counts, strict=True))
 
     def call(
         self, boxes: tuple[int, ...], kernel: Kernel, state: Any, trains: Sequence[Train], spent: int | None = None

@@ -7,7 +7,7 @@ read once and compared many times.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,12 +47,20 @@ class Held:
         """Return a reader of all of them as fast as they are asked for, whenever they are due."""
         return HeldReader([Chunk(chunk.batch) for chunk in self.chunks], False)
 
-    def until(self, seconds: float) -> Held:
-        """Return the tuples that are due within some seconds; all of them where they are not timed."""
+    def between(self, begin: int, end: int) -> Held:
+        """Return the tuples that are due from one moment to before another (ns), counted from the first of the two.
+
+        Of tuples that are not timed all are returned.
+        """
         if not self.timed:
             return self
-        kept = tuple(_due(self.chunks, seconds))
-        return Held(kept, True, self.cut or sum(map(len, kept)) < self.tuples)
+        kept = []
+        for chunk in self.chunks:
+            assert chunk.due is not None
+            first, last = np.searchsorted(chunk.due, [begin, end], side="left").tolist()
+            if first < last:
+                kept.append(Chunk(chunk.batch.slice(first, last - first), chunk.due[first:last] - begin))
+        return Held(tuple(kept), True, self.cut)
 
 
 class HeldReader:
@@ -105,11 +113,11 @@ def hold(
                 chunk = reader.read(min(PORTION, most - count))
                 if chunk is None:
                     break
-                kept = chunk if chunk.due is None else next(_due([chunk], seconds), None)
-                if kept is not None and len(kept):
+                kept = chunk if chunk.due is None else _due(chunk, round(seconds * SECOND))
+                if len(kept):
                     chunks.append(kept)
                     count += len(kept)
-                if kept is not chunk and chunk.due is not None:
+                if kept is not chunk:
                     cut = True
                     break
             else:
@@ -119,17 +127,23 @@ def hold(
     return held
 
 
-def _due(chunks: Iterable[Chunk], seconds: float) -> Iterator[Chunk]:
+def busiest(held: Mapping[str, Held], seconds: float) -> dict[str, Held]:
+    """Return the part of all inputs, of so many seconds at most, in which most tuples are due."""
+    due = [chunk.due for one in held.values() if one.timed for chunk in one.chunks if chunk.due is not None]
+    moments = np.sort(np.concatenate([np.zeros(0, np.int64), *due]))
+    span = round(seconds * SECOND)
+    if not len(moments) or moments[-1] < span:
+        return dict(held)
+    counts = np.searchsorted(moments, moments + span, side="left") - np.arange(len(moments))
+    begin = int(moments[np.argmax(counts)])
+    return {name: one.between(begin, begin + span) for name, one in held.items()}
+
+
+def _due(chunk: Chunk, end: int) -> Chunk:
     """Return what is due before a moment; a chunk that is so as a whole is returned itself."""
-    for chunk in chunks:
-        assert chunk.due is not None
-        count = int(np.searchsorted(chunk.due, round(seconds * SECOND), side="left"))
-        if count == len(chunk):
-            yield chunk
-            continue
-        if count:
-            yield Chunk(chunk.batch.slice(0, count), chunk.due[:count])
-        return
+    assert chunk.due is not None
+    count = int(np.searchsorted(chunk.due, end, side="left"))
+    return chunk if count == len(chunk) else Chunk(chunk.batch.slice(0, count), chunk.due[:count])
 
 
 def _joined(chunks: list[Chunk], timed: bool) -> tuple[Chunk, ...]:

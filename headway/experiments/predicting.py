@@ -1,8 +1,8 @@
 """Predict how a network would do by several policies on the engine `local`, from a short look at each of them.
 
-What is not known is measured first (see `measuring`): a second of the input by each policy, because plans have their
-price, and calls and rounds of the engine cost less the more often they come, with all they need in the processor's
-caches; and all of it at once in long trains. Neighbouring boxes that are called as one cost less than one by one, so
+What is not known is measured first (see `measuring`): the busiest second of the input by each policy, because plans
+have their price, and calls and rounds of the engine cost less the more often they come, with all they need in the
+processor's caches; and the same all at once, in long trains. Neighbouring boxes that are called as one cost less than one by one, so
 the latter is measured both ways if policies differ in that.
 """
 
@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headway.engines.models import LOCAL, Model
-from headway.experiments.inputs import Held
+from headway.experiments.inputs import Held, busiest
 from headway.experiments.measuring import lateness, model_of_runs
 from headway.network import Network
 from headway.runner import run
 from headway.scheduling.schedule import Schedule
 
 MEASURED = 1.0
-"""Seconds of the input for which each policy is measured, at most."""
+"""Seconds of the input, the busiest, for which each policy is measured at most: when it matters which one it is."""
 LONG = 1000
 """Tuples in the trains of the run in which all come at once."""
 
@@ -58,9 +58,9 @@ class Setting:
             raise KeyboardInterrupt
         return dict(result.summary)
 
-    def until(self, seconds: float) -> Setting:
-        """Return the same with the beginning of the input only."""
-        return replace(self, held={name: held.until(seconds) for name, held in self.held.items()})
+    def busiest(self, seconds: float) -> Setting:
+        """Return the same with the busiest part of the input only."""
+        return replace(self, held=busiest(self.held, seconds))
 
 
 def fused(policy: str) -> bool:
@@ -93,7 +93,7 @@ class Predictor:
 
     def model(self, policy: str) -> Model:
         """Return what is known of the costs by this policy; measures them if need be."""
-        short = self._setting.until(MEASURED)
+        short = self._setting.busiest(MEASURED)
         if self._given is not None:
             return self._with_planning(short, policy) if self._virtual else self._given
         at_once = self._all_at_once(short, fused(policy))

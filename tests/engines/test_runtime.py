@@ -93,6 +93,19 @@ def test_without_order_a_box_takes_what_is_there_and_shares_the_limit_among_its_
     assert not runtime.is_ready(union, {})
 
 
+def test_without_order_what_stands_behind_a_later_tuple_is_taken_after_it() -> None:
+    # A box without order before this one leaves numbers that go down in its queue: 5, then 3.
+    runtime, _ = make({**BOXES, "u": {**BOXES["u"], "ordered": False}})
+    union = runtime.boxes[2]
+    for start in (5, 3, 4):
+        push(runtime, [1], start)
+    taken = []
+    while (upto := runtime.takeable(union, frozenset())) is not None:
+        taken.append([train.numbers.tolist() for train in runtime.take(union, 1, upto)])
+        assert len(taken) < 4
+    assert taken == [[[5], []], [[3], []], [[4], []]]
+
+
 def test_an_idle_box_passes_progress_on_unless_somebody_runs_it() -> None:
     runtime, _ = make()
     steps = StepRunner(runtime, box_units(runtime.topology))

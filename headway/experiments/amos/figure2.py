@@ -71,7 +71,9 @@ def check(rows: Rows) -> list[Check]:
     mediocre = runs(rows, PLAN, "fifo").ratio("queue", runs(rows, PLAN, best_queue))
     calls = runs(rows, PLAN, "chain").ratio("calls", runs(rows, PLAN, "most-tuples"))
     return [
-        below_each("mtiq-queue", "MTIQ has a shorter queue than RR and FIFO.", rows, PLAN, "most-tuples", "queue", PROMPT),
+        below_each(
+            "mtiq-queue", "MTIQ has a shorter queue than RR and FIFO.", rows, PLAN, "most-tuples", "queue", PROMPT
+        ),
         below_each("chain-queue", "Chain has a shorter queue than RR and FIFO.", rows, PLAN, "chain", "queue", PROMPT),
         slow_at_the_end("late", "Near the end, MTIQ and Chain have the highest latencies.", rows, PLAN),
         more("fifo-queue", "FIFO's queue is not the shortest.", mediocre, 1, f"ratio to {LABELS[best_queue]}"),
@@ -104,7 +106,8 @@ def check(rows: Rows) -> list[Check]:
         ),
         slow_at_the_end(
             "selective-late",
-            "Evidence: with selective operators before the join, MTIQ and Chain have the highest latencies near the end.",
+            "Evidence: with selective operators before the join, MTIQ and Chain have the highest latencies near the "
+            "end.",
             rows,
             SELECTIVE,
         ),
@@ -125,15 +128,16 @@ register(
         paper="amos",
         figures=("figure 2",),
         title="queues and latencies of single algorithms over time",
-        claim="On plan 2, Chain and MTIQ have the shortest queues, and near the end the highest latencies; FIFO is middling "
-        "in queues and good in latency. No algorithm is the best in both.",
+        claim="On plan 2, Chain and MTIQ have the shortest queues, and near the end the highest latencies; FIFO is "
+        "middling in queues and good in latency. No algorithm is the best in both.",
         setting=SETTING,
         chosen=(
             *PLANNED,
-            "Queue is the mean number of waiting tuples in a span, latency the mean of the results delivered in it. Near "
-            "the end is the last third of the input's time.",
-            "Varied, after plan 2 had not shown short queues: 4 ms and a selectivity of 0.25 for both operators before the "
-            "join (the one selectivity that can still be read), 2 ms for a call, 20 tuples/s and 80 in bursts.",
+            "Queue is the mean number of waiting tuples in a span, latency the mean of the results delivered in it. "
+            "Near the end is the last third of the input's time.",
+            "Varied, after plan 2 had not shown short queues: 4 ms and a selectivity of 0.25 for both operators "
+            "before the join (the one selectivity that can still be read), 2 ms for a call, 20 tuples/s and 80 in "
+            "bursts.",
         ),
         engine="sim",
         tasks=tasks,
@@ -144,23 +148,23 @@ register(
         findings=(
             Finding(
                 "mtiq-queue",
-                "Serving the longest queue shortens queues where the operators at the sources, which have the longest, "
-                "throw much away. On our plan 2 they pass on 80 and 50 %, and MTIQ is no better than round robin. Where "
-                "they pass on 25 %, it is much better.",
+                "Serving the longest queue shortens queues where the operators at the sources, which have the "
+                "longest, throw much away. On our plan 2 they pass on 80 and 50 %, and MTIQ is no better than round "
+                "robin. Where they pass on 25 %, it is much better.",
                 ("selective-mtiq",),
             ),
             Finding(
                 "chain-queue",
-                "Chain is made for operators that cost nothing to call. It follows each piece of a path at once, so it "
-                "calls operators on few tuples, and on our plan 2, where a call costs as much as one or two tuples, that "
-                "takes more time than its order saves. Where calls are cheap and the first operators selective, Chain has "
-                "the shortest queue.",
+                "Chain is made for operators that cost nothing to call. It follows each piece of a path at once, so "
+                "it calls operators on few tuples, and on our plan 2, where a call costs as much as one or two "
+                "tuples, that takes more time than its order saves. Where calls are cheap and the first operators "
+                "selective, Chain has the shortest queue.",
                 ("calls", "selective-chain"),
             ),
             Finding(
                 "late",
-                "As queues: the order of latencies follows from who lets tuples wait before the join's end, and is clear "
-                "where the first operators are selective.",
+                "As queues: the order of latencies follows from who lets tuples wait before the join's end, and is "
+                "clear where the first operators are selective.",
                 ("selective-late",),
             ),
         ),

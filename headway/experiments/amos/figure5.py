@@ -1,4 +1,4 @@
-"""Figures 5 and 6: AMoS with one requirement, tuple delay or queue size, against each algorithm that it chooses from."""
+"""Figures 5 and 6: AMoS with one requirement, delay or queue size, against each algorithm that it chooses from."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def check(rows: Rows) -> list[Check]:
             ),
             often_below_each(
                 f"queue-{number}",
-                f"Asked for short queues, AMoS often, in at least half of the spans of 5 s, has no longer a queue than any "
-                f"one algorithm on {plan}.",
+                "Asked for short queues, AMoS often, in at least half of the spans of 5 s, has no longer a queue "
+                f"than any one algorithm on {plan}.",
                 rows,
                 plan,
                 "queue",
@@ -133,16 +133,17 @@ register(
         paper="amos",
         figures=("figure 5", "figure 6"),
         title="AMoS with one requirement against single algorithms",
-        claim="Asked for low tuple delay, AMoS is better than each algorithm that it chooses from, because they help each "
-        "other; asked for short queues, it often is.",
+        claim="Asked for low tuple delay, AMoS is better than each algorithm that it chooses from, because they "
+        "help each other; asked for short queues, it often is.",
         setting=SETTING,
         chosen=(
             *PLANNED,
             *TURNS,
-            "Latency is the mean of all results, queue the mean number of waiting tuples while there is input. Which plan "
-            "the paper's figures are of is lost, too: both are run.",
-            "Varied, on plan 1: calls that cost nothing, with 40 tuples/s and 130 in bursts. Varied, on plan 2, after plan 2 "
-            "itself had not shown it, and found by trying some: calls of 24 ms, with 10 tuples/s and 26 in bursts.",
+            "Latency is the mean of all results, queue the mean number of waiting tuples while there is input. "
+            "Which plan the paper's figures are of is lost, too: both are run.",
+            "Varied, on plan 1: calls that cost nothing, with 40 tuples/s and 130 in bursts. Varied, on plan 2, "
+            "after plan 2 itself had not shown it, and found by trying some: calls of 24 ms, with 10 tuples/s and "
+            "26 in bursts.",
         ),
         engine="sim",
         tasks=tasks,
@@ -154,10 +155,10 @@ register(
         findings=(
             Finding(
                 "latency-2",
-                "What helps is that MTIQ gathers full trains and FIFO pushes them out. That saves calls, and so it needs "
-                "calls that cost much: on plan 2 they cost less than on plan 1, FIFO alone is the quickest, and turns of "
-                "others only hold it up. Where a call costs three times as much, AMoS is better than each algorithm; "
-                "where calls cost nothing, it is worse than FIFO on plan 1, too.",
+                "What helps is that MTIQ gathers full trains and FIFO pushes them out. That saves calls, and so it "
+                "needs calls that cost much: on plan 2 they cost less than on plan 1, FIFO alone is the quickest, "
+                "and turns of others only hold it up. Where a call costs three times as much, AMoS is better than "
+                "each algorithm; where calls cost nothing, it is worse than FIFO on plan 1, too.",
                 ("latency-2-mean", "latency-dear", "latency-free"),
             ),
             Finding(
@@ -168,8 +169,8 @@ register(
             ),
             Finding(
                 "queue-2",
-                "MTIQ and RR have the shortest queues, nearly equal ones. AMoS comes near them, with shorter queues than "
-                "FIFO and Chain, to which it gives half of the time.",
+                "MTIQ and RR have the shortest queues, nearly equal ones. AMoS comes near them, with shorter queues "
+                "than FIFO and Chain, to which it gives half of the time.",
                 ("queue-near", "queue-others-2"),
             ),
         ),

@@ -49,6 +49,14 @@ def of_mean(rows: Rows, plan: str, policy: str, column: str) -> Interval:
     return Interval.of([float(row[column]) / mean[float(row["seed"])] for row in runs(rows, plan, policy)])
 
 
+def gain(rows: Rows, plan: str, policy: str, less: str, more: str) -> Interval:
+    """Return by how many percentage points more a policy is below the mean in one column than above it in another."""
+    low, high = means(rows, plan, less), means(rows, plan, more)
+    own = runs(rows, plan, policy)
+    shares = [(float(row[less]) / low[float(row["seed"])], float(row[more]) / high[float(row["seed"])]) for row in own]
+    return Interval.of([100 * ((1 - below) - (above - 1)) for below, above in shares])
+
+
 def costs(rows: Rows, plan: str, policy: str, weights: Mapping[str, float]) -> Rows:
     """Return for each run its overall cost: about 1 is what single algorithms have in the mean."""
     mean = {metric: means(rows, plan, metric) for metric in weights}

@@ -180,21 +180,22 @@ SECONDS = 15
 """Of input in a run: three spans, one of which is a burst."""
 SEEDS, QUICK_SEEDS = range(1, 9), range(1, 3)
 SETTING = (
-    "Plan 1 is a chain of four operators; plan 2 joins two streams within 200 ms, with other operators before and after.",
+    "Plan 1 is a chain of four operators; plan 2 joins two streams within 200 ms, with other operators before and "
+    "after.",
     "Tuples arrive by a Poisson process whose mean changes every 5 s. AMoS chooses among round robin, FIFO, MTIQ and "
     "Chain by the roulette wheel. Changing from one operator to another takes time.",
 )
 PLANNED = (
-    "The costs and selectivities of the paper's figure 4 are lost in our copy, but for one operator of plan 2 with 0.25 "
-    "and 0.25. Ours are those of an earlier search, and not neutral: of some hundred random plans each, they were the ones "
-    "on which the wheel did best, in a coarse model and with other arrivals.",
+    "The costs and selectivities of the paper's figure 4 are lost in our copy, but for one operator of plan 2 with "
+    "0.25 and 0.25. Ours are those of an earlier search, and not neutral: of some hundred random plans each, they "
+    "were the ones on which the wheel did best, in a coarse model and with other arrivals.",
     "Plan 1: 4, 4, 4, 10 ms for a tuple, selectivities 0.4, 0.9, 0.9, 0.9, 12 ms for a call of at most 4 tuples, 28 "
-    "tuples/s and 86 in bursts. Plan 2: 4 and 8 ms before the join (0.8, 0.5), 8 ms for the join, 10 ms after it (0.9), 8 "
-    "ms for a call, six keys, 10 tuples/s and 34 in bursts, of each stream.",
+    "tuples/s and 86 in bursts. Plan 2: 4 and 8 ms before the join (0.8, 0.5), 8 ms for the join, 10 ms after it "
+    "(0.9), 8 ms for a call, six keys, 10 tuples/s and 34 in bursts, of each stream.",
     "Of three spans of 5 s one is a burst, drawn by the seed, of both streams at once; a run has three spans of input. "
     "Runs of 30 s, and bursts of each stream by itself, were tried before: more noise, the same order.",
 )
 TURNS = (
-    "AMoS is as in the paper (no fading history, decay 0.25); its turns last 100 ms, for the paper does not say how long. "
-    "Algorithms then work on what others leave, which is where its gain comes from.",
+    "AMoS is as in the paper (no fading history, decay 0.25); its turns last 100 ms, for the paper does not say how "
+    "long. Algorithms then work on what others leave, which is where its gain comes from.",
 )

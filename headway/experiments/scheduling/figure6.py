@@ -77,7 +77,7 @@ def _tasks(quick: bool) -> Sequence[Task]:
             "cost": cost,
             "traversal": name,
             "seed": seed,
-            "rounds": (6 if quick else 20) if cost < CALL * 1000 else (2 if quick else 6),
+            "rounds": (5 if quick else 15) if cost < CALL * 1000 else (2 if quick else 5),
         }
         for capacity, some in costs.items()
         for cost in some
@@ -285,7 +285,7 @@ EXPERIMENT = register(
             "did not rise throughout at 0.5.",
             "Tried: Poisson arrivals. There, too, is one crossing, at a cost of about 1.8 overheads; both curves are "
             "U-shaped, because cheap tuples come at high rates and each brings its calls.",
-            "Costs vary by half from tuple to tuple. A run has 6 to 20 rounds of 81 tuples, not 100,000 tuples: "
+            "Costs vary by half from tuple to tuple. A run has 5 to 15 rounds of 81 tuples, not 100,000 tuples: "
             "without chance in arrivals there is little to average out.",
         ),
         engine="sim",
