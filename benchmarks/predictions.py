@@ -5,7 +5,9 @@ Three example networks, each by four policies that differ clearly: a shop whose 
 (border-watch), whose boxes are real and whose policies differ in how many tuples a step takes.
 Costs are measured first, as `headway compare` does; then every policy is simulated, and run for real.
 
-A prediction of a latency may be off by a quarter. Real runs should have the machine to themselves.
+A prediction of a latency may be off by a quarter. Real runs must have the machine to themselves: one that has had no
+processor for more than a twentieth of the time in which it was at work is repeated, and if that does not help, it says
+so.
 """
 
 from __future__ import annotations
@@ -15,19 +17,23 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from headway.checking import check as check_network
 from headway.experiments.comparing import Figures, advise, figures, margin
 from headway.experiments.inputs import hold
-from headway.experiments.predicting import Predictor, Setting
+from headway.experiments.predicting import PROCESSOR, Predictor, Setting
 from headway.files import load, parse_network
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 OFF = 0.25
 """What is promised: by which share of what is measured a mean latency may be off."""
+
+QUIET = 0.95
+"""For which share of the time in which it is at work a real run must have a processor."""
+TRIES = 3
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -83,6 +89,8 @@ class Outcome:
     case: str
     predicted: tuple[Figures, ...]
     measured: tuple[Figures, ...]
+    disturbed: tuple[str, ...] = ()
+    """Runs to which others left too little of the machine."""
 
     def ratios(self) -> dict[str, float]:
         """Return by policy the predicted mean latency per measured one."""
@@ -90,13 +98,34 @@ class Outcome:
         return {one.policy: (one.latency or 0.0) / (real.latency or float("inf")) for one, real in pairs}
 
 
-def prepared(case: Case) -> Setting:
+@dataclass(frozen=True, slots=True)
+class Quiet(Setting):
+    """A setting whose real runs are repeated if others disturb them; `disturbed` gets what did not help."""
+
+    disturbed: list[str] = field(default_factory=list)
+
+    def run(self, engine: str, policy: str, inputs: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+        """Run the network by a policy, and return the summary of the least disturbed of some runs."""
+        runs = []
+        while True:
+            # Readers are used up by a run.
+            again = {name: held.at_once() for name, held in self.held.items()} if inputs else None
+            runs.append(Setting.run(self, engine, policy, again, **more))
+            if runs[-1][PROCESSOR] >= QUIET:
+                return runs[-1]
+            if len(runs) == TRIES:
+                best = max(runs, key=lambda one: float(one[PROCESSOR]))
+                self.disturbed.append(f"{policy} had a processor for {best[PROCESSOR]:.0%} of its time")
+                return best
+
+
+def prepared(case: Case) -> Quiet:
     """Return a case's network with its input, held in memory."""
     path = EXAMPLES / case.file
     mapping = load(path).to_mapping()
     case.change(mapping)
     network = parse_network(mapping, path.parent)
-    return Setting(network, hold(check_network(network), {}, {}, case.seconds))
+    return Quiet(network, hold(check_network(network), {}, {}, case.seconds))
 
 
 def measure(case: Case, repeats: int, say: Callable[[str], None]) -> Outcome:
@@ -109,7 +138,8 @@ def measure(case: Case, repeats: int, say: Callable[[str], None]) -> Outcome:
         for policy in case.policies:  # not all runs of a policy in a row: others may disturb them for a while
             say(f"{case.name}: {policy} for real ({number + 1} of {repeats})")
             runs[policy].append(figures(policy, setting.run("local", policy), graded=True))
-    return Outcome(case.name, predicted, tuple(_median(some) for some in runs.values()))
+    measured = tuple(_median(some) for some in runs.values())
+    return Outcome(case.name, predicted, measured, tuple(setting.disturbed))
 
 
 def _median(runs: Sequence[Figures]) -> Figures:
@@ -121,6 +151,7 @@ def check(outcomes: Sequence[Outcome]) -> list[str]:
     """Return which promises are not kept; an empty list where all are."""
     broken = []
     for one in outcomes:
+        broken += [f"{one.case}: others disturbed it: {text}" for text in one.disturbed]
         for policy, ratio in one.ratios().items():
             if abs(ratio - 1) > OFF:
                 broken.append(f"{one.case}: {policy}: the predicted latency is {ratio:.2f} times the measured one")

@@ -14,6 +14,8 @@ MICROSECOND = 1_000
 
 stopwatch = time.perf_counter_ns
 """Nanoseconds of a monotonic counter, to measure how long a step took. It is not a moment."""
+processor = time.process_time_ns
+"""Nanoseconds for which this process has had a processor, all its threads together."""
 
 
 def burn(nanoseconds: int) -> None:

@@ -190,7 +190,7 @@ def test_virtual_time_gives_the_tables_in_the_guide(
         Path(f"{name}.yaml").write_text(network)
     shown = [block for block in [*blocks(guide, ""), *blocks(guide, "text")] if block.startswith("$ headway ")]
     printed: Iterator[str] = iter(())
-    assert len(shown) == 7
+    assert len(shown) == 8
     for line in "".join(shown).splitlines():
         if line.startswith("$ headway "):
             capsys.readouterr()

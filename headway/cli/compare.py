@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from headway.errors import InputError, OutputError, unknown
 from headway.experiments import plots, side_by_side
 from headway.experiments.comparing import DEFAULT, Advice, Figures, advise, figures, parse_policies
 from headway.experiments.inputs import hold
-from headway.experiments.predicting import Predictor, Setting
+from headway.experiments.predicting import PROCESSOR, Predictor, Setting
 from headway.experiments.replaying import replay
 from headway.files import load
 from headway.network import Network, thaw
@@ -36,6 +36,9 @@ ENGINES = ("sim", LOCAL)
 SECONDS = 10.0
 OUT = "compare"
 PREDICTED, MEASURED = "predicted", "measured"
+QUIET = 0.9
+"""The least share of the time for which a run must have a processor, or its figures mean little."""
+BUSY = "other programs took up to {:.0%} of the processor meanwhile: repeat it on a quieter machine"
 _HEAD = 4096
 
 EPILOG = f"""\
@@ -128,9 +131,14 @@ def compare(args: argparse.Namespace) -> int:
     made = _recorded(args) if _is_trace(Path(args.file)) else _described(args)
     status = StatusLine(sys.stderr)
     try:
-        compared = {PREDICTED: _predicted(made, policies, status.say)}
+        predictor = Predictor(made.setting, status.say, made.model, made.virtual)
+        compared = {PREDICTED: _predicted(made, policies, predictor)}
+        had = predictor.processor
         if real:
-            compared[MEASURED] = _measured(made, policies, status.say)
+            compared[MEASURED], share = _measured(made, policies, status.say)
+            had = min(had, share)
+        if had < QUIET:
+            made = replace(made, notes=(*made.notes, BUSY.format(1 - had)))
         status.say("drawing")
     finally:
         status.clear()
@@ -216,18 +224,20 @@ def _graded(network: Network) -> bool:
 # Carrying it out
 
 
-def _predicted(made: Comparison, policies: Sequence[str], say: Callable[[str], None]) -> list[Figures]:
-    predictor = Predictor(made.setting, say, made.model, made.virtual)
+def _predicted(made: Comparison, policies: Sequence[str], predictor: Predictor) -> list[Figures]:
     chosen = [policy for policy in policies if policy != "threads"]
     return [figures(policy, predictor.predict(policy), made.graded) for policy in chosen]
 
 
-def _measured(made: Comparison, policies: Sequence[str], say: Callable[[str], None]) -> list[Figures]:
-    found = []
+def _measured(made: Comparison, policies: Sequence[str], say: Callable[[str], None]) -> tuple[list[Figures], float]:
+    """Return the figures of real runs, and the least share of the time for which one had a processor."""
+    found, had = [], 1.0
     for number, policy in enumerate(policies, 1):
         say(f"running {policy} for real ({number} of {len(policies)})")
-        found.append(figures(policy, made.setting.run(LOCAL, policy), made.graded))
-    return found
+        summary = made.setting.run(LOCAL, policy)
+        found.append(figures(policy, summary, made.graded))
+        had = min(had, summary[PROCESSOR])
+    return found, had
 
 
 # Telling

@@ -22,6 +22,8 @@ from headway.scheduling.schedule import Schedule
 
 MOST = 2_000_000
 """Tuples of a source that are held at most."""
+FEW = 100_000
+"""Tuples of a source without moments in the busiest part of all inputs."""
 PORTION = 65_536
 
 
@@ -46,6 +48,15 @@ class Held:
     def at_once(self) -> HeldReader:
         """Return a reader of all of them as fast as they are asked for, whenever they are due."""
         return HeldReader([Chunk(chunk.batch) for chunk in self.chunks], False)
+
+    def first(self, most: int) -> Held:
+        """Return the first tuples, at most so many."""
+        kept: list[Chunk] = []
+        for chunk in self.chunks:
+            if most > 0:
+                kept.append(Chunk(chunk.batch.slice(0, most), None if chunk.due is None else chunk.due[:most]))
+            most -= len(chunk)
+        return Held(tuple(kept), self.timed, self.cut or most < 0)
 
     def between(self, begin: int, end: int) -> Held:
         """Return the tuples that are due from one moment to before another (ns), counted from the first of the two.
@@ -128,7 +139,8 @@ def hold(
 
 
 def busiest(held: Mapping[str, Held], seconds: float) -> dict[str, Held]:
-    """Return the part of all inputs, of so many seconds at most, in which most tuples are due."""
+    """Return the part of all inputs, of so many seconds at most, in which most tuples are due; of others the first."""
+    held = {name: one if one.timed else one.first(FEW) for name, one in held.items()}
     due = [chunk.due for one in held.values() if one.timed for chunk in one.chunks if chunk.due is not None]
     moments = np.sort(np.concatenate([np.zeros(0, np.int64), *due]))
     span = round(seconds * SECOND)

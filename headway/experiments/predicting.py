@@ -2,16 +2,17 @@
 
 What is not known is measured first (see `measuring`): the busiest second of the input by each policy, because plans
 have their price, and calls and rounds of the engine cost less the more often they come, with all they need in the
-processor's caches; and the same all at once, in long trains. Neighbouring boxes that are called as one cost less than one by one, so
-the latter is measured both ways if policies differ in that.
+processor's caches; and the same all at once, in long trains. Neighbouring boxes that are called as one cost less than
+one by one, so the latter is measured both ways if policies differ in that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from headway.clock import SECOND, processor
 from headway.engines.models import LOCAL, Model
 from headway.experiments.inputs import Held, busiest
 from headway.experiments.measuring import lateness, model_of_runs
@@ -24,6 +25,9 @@ MEASURED = 1.0
 LONG = 1000
 """Tuples in the trains of the run in which all come at once."""
 
+PROCESSOR = "processor"
+"""Added to the summary of a real run: for which share of the time in which it was at work it had a processor."""
+
 Say = Callable[[str], None]
 """Told what is going on, in a few words."""
 
@@ -35,14 +39,13 @@ class Setting:
     network: Network
     held: Mapping[str, Held]
     tables: Mapping[str, Any] | None = None
-    more: Mapping[str, Any] = field(default_factory=dict)
-    """Further settings of real runs, as `headway.run` has them."""
 
     def run(self, engine: str, policy: str, inputs: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-        """Run the network by a policy, with results that go nowhere, and return the summary.
+        """Run the network by a policy, with results that go nowhere, and return the summary, and `PROCESSOR` with it.
 
         Raises KeyboardInterrupt if somebody pressed Ctrl-C: half a run compares with nothing.
         """
+        before = processor()
         result = run(
             self.network,
             inputs or {name: held.reader() for name, held in self.held.items()},
@@ -51,12 +54,14 @@ class Setting:
             outputs=dict.fromkeys(output.name for output in self.network.outputs),
             tables=self.tables,
             adaptive="off",  # a layer would change the policy
-            **(self.more if engine == LOCAL else {}),
             **more,
         )
         if result.summary["interrupted"]:
             raise KeyboardInterrupt
-        return dict(result.summary)
+        summary = dict(result.summary)
+        busy = summary["seconds"] - (summary["idle"] or 0.0)
+        had = (processor() - before) / SECOND
+        return {**summary, PROCESSOR: min(1.0, had / busy) if engine == LOCAL and busy > 0 else 1.0}
 
     def busiest(self, seconds: float) -> Setting:
         """Return the same with the busiest part of the input only."""
@@ -84,6 +89,8 @@ class Predictor:
         self._virtual = virtual
         self._at_once: dict[bool, dict[str, Any]] = {}
         self._late: float | None = None
+        self.processor = 1.0
+        """The least share of the time for which a measured run had a processor."""
 
     def predict(self, policy: str) -> dict[str, Any]:
         """Return the summary of a simulated run by a policy."""
@@ -100,7 +107,12 @@ class Predictor:
         self._say(f"measuring {policy} for real, {MEASURED:g} s of the input")
         if self._late is None:
             self._late = lateness()
-        return model_of_runs(self._setting.network, short.run(LOCAL, policy), at_once, self._late)
+        return model_of_runs(self._setting.network, self._real(short, policy), at_once, self._late)
+
+    def _real(self, short: Setting, policy: str, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        summary = short.run(LOCAL, policy, inputs)
+        self.processor = min(self.processor, summary[PROCESSOR])
+        return summary
 
     def _all_at_once(self, short: Setting, as_one: bool) -> dict[str, Any]:
         """Return the summary of a real run in which trains are long; one is enough for all policies that are alike."""
@@ -108,7 +120,7 @@ class Predictor:
             unit = "superbox" if as_one else "box"
             self._say(f"measuring what boxes cost, for real: all at once, by {unit}")
             inputs = {name: held.at_once() for name, held in short.held.items()}
-            self._at_once[as_one] = short.run(LOCAL, f"round-robin/{unit}/{LONG}", inputs)
+            self._at_once[as_one] = self._real(short, f"round-robin/{unit}/{LONG}", inputs)
         return self._at_once[as_one]
 
     def _with_planning(self, short: Setting, policy: str) -> Model:

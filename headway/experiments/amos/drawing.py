@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headway.experiments.amos.judging import costs, of_mean
-from headway.experiments.amos.plans import LABELS, OBJECTIVES, SINGLES
+from headway.experiments.amos.plans import LABELS, OBJECTIVES, SINGLES, SPAN
 from headway.experiments.intervals import Interval
 from headway.experiments.plots import COLOURS, finish, line
 from headway.experiments.rows import Rows
@@ -23,13 +23,14 @@ QUANTITIES = {
 
 
 def over_time(axes: Axes, rows: Rows, plan: str, column: str, amos: Mapping[str, str], legend: bool) -> None:
-    """Draw the mean over seeds in each span, of the single algorithms and of AMoS (by objective, its label)."""
+    """Draw the mean over seeds in each second, of the single algorithms and of AMoS (by objective, its label)."""
     labels = {**LABELS, **amos}
     for at, (policy, label) in enumerate(labels.items()):
-        found = [row for row in rows.where(plan=plan, policy=policy) if row["until"]]
-        xs, means = Rows(found).curve("until", column)
+        xs, means = rows.where(plan=plan, policy=policy, what="second").curve("time", column)
         more = {"linewidth": 2.2} if policy in amos else {}
         line(axes, at, label, xs, [mean.mean for mean in means], **more)
+    axes.axvspan(SPAN, 2 * SPAN, color="#eeeeee", zorder=0)
+    axes.set_xlim(left=0)
     finish(axes, "time (s)", QUANTITIES[column], plan, legend)
 
 

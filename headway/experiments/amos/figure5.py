@@ -156,14 +156,14 @@ register(
             Finding(
                 "latency-2",
                 "What helps is that MTIQ gathers full trains and FIFO pushes them out. That saves calls, and so it "
-                "needs calls that cost much: on plan 2 they cost less than on plan 1, FIFO alone is the quickest, "
-                "and turns of others only hold it up. Where a call costs three times as much, AMoS is better than "
-                "each algorithm; where calls cost nothing, it is worse than FIFO on plan 1, too.",
+                "needs calls that cost much: on plan 2 they cost less than on plan 1, and AMoS is about as quick as "
+                "FIFO alone, but not quicker. Where a call costs three times as much, it is better than each "
+                "algorithm; where calls cost nothing, it is worse than FIFO on plan 1, too.",
                 ("latency-2-mean", "latency-dear", "latency-free"),
             ),
             Finding(
                 "queue-1",
-                "MTIQ alone has the shortest queue in nearly every span, and turns of others can only lengthen it. The "
+                "MTIQ alone has the shortest queue in most spans, and turns of others can only lengthen it. The "
                 "wheel gives them three quarters of the time and is still near it, and far from the rest.",
                 ("queue-near", "queue-others-1"),
             ),

@@ -17,7 +17,7 @@ from headway.experiments.rows import Row, Rows
 
 def runs(rows: Rows, plan: str, policy: str) -> Rows:
     """Return the whole runs of a plan by a policy."""
-    return rows.where(plan=plan, policy=policy, until=0)
+    return rows.where(plan=plan, policy=policy, what="run")
 
 
 def of_each(rows: Rows, plan: str, policy: str, column: str, singles: Sequence[str] = SINGLES) -> dict[str, Interval]:
@@ -82,12 +82,11 @@ def better_overall(key: str, claim: str, rows: Rows, plan: str, objective: str) 
 
 def wins(rows: Rows, plan: str, policy: str, single: str, column: str) -> Interval:
     """Return in what share of spans the policy's value is at most the single algorithm's, seed by seed."""
-    spans = {(row["seed"], row["until"]): row for row in rows.where(plan=plan, policy=single) if row["until"]}
+    theirs = {(row["seed"], row["time"]): row for row in rows.where(plan=plan, policy=single, what="span")}
     found: dict[float, list[bool]] = {}
-    for row in rows.where(plan=plan, policy=policy):
-        if row["until"]:
-            other = spans[row["seed"], row["until"]]
-            found.setdefault(float(row["seed"]), []).append(float(row[column]) <= float(other[column]))
+    for row in rows.where(plan=plan, policy=policy, what="span"):
+        other = theirs[row["seed"], row["time"]]
+        found.setdefault(float(row["seed"]), []).append(float(row[column]) <= float(other[column]))
     return Interval.of([sum(won) / len(won) for won in found.values()])
 
 

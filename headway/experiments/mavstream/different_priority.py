@@ -176,8 +176,8 @@ register(
         chosen=(
             "28 s instead of some 2,000 s: rates are doubled for 3 s after every 3 s, for all streams at once; the "
             "target for memory falls after 19 s, when latency has been missed. Ten seeds. First it fell after half "
-            "of the time: where memory misses its target before latency does, that alone makes the optimizer choose, and by "
-            "the weights it chooses PCS, too.",
+            "of the time: where memory misses its target before latency does, that alone makes the optimizer choose, "
+            "and by the weights it chooses PCS, too.",
             "Operators cost twice as much as for figure 5, so that the work is 58 % of the machine at the given rates "
             "and 117 % at the doubled ones. With the costs of figure 5 it would be 29 % and 58 %, and nothing would be "
             "missed.",

@@ -128,7 +128,8 @@ EXPERIMENT = register(
             "A tree of fan-out three and depth three: 13 boxes, 9 sources; a tuple at every leaf at once, 10 times, so "
             "far apart that runs do not meet. (At a capacity of 0.5 and 3 µs, that would be 6,000 times a second.)",
             "Costs of 3 µs to 0.3 ms. The median latency of a run's tuples, and the better of two runs, so that other "
-            "work on the machine counts less.",
+            "work on the machine counts less. Both, and looking for the crossing in the ratio and not in the "
+            "difference, came after runs of the quick form on a busy machine that failed.",
         ),
         engine="local",
         tasks=_tasks,

@@ -143,7 +143,7 @@ def check(rows: Rows) -> Sequence[Check]:
         ),
         less(
             "few-decisions",
-            "A decision about superboxes holds for more than fifty box calls, one about boxes for one.",
+            "A decision about superboxes holds for more than fifty box calls.",
             superboxes.paired("plans", superboxes, lambda plans, _: plans / float(superboxes[0]["box_calls"])),
             1 / 50,
             "decisions for each box call",

@@ -68,8 +68,8 @@ def check(rows: Rows) -> Sequence[Check]:
         ),
         less(
             "holds-on",
-            f"One query for all holds on at loads over 0.9, much longer than a query for each application: at {HIGH} "
-            f"its results still come sooner than those of the others do at {MIDDLE}.",
+            f"One query for all holds on at loads over 0.9, longer than a query for each application: at {HIGH} its "
+            f"results still come sooner than those of the others do at {MIDDLE}.",
             together.where(load=HIGH).ratio("latency", apart.where(load=MIDDLE)),
             1.0,
             "ratio of mean latencies",
@@ -82,6 +82,16 @@ def check(rows: Rows) -> Sequence[Check]:
             "ratio of micro-batches for 100 tuples, over the whole run",
         ),
     ]
+
+
+def notes(rows: Rows) -> str:
+    """Return how much earlier a query for each application is as late as one for all, whatever the checks ask."""
+    apart, high = rows.where(units=APART), rows.where(units=TOGETHER, load=HIGH)
+    found = [f"{high.ratio('latency', apart.where(load=load))} at {load}" for load in apart.levels("load")]
+    return (
+        f"The mean latency of one query for all at a load of {HIGH}, over that of a query for each application: "
+        f"{', '.join(found)}. Above 1 the single query is the later one."
+    )
 
 
 def draw(rows: Rows, figure: Figure) -> None:
@@ -116,14 +126,16 @@ register(
             "fixed costs o takes n o / (1 - load). What shows is how late results are: for 5 s of arrivals, after "
             "which everything is delivered; three repetitions (quick: one).",
             "By that formula one query at a load of 0.92 is as late as five at 0.6; we compare it with five at 0.8, as "
-            "in scheduling-fig5. Changed after trials: we first took 0.3, with 3 s of arrivals, in which five queries "
-            "were not in their stride, and then 0.6; there results came equally late.",
+            "in scheduling-fig5. Changed after trials: we first asked that it be sooner than five at 0.3, with 3 s of "
+            "arrivals, and then at 0.6. Neither held; by the formula the first cannot hold and the second is a draw. "
+            "So what is confirmed is that one query for all holds on longer, not how much longer the paper means.",
         ),
         engine="spark",
         tasks=tasks,
         measure=measure,
         check=check,
         draw=draw,
+        notes=notes,
         size=(9, 3.6),
     )
 )

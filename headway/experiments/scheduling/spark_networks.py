@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headway.adaptive.base import Action, Interval, Switch, Totals, _layers, register_adaptive
+from headway.adaptive.base import Action, Interval, Switch, Totals, forget_adaptive, register_adaptive
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.experiments.scheduling.loads import Moments
@@ -169,7 +169,7 @@ def run_spells(
             master=master(),
         )
     finally:
-        _layers.pop(_LAYER)
+        forget_adaptive(_LAYER)
     return summary, list(split(seen, spells, len(network["outputs"])))
 
 
