@@ -46,7 +46,7 @@ def fit(totals: Sequence[Total]) -> Line:
     if not count:
         return Line(seconds / many if many else 0.0, 0.0)
     # Trains of nearly the same length say nothing about the difference.
-    if abs(apart) < 0.05 * max(times * more, others * tuples):
+    if abs(apart) <= 0.05 * max(times * more, others * tuples):
         return Line(0.0, seconds / count)
     each, per_tuple = (one * more - two * tuples) / apart, (times * two - others * one) / apart
     if each < 0:

@@ -47,6 +47,33 @@ def test_everything_said() -> None:
     assert parse_model(model) is model
 
 
+def test_a_model_may_follow_the_local_engine() -> None:
+    model = parse_model({"like": "local", "overheads": {"round": "1us", "arrival": "2us", "wake": "3us"}})
+    assert model.like == "local"
+    assert model.overheads == Overheads(round=1e-6, arrival=2e-6, wake=3e-6)
+    assert parse_model({"like": None}).like == ""
+
+
+def test_rounds_of_a_run_share_what_sources_and_sinks_took() -> None:
+    summary = {**SUMMARY, "time": {**SUMMARY["time"], "sources": 1.0, "sinks": 0.5}}
+    assert model_of_summary(summary).overheads.round == pytest.approx(0.015)
+    other = model_of_summary({**summary, "engine": "spark"})
+    assert (other.like, other.overheads.round) == ("", 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ({"like": "spark"}, "^model: like: must be 'local', the only engine that can be followed, not 'spark'$"),
+        ({"like": 7}, "^model: like: must be 'local'"),
+        ({"overheads": {"wake": "1ms"}}, "^model: overheads: wake: needs 'like: local'"),
+    ],
+)
+def test_what_cannot_be_followed(model: Any, expected: str) -> None:
+    with pytest.raises(HeadwayError, match=expected):
+        parse_model(model)
+
+
 def test_a_file_may_be_yaml_or_json(tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text("costs: {b: 2ms}\n")
     (tmp_path / "m.json").write_text('{"costs": {"b": "2ms"}}')

@@ -14,9 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import headway as hw
 from headway.clock import MILLISECOND, SECOND
+from headway.columns import Column
+from headway.connectors.base import open_source
 from headway.engines import chrome
 from headway.engines.changes import Change
+from headway.engines.ingest import Feed
 from headway.engines.reasons import Reason
 from headway.engines.traces import (
     CallRecord,
@@ -31,6 +35,8 @@ from headway.engines.traces import (
 from headway.errors import InputError, OutputError
 from headway.scheduling.base import Plan, Snapshot, Step
 from headway.scheduling.slope_slack import SlopeSlack
+from headway.schema import Schema
+from headway.trains import Train
 from tests.scheduling.snapshots import measured, snapshot
 
 NOW = 100 * SECOND
@@ -330,6 +336,97 @@ def test_numbers_of_numpy_become_plain(tmp_path: Path) -> None:
     assert read_trace(tmp_path / "run.json") == made.trace()
 
 
+def feeds() -> tuple[list[Feed], list[int]]:
+    """Return two sources, and the tuples that were let in."""
+    seen: list[int] = []
+    empty = Train.empty(Schema.parse({"a": "int"}))
+    reader = open_source("s", Schema.parse({"a": "int"}), [])
+    return [Feed(name, reader, lambda train: seen.append(len(train)), lambda _: None, empty) for name in "sr"], seen
+
+
+def arriving(moments: list[float]) -> Train:
+    """Return a train whose tuples arrived at these milliseconds after NOW."""
+    stamps = np.array([NOW + round(moment * MILLISECOND) for moment in moments], np.int64)
+    return Train((Column(np.zeros(len(moments), np.int32)),), stamps, np.arange(len(moments)), len(moments))
+
+
+def test_arrivals_by_the_millisecond() -> None:
+    made, (some, seen) = recorder(start=NOW), feeds()
+    made.hear(some)
+    some[0].push(arriving([0, 0.4, 0.999, 1.0, 7.5]))
+    some[0].push(arriving([7.9, 8.1]))
+    some[0].push(arriving([]))
+    some[1].push(arriving([3.0]))
+    assert made.trace().arrivals == {"s": ((0, 3), (1, 1), (7, 2), (8, 1)), "r": ((3, 1),)}
+    assert seen == [5, 2, 0, 1], "trains go on as they were"
+
+
+def test_what_arrived_before_the_start_counts_for_the_first_millisecond() -> None:
+    made, (some, _) = recorder(start=NOW + MILLISECOND), feeds()
+    made.hear(some)
+    some[0].push(arriving([0.2, 1.2]))
+    assert made.trace().arrivals["s"] == ((0, 2),)
+
+
+def test_arrivals_need_room_like_everything_else() -> None:
+    made, (some, seen) = recorder(start=NOW, most=3), feeds()
+    made.hear(some)
+    some[0].push(arriving([0, 1, 2, 2.5, 3]))
+    assert made.trace().arrivals["s"] == ((0, 1), (1, 1), (2, 2))
+    made.step(0, 0, NOW, NOW + 1, 1)  # does not fit: from now on nothing is kept
+    some[0].push(arriving([0]))
+    assert made.trace().arrivals["s"][0] == (0, 1)
+    assert seen == [5, 1]
+
+
+@pytest.mark.parametrize("engine", ["local", "sim"])
+@pytest.mark.parametrize("policy", ["round-robin/superbox", "fifo/box/7"])
+def test_a_trace_holds_its_network_and_what_came(tmp_path: Path, engine: str, policy: str) -> None:
+    source = {"generate": {"rate": 5000, "count": 200, "fields": {"a": "i"}}}
+    network = {
+        "network": "n",
+        "sources": {"s": {"schema": {"a": "int"}, "source": source}},
+        "boxes": {
+            "routes": {"op": "filter", "in": "s", "where": ["a % 4 = 0", "a % 4 = 1"]},
+            "m": {"op": "map", "in": "routes.1", "select": "a"},
+            "f": {"op": "filter", "in": "m", "where": "a % 8 = 0"},
+        },
+        "outputs": {"o": {"from": "f", "qos": {"latency": [[0, 1], [1, 0]]}}, "p": {"from": "routes.else"}},
+    }
+    result = hw.run(network, engine=engine, policy=policy, trace=True)
+    trace = result.trace
+    assert trace is not None
+    assert trace.description is not None
+    assert hw.load(trace.description) == hw.load(network)
+    assert trace.flows == {"s": 200, "routes.1": 50, "routes.else": 100, "m": 50, "f": 25}
+    assert sum(count for _, count in trace.arrivals["s"]) == 200
+    assert max(moment for moment, _ in trace.arrivals["s"]) == pytest.approx(39, abs=5)
+    trace.write(tmp_path / "run.json")
+    assert read_trace(tmp_path / "run.json") == trace
+
+
+def test_a_trace_of_an_older_version_has_no_network(tmp_path: Path) -> None:
+    trace, path = recorded(), tmp_path / "run.json"
+    old = trace.to_chrome()
+    for key in ("description", "arrivals", "flows"):
+        del old["otherData"][key]
+    path.write_text(json.dumps(old))
+    assert read_trace(path) == trace
+    assert (trace.description, trace.arrivals, trace.flows) == (None, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("description", "text"), ("arrivals", 7), ("arrivals", {"s": [[1]]}), ("flows", {"s": "many"}), ("flows", [1])],
+)
+def test_a_network_that_somebody_damaged(tmp_path: Path, key: str, value: Any) -> None:
+    damaged, path = recorded().to_chrome(), tmp_path / "run.json"
+    damaged["otherData"][key] = value
+    path.write_text(json.dumps(damaged))
+    with pytest.raises(InputError, match="is not a trace"):
+        read_trace(path)
+
+
 def test_workers_may_tell_of_steps_at_once() -> None:
     made, many = recorder(start=0, most=1500), 500
 
@@ -380,7 +477,12 @@ def traces(draw: st.DrawFn) -> Trace:
     changes = tuple(
         [Change(start + draw(moments), draw(kinds), draw(texts), draw(texts), draw(texts)) for _ in range(draw(few))]
     )
-    return Trace(draw(texts), "p", units, boxes, start, tuple(steps), counters, draw(st.integers(0, 9)), changes)
+    counts = st.dictionaries(texts, st.integers(0, 9), max_size=2)
+    description = draw(st.none() | st.dictionaries(texts, texts | st.lists(few), max_size=2))
+    pairs = st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 9)), max_size=3).map(tuple)
+    told = description, draw(st.dictionaries(texts, pairs, max_size=2)), draw(counts)
+    left_out = draw(st.integers(0, 9))
+    return Trace(draw(texts), "p", units, boxes, start, tuple(steps), counters, left_out, changes, *told)
 
 
 @settings(deadline=None)

@@ -10,6 +10,8 @@ import pytest
 from headway.errors import PolicyError
 from headway.experiments.comparing import DEFAULT, Figures, advise, figures, margin, parse_policies
 
+ALIKE = "the results of all 2 are worth 0.5, within 1%; mean latencies are alike"
+LOWEST = "it has the lowest mean latency"
 PLAIN = Figures("a", 0.5, 0.2, "o", 0.1, 0.5, 1000.0, 2000.0, 100.0, 0.1, 10)
 
 
@@ -22,7 +24,11 @@ def some(*changes: dict[str, Any]) -> list[Figures]:
     [
         (({"utility": 0.5}, {"utility": 0.9}), "b", "its results are worth most, 0.9; those of the next best 0.5"),
         # A worse latency does not matter then.
-        (({"utility": 0.9, "latency": 9.0}, {"utility": 0.8}), "a", "its results are worth most, 0.9; those of the next best 0.8"),
+        (
+            ({"utility": 0.9, "latency": 9.0}, {"utility": 0.8}),
+            "a",
+            "its results are worth most, 0.9; those of the next best 0.8",
+        ),
         (({}, {"latency": 0.05}), "b", "the results of all 2 are worth 0.5, within 1%; it has the lowest mean latency"),
         (
             ({"utility": 0.9}, {"utility": 0.895, "latency": 0.09}, {"utility": 0.3, "latency": 0.01}),
@@ -37,26 +43,32 @@ def some(*changes: dict[str, Any]) -> list[Figures]:
         (
             ({}, {"latency": 0.1005, "queued": 10.0}),
             "b",
-            "the results of all 2 are worth 0.5, within 1%; mean latencies are alike; it has the least in its queues",
+            f"{ALIKE}; it has the least in its queues",
         ),
         (
             ({}, {"overhead": 0.01}),
             "b",
-            "the results of all 2 are worth 0.5, within 1%; mean latencies are alike; queues are alike; "
-            "it has the least overhead",
+            f"{ALIKE}; queues are alike; it has the least overhead",
         ),
         (
             ({}, {}),
             "a",
-            "the results of all 2 are worth 0.5, within 1%; mean latencies are alike; queues are alike; "
-            "overheads are alike; it is named first",
+            f"{ALIKE}; queues are alike; overheads are alike; it is named first",
         ),
-        (({"queued": None}, {"queued": None, "overhead": 0.2}), "a", "the results of all 2 are worth 0.5, within 1%; mean latencies are alike; queues are alike; it has the least overhead"),
+        (
+            ({"queued": None}, {"queued": None, "overhead": 0.2}),
+            "a",
+            f"{ALIKE}; queues are alike; it has the least overhead",
+        ),
         (({},), "a", "it is the only one"),
         (({"results": 0, "utility": None}, {}), "b", "it is the only one with results"),
-        (({"utility": 0.0}, {"utility": 0.0, "latency": 0.05}), "b", "the results of all 2 are worth 0, within 1%; it has the lowest mean latency"),
+        (
+            ({"utility": 0.0}, {"utility": 0.0, "latency": 0.05}),
+            "b",
+            f"the results of all 2 are worth 0, within 1%; {LOWEST}",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_advice(changes: tuple[dict[str, Any], ...], policy: str, reason: str) -> None:
     assert advise(some(*changes)) == (policy, reason)
 

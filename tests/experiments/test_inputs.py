@@ -90,11 +90,8 @@ def test_the_first_tuples() -> None:
 
 
 def test_the_busiest_part_is_that_of_all_sources_together() -> None:
-    sources = {
-        "s": arriving(None, phases=[["1s", 10], ["1s", 100], ["2s", 10]]),
-        "r": arriving(None, phases=[["3s", 10], ["1s", 90]]),
-    }
-    found = busiest(held(60, **sources), 1)
+    one, other = [["1s", 10], ["1s", 100], ["2s", 10]], [["3s", 10], ["1s", 90]]
+    found = busiest(held(60, s=arriving(None, phases=one), r=arriving(None, phases=other)), 1)
     assert (found["s"].tuples, found["r"].tuples) == (100, 10)
     assert min(due(found["s"])) == pytest.approx(0, abs=0.02)
     assert max(due(found["s"])) < 1

@@ -70,7 +70,6 @@ def test_nothing_stays_registered() -> None:
     assert registered_adaptives() == before
 
 
-
 def test_an_unknown_layer_is_refused() -> None:
     with pytest.raises(PolicyError, match="nobody"), watching({"use": "nobody"}, 1.0):
         pass

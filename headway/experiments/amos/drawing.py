@@ -29,7 +29,7 @@ def over_time(axes: Axes, rows: Rows, plan: str, column: str, amos: Mapping[str,
         xs, means = rows.where(plan=plan, policy=policy, what="second").curve("time", column)
         more = {"linewidth": 2.2} if policy in amos else {}
         line(axes, at, label, xs, [mean.mean for mean in means], **more)
-    axes.axvspan(SPAN, 2 * SPAN, color="#eeeeee", zorder=0)
+    axes.axvspan(SPAN, 2 * SPAN, color="#eeeeee", zorder=0, label="burst")
     axes.set_xlim(left=0)
     finish(axes, "time (s)", QUANTITIES[column], plan, legend)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 from headway.adaptive.amos import POLICIES
@@ -33,8 +34,9 @@ WHEEL: dict[str, Any] = {
     **{"delay": "100ms", "samples": 1, "window": len(SINGLES)},
 }
 """AMoS as its paper has it, with turns of 100 ms. The window is for other ways of learning; a short one is quick."""
-LOOK = 0.25
-"""Seconds: between two looks queues are sampled 16 times, and more often under AMoS; far fewer samples are biased."""
+LOOK = 0.1
+"""Seconds, as long as a turn of AMoS: queues are sampled 16 times from look to look, of whoever looks, and means of
+fewer samples are too large where queues are short. So all runs have as many."""
 SPAN = 5
 """Seconds after which the mean of arrivals changes."""
 GROUP = 3
@@ -164,8 +166,13 @@ def run_plan(plan: Plan, policy: str, seed: int, seconds: int) -> list[dict[str,
 
 def measure(task: Task) -> list[Row]:
     """Carry out one run: a row for the whole of it, one for each span, and one for each second."""
-    rows = run_plan(PLANS[task["plan"]], task["policy"], task["seed"], task["seconds"])
-    return [{**task, **row} for row in rows]
+    return [{**task, **row} for row in _run(task["plan"], task["policy"], task["seed"], task["seconds"])]
+
+
+@cache
+def _run(plan: str, policy: str, seed: int, seconds: int) -> Sequence[Mapping[str, float]]:
+    """Run a plan once for all figures: they share the single algorithms' runs."""
+    return run_plan(PLANS[plan], policy, seed, seconds)
 
 
 def tasks_of(policies: Mapping[str, Sequence[str]], seeds: Sequence[int], seconds: int) -> list[Task]:
