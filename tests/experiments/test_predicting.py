@@ -82,6 +82,8 @@ def test_without_a_model_it_is_measured() -> None:
 def test_real_runs_tell_whether_they_had_a_processor() -> None:
     summary = setting().run("local", "round-robin")
     assert 0 < summary[PROCESSOR] <= 1
+    assert 0 < summary["idle"] < summary["seconds"]
+    assert 0 <= summary["mean_queued_bytes"] <= summary["peak_queued_bytes"]
     assert setting().run("sim", "round-robin")[PROCESSOR] == 1
     assert summary["outputs"]["o"]["tuples"] == summary["tuples_in"]
 

@@ -164,13 +164,13 @@ class _Run:
             self._tick_if_due()
             queued = runtime.board.bytes
             self._queued += (queued + left) * (read_from - before) / 2
-            if queued > self._peak_queued:
-                self._peak_queued = queued
             if self._interrupted and not ingest.stopped:
                 ingest.stop()
+            arrived = 0
             if queued <= self._settings.memory or starved:
-                ingest.pull(held or self._hungry())
-            before, left, scheduling_from = read_from, runtime.board.bytes, stopwatch()
+                arrived = ingest.pull(held or self._hungry())
+            before, left, scheduling_from = read_from, runtime.board.bytes if arrived else queued, stopwatch()
+            self._peak_queued = max(self._peak_queued, left)
             self._reading += scheduling_from - read_from
             jobs: list[Job] = []
             until = None
