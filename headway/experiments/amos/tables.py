@@ -33,7 +33,7 @@ PORTIONS = {"op1": ONE, "op2": ONE // 4, "op3": ONE // 8}
 """By operator: how much it takes at a time, one of the paper's tuples or what is left of it."""
 BURSTS, SIZE = 3, 2
 """Two tuples arrive at 1, 2 and 3."""
-NAME = "portions"
+NAME = "amos-tables"
 LABELS = {"fifo": "FIFO", "most-tuples": "MTIQ"}
 STEP = 0.25
 END = 8.0
