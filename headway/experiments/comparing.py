@@ -15,14 +15,6 @@ from headway.experiments.rows import Value
 from headway.experiments.simulating import mean_over_outputs
 from headway.scheduling.schedule import Schedule
 
-DEFAULT = (
-    "round-robin/superbox",
-    "fifo/superbox",
-    "rate-based/superbox",
-    "chain/box",
-    "qos/superbox/mc/auto",
-)
-"""What is compared if nobody says: the engine's default, by age, by output rate, by memory, by quality of service."""
 NEAR = 0.01
 """Values that differ by less than this share count as equal."""
 _TIES = (

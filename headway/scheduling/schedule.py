@@ -186,6 +186,14 @@ DEFAULT_SCHEDULES = {
     "spark": Schedule(policy="slope-slack:8", train=Auto()),
 }
 """By engine: the schedule where nothing is said."""
+HANDFUL = (
+    "round-robin/superbox",
+    "fifo/superbox",
+    "rate-based/superbox",
+    "chain/box",
+    "qos/superbox/mc/auto",
+)
+"""What is compared if nobody says: the engine's default, by age, by output rate, by memory, by quality of service."""
 
 
 def policy_names() -> tuple[str, ...]:

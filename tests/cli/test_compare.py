@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import headway as hw
-from headway.cli import compare
-from headway.cli.compare import bytes_text
-from headway.experiments.comparing import DEFAULT
+from headway.cli import comparison
+from headway.cli.comparison import bytes_text
 from headway.experiments.predicting import Predictor
+from headway.scheduling.schedule import HANDFUL
 from tests.cli.helpers import BORDER, assert_one_error, call
 
 CALLS = """network: calls
@@ -77,7 +77,7 @@ def test_the_files(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_without_a_list_a_handful_is_compared(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = call(capsys, "compare", "calls.yaml", "--seconds", "0.1")
-    assert len(outcome.out.splitlines()) == 2 + len(DEFAULT) + 3
+    assert len(outcome.out.splitlines()) == 2 + len(HANDFUL) + 3
 
 
 def test_without_a_model_costs_are_measured(
@@ -124,7 +124,7 @@ def test_only_threads(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_busy_machine_is_told(
     calls: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compare, "QUIET", 2.0)
+    monkeypatch.setattr(comparison, "QUIET", 2.0)
     arguments = ("calls.yaml", "--policies", "fifo/box", "--seconds", "0.05", "--engine", "local")
     assert "note: other programs took up to " in call(capsys, "compare", *arguments).out
 

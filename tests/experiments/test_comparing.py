@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from headway.errors import PolicyError
-from headway.experiments.comparing import DEFAULT, Figures, advise, figures, margin, parse_policies
+from headway.experiments.comparing import Figures, advise, figures, margin, parse_policies
+from headway.scheduling.schedule import HANDFUL
 
 ALIKE = "the results of all 2 are worth 0.5, within 1%; mean latencies are alike"
 LOWEST = "it has the lowest mean latency"
@@ -134,7 +135,7 @@ def test_lists_of_policies() -> None:
         "fifo",
     )
     assert parse_policies("threads,fifo", True) == ("threads", "fifo")
-    assert parse_policies(",".join(DEFAULT), False) == DEFAULT
+    assert parse_policies(",".join(HANDFUL), False) == HANDFUL
 
 
 @pytest.mark.parametrize(
