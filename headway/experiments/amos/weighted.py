@@ -17,6 +17,7 @@ from headway.experiments.amos.judging import (
 )
 from headway.experiments.amos.plans import (
     DEAR,
+    LABELS,
     OBJECTIVES,
     PLANNED,
     QUICK_SEEDS,
@@ -47,10 +48,7 @@ DEARER = (
     "Varied, on plan 2, after plan 2 itself had not shown it, and found by trying some: calls of 24 ms, with 10 "
     "tuples/s and 26 in bursts.",
 )
-WELL = (
-    "Doing well is read as better than the mean of the four in latency and queues, and as more than 97 % of the best "
-    "output rate: rates of all four differ by so little that their mean says nothing.",
-)
+WELL = ("Doing well is read as better than the mean of the four.",)
 SIGNIFICANT = 1.01
 """The least rise that could be called significant; the paper gives no number."""
 ROOM = 0.97
@@ -194,17 +192,16 @@ def check_three(rows: Rows) -> list[Check]:
     found = []
     for plan in PLANS:
         number = plan[-1]
-        shares = {column: of_mean(rows, plan, THIRDS, column) for column in ("latency", "queue")}
-        rate = runs(rows, plan, THIRDS).ratio("throughput", best_rates(rows, plan))
+        shares = {column: of_mean(rows, plan, THIRDS, column) for column in ("latency", "queue", "throughput")}
         apart = {column: gain(rows, plan, THIRDS, column, "throughput") for column in ("latency", "queue")}
         found += [
             all_of(
                 f"well-{number}",
-                f"On {plan} AMoS does well in all three: better than the mean of the four in latency and queues, and "
-                "with more than 97 % of the best output rate.",
+                f"On {plan} AMoS does well in all three: better than the mean of the four in latency, queues and "
+                "output rate.",
                 {
-                    **{name: less("", "", share, 1, "share of the mean") for name, share in shares.items()},
-                    "output rate": more("", "", rate, ROOM, "share of the best"),
+                    name: (more if name == "throughput" else less)("", "", share, 1, "share of the mean")
+                    for name, share in shares.items()
                 },
             ),
             all_of(
@@ -223,7 +220,28 @@ def check_three(rows: Rows) -> list[Check]:
                 THIRDS,
             ),
         ]
-    return found
+    return [*found, *evidence_three(rows)]
+
+
+def evidence_three(rows: Rows) -> list[Check]:
+    """Judge what explains figure 9: on plan 2 there is no output rate to gain."""
+    best = best_rates(rows, "plan 2")
+    rate = runs(rows, "plan 2", THIRDS).ratio("throughput", best)
+    singles = {LABELS[one]: runs(rows, "plan 2", one).ratio("throughput", best) for one in SINGLES}
+    return [
+        more(
+            "nearly-2",
+            f"Evidence: on plan 2 AMoS has more than {ROOM:.0%} of the best algorithm's output rate.",
+            rate,
+            ROOM,
+            "share of the best",
+        ),
+        all_of(
+            "alike-2",
+            f"Evidence: on plan 2 so has each algorithm, more than {ROOM:.0%} of the best one's.",
+            {name: more("", "", share, ROOM, "share of the best") for name, share in singles.items()},
+        ),
+    ]
 
 
 def draw_two(rows: Rows, figure: Figure) -> None:
@@ -307,5 +325,14 @@ register(
         check=check_three,
         draw=draw_three,
         size=(9, 4.0),
+        findings=(
+            Finding(
+                "well-2",
+                "On plan 2 there is no output rate to gain: the machine keeps up, so that in the long run every "
+                "algorithm delivers what comes in, and all five lie within a few per cent. Whether AMoS is above or "
+                "below the mean there is chance.",
+                ("nearly-2", "alike-2"),
+            ),
+        ),
     )
 )

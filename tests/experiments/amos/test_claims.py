@@ -97,12 +97,20 @@ def test_figures_7_and_8_contradicted() -> None:
 
 def three(**more: float) -> Values:
     """Return what figure 9 needs."""
-    return dict.fromkeys(("plan 1", "plan 2"), asked("thirds", **more))
+    both = asked("thirds", **more)
+    return dict.fromkeys(("plan 1", "plan 2"), {**both, "chain": {**FOUR["chain"], "throughput": 9.75}})
 
 
 def test_figure_9_as_the_paper_has_it() -> None:
     checks = weighted.check_three(made(three()))
     assert judge(find("amos-fig9"), checks) == CONFIRMED
+
+
+def test_figure_9_with_an_output_rate_that_could_not_be_better() -> None:
+    plans = {**three(), "plan 2": three(throughput=9.8)["plan 2"]}
+    checks = weighted.check_three(made(plans))
+    assert [key for key, holds in held(checks).items() if not holds] == ["well-2"]
+    assert judge(find("amos-fig9"), checks) == DIFFERS
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ PAPER: dict[Key, tuple[float, float]] = {
     ("single", FULL, TURNS): (0.7, 0.4),
     ("single", TOP, QOS): (0.4, 0.6),
     ("single", TOP, TURNS): (0.2, 0.1),
-    ("single", BEYOND, QOS): (0.1, 0.1),
+    ("single", BEYOND, QOS): (0.2, 0.2),
     ("single", BEYOND, TURNS): (0.1, 0.1),
     ("groups", 0.3, QOS): (0.9, 0.8),
     ("groups", 0.3, TURNS): (0.7, 0.4),
@@ -78,6 +78,13 @@ def test_what_we_found_is_explained() -> None:
 )
 def test_a_claim_that_is_contradicted_fails(changed: dict[Key, tuple[float, float]], keys: set[str]) -> None:
     assert wrong({**OURS, **changed}) >= keys
+
+
+def test_chance_decides_far_beyond_the_figure() -> None:
+    chance = {**OURS, ("single", BEYOND, QOS): (0.09, 0.1)}
+    assert wrong(chance) == {"above", "significant", "stable"}
+    assert verdict(chance) == DIFFERS
+    assert verdict({**chance, ("single", TOP, QOS): (0.19, 0.6)}) == FAILED
 
 
 def test_a_finding_without_its_evidence_explains_nothing() -> None:

@@ -28,10 +28,10 @@ def test_an_exponential_grows_by_the_same_factor_per_operator() -> None:
     assert by_factor([2.0], [1.0], [3.0]).mean == math.inf
 
 
-def _rows(threads: tuple[float, ...], aurora: tuple[float, ...], late: float = 0.5) -> Rows:
+def _rows(threads: tuple[float, ...], aurora: tuple[float, ...], late: float = 0.5, share: float = 0.2) -> Rows:
     made: list[Row] = [
-        {"seed": seed, "operators": operators, "policy": policy, "latency": latency, "late": late}
-        for policy, latencies in ((THREADS, threads), (AURORA, aurora))
+        {"seed": seed, "operators": operators, "policy": policy, "latency": latency, "late": behind}
+        for policy, latencies, behind in ((THREADS, threads, late), (AURORA, aurora, late * share))
         for operators, latency in zip((50, 100, 200), latencies, strict=True)
         for seed in (1, 2)
     ]
@@ -54,10 +54,23 @@ def test_a_sudden_rise_is_a_finding() -> None:
     assert judge(EXPERIMENT, EXPERIMENT.check(sudden)) == DIFFERS
 
 
+def test_less_steep_than_the_square_is_a_finding() -> None:
+    flatter = _rows((2, 6, 20), (1, 2, 4))
+    assert _wrong(flatter) == {"threads-exponential", "threads-steep"}
+    assert judge(EXPERIMENT, EXPERIMENT.check(flatter)) == DIFFERS
+
+
+def test_a_state_based_engine_that_is_late_too_is_a_finding_while_it_is_below() -> None:
+    late = _rows((2, 6, 54), (1, 2, 4), share=0.7)
+    assert _wrong(late) == {"aurora-keeps-up"}
+    assert judge(EXPERIMENT, EXPERIMENT.check(late)) == DIFFERS
+
+
 def test_claims_can_fail() -> None:
     assert _wrong(_rows((1, 2, 4), (2, 6, 54))) == {
         "aurora-below",
         "aurora-linear",
+        "threads-more",
         "threads-steep",
         "threads-exponential",
     }

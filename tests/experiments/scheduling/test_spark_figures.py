@@ -9,34 +9,40 @@ import pytest
 from headway.experiments.base import CONFIRMED, DIFFERS, FAILED, find, judge
 from headway.experiments.rows import Rows
 from headway.experiments.scheduling import spark_figure5, spark_figure9, spark_figure11
-from headway.experiments.scheduling.spark_figure5 import APART, HIGH, MIDDLE, TOGETHER
+from headway.experiments.scheduling.spark_figure5 import APART, HIGH, LOW, MIDDLE, TOGETHER
 from headway.experiments.scheduling.spark_figure9 import SUPERBOXES, TAAT, TRAINS
 
 
 def five(**changed: float) -> Rows:
-    values = {"apart": 5.0, "middle": 1.0, "high": 2.0, "batches": 20.0, **changed}
+    values = {"low": 2.5, "middle": 5.0, "high": 9.0, "one-high": 2.0, "batches": 20.0, **changed}
     rows: list[dict[str, Any]] = [
-        {"units": APART, "load": MIDDLE, "latency": values["apart"], "batches": 50},
-        {"units": TOGETHER, "load": MIDDLE, "latency": values["middle"], "batches": values["batches"]},
-        {"units": TOGETHER, "load": HIGH, "latency": values["high"], "batches": values["batches"]},
+        {"units": APART, "load": LOW, "latency": values["low"], "batches": 50},
+        {"units": APART, "load": MIDDLE, "latency": values["middle"], "batches": 50},
+        {"units": APART, "load": HIGH, "latency": values["high"], "batches": 50},
+        {"units": TOGETHER, "load": LOW, "latency": 1.0, "batches": values["batches"]},
+        {"units": TOGETHER, "load": MIDDLE, "latency": 1.5, "batches": values["batches"]},
+        {"units": TOGETHER, "load": HIGH, "latency": values["one-high"], "batches": values["batches"]},
     ]
     return Rows({**row, "seed": seed} for row in rows for seed in (1, 2))
 
 
 @pytest.mark.parametrize(
-    ("changed", "keys"),
+    ("changed", "keys", "verdict"),
     [
-        ({}, set()),
-        ({"middle": 6.0}, {"always-above"}),
-        ({"high": 6.0}, {"holds-on"}),
-        ({"apart": 0.9}, {"always-above", "holds-on"}),
-        ({"batches": 60.0}, {"fewer-batches"}),
+        ({}, set(), CONFIRMED),
+        ({"middle": 1.4}, {"always-above", "longer"}, FAILED),
+        ({"one-high": 3.0}, {"much-longer"}, DIFFERS),
+        ({"one-high": 3.0, "high": 3.5, "low": 2.2}, {"twice", "much-longer"}, DIFFERS),
+        ({"one-high": 3.0, "low": 1.5}, {"much-longer", "twice-below"}, FAILED),
+        ({"one-high": 6.0}, {"twice", "much-longer", "longer"}, FAILED),
+        ({"high": 3.0}, {"twice", "not-saturated"}, FAILED),
+        ({"batches": 60.0}, {"fewer-batches"}, FAILED),
     ],
 )
-def test_figure_5(changed: dict[str, float], keys: set[str]) -> None:
+def test_figure_5(changed: dict[str, float], keys: set[str], verdict: str) -> None:
     checks = spark_figure5.check(five(**changed))
     assert {one.key for one in checks if not one.holds} == keys
-    assert judge(find("scheduling-fig5-spark"), checks) == (FAILED if keys else CONFIRMED)
+    assert judge(find("scheduling-fig5-spark"), checks) == verdict
 
 
 def nine(**changed: Any) -> Rows:
