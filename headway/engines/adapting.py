@@ -52,6 +52,8 @@ class Adapting:
         self._queued: Floats = np.zeros(count + 1)
         self._memory_used: Floats = np.zeros(count + 1)
         self._last: tuple[Floats, Floats] = np.zeros(count + 1), np.zeros(count + 1)
+        self._sizes: Floats = np.zeros(len(topology.boxes))
+        self._unsized = np.ones(len(topology.boxes), np.bool_)
         self._sampled = now
         self._current = list(self._places)
         self._spent = [0] * len(layer.policies)  # nanoseconds, by policy, as many outputs as it had at the time
@@ -79,6 +81,7 @@ class Adapting:
         """Read the queues, and let the layer look if it is time; return the policy's memory."""
         oldest = self._sample(now)
         if now >= self._layer.next(self._memory):
+            self._measure_sizes(now)
             actions, self._memory = self._layer.look(self._totals(now, oldest), self._memory)
             for action in actions:
                 if isinstance(action, Switch):
@@ -97,16 +100,14 @@ class Adapting:
     def _sample(self, now: int) -> Floats:
         """Add up what has waited since the last sample; return by output how long the oldest has."""
         waiting, stamps = self._instruments.waiting()
-        sizes = self._instruments.boxes(now).tuple_size
-        known = sizes[sizes > 0]
-        # What waits at a box that has not run yet takes memory all the same.
-        mean = float(known.mean()) if len(known) else 0.0
-        used: Floats = np.multiply(waiting, np.where(sizes > 0, sizes, mean), dtype=np.float64)
-        tuples = np.append(self._reach.sums(waiting.astype(np.float64)), waiting.sum())
-        memory = np.append(self._reach.sums(used), used.sum())
+        if waiting[self._unsized].any():  # statistics cost more than a sample
+            self._measure_sizes(now)
+        counts: Floats = waiting.astype(np.float64)
+        tuples, memory = self._reach.sums(counts), self._reach.sums(counts * self._sizes)
         least = self._reach.least(stamps)
-        ages = np.where(least < FAR, (now - least) / SECOND, 0.0)
-        oldest = np.append(ages, ages.max(initial=0.0))
+        oldest: Floats = np.zeros(len(least) + 1)
+        np.divide(now - least, SECOND, out=oldest[:-1], where=least < FAR)
+        oldest[-1] = oldest.max()
         seconds = (now - self._sampled) / SECOND
         self._queued += (self._last[0] + tuples) / 2 * seconds
         self._memory_used += (self._last[1] + memory) / 2 * seconds
@@ -114,6 +115,13 @@ class Adapting:
             self._spent[place] += now - self._sampled
         self._last, self._sampled = (tuples, memory), now
         return oldest
+
+    def _measure_sizes(self, now: int) -> None:
+        """Note what a tuple takes at each box: what waits at a box that has not run yet takes memory all the same."""
+        sizes = self._instruments.boxes(now).tuple_size
+        self._unsized = sizes <= 0
+        known = sizes[~self._unsized]
+        self._sizes = np.where(self._unsized, known.mean() if len(known) else 0.0, sizes)
 
     def _totals(self, now: int, oldest: Floats) -> Totals:
         rows = [(one.tuples, one.latency, one.utility) for one in self._instruments.delivered()]

@@ -13,6 +13,7 @@ from headway.engines.delivery import Delivered
 from headway.engines.drops import DropBox
 from headway.shedding.base import Entry, Site
 from headway.sieves import Sieve
+from headway.storage.queues import FAR
 from headway.trains import Train
 
 
@@ -133,16 +134,17 @@ class Reach:
 
     def least(self, readings: Int64s) -> Int64s:
         """Return by output the least of its boxes' readings; the largest number where it has no box."""
-        found: Int64s = np.full(self._count, np.iinfo(np.int64).max)
+        found: Int64s = np.full(self._count, FAR)
         if len(self._filled):
             found[self._filled] = np.minimum.reduceat(readings[self._flat], self._starts)
         return found
 
     def sums(self, readings: Floats) -> Floats:
-        """Return by output the sum of its boxes' readings."""
-        found: Floats = np.zeros(self._count)
+        """Return by output the sum of its boxes' readings, and then the sum of all boxes'."""
+        found: Floats = np.zeros(self._count + 1)
         if len(self._filled):
-            found[self._filled] = np.add.reduceat(readings[self._flat].astype(np.float64), self._starts)
+            found[self._filled] = np.add.reduceat(readings[self._flat], self._starts)
+        found[-1] = readings.sum()
         return found
 
 

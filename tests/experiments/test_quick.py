@@ -15,15 +15,9 @@ from headway.experiments.running import carry_out
 
 PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
 ALL = pytest.mark.parametrize("experiment", REGISTRY.values(), ids=REGISTRY)
-LONG = ("amos-fig2", "amos-fig5", "amos-fig7", "amos-fig9", "prb-fig11", "prb-fig12")
-"""Quick forms that are not quick enough yet. Those that measure real time need a machine for themselves, which they do
-not have beside the tests on Spark. `pytest -m slow` runs them all."""
 QUICK = pytest.mark.parametrize(
     "experiment",
-    [
-        pytest.param(one, marks=pytest.mark.slow if name in LONG or one.engine != "sim" else ())
-        for name, one in REGISTRY.items()
-    ],
+    [pytest.param(one, marks=pytest.mark.alone if one.engine != "sim" else ()) for one in REGISTRY.values()],
     ids=REGISTRY,
 )
 

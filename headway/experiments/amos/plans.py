@@ -34,6 +34,8 @@ WHEEL: dict[str, Any] = {
     **{"delay": "100ms", "samples": 1, "window": len(SINGLES)},
 }
 """AMoS as its paper has it, with turns of 100 ms. The window is for other ways of learning; a short one is quick."""
+LEARNING = ("upper-confidence", "thompson")
+"""Other ways of learning than the paper's roulette wheel."""
 LOOK = 0.1
 """Seconds, as long as a turn of AMoS: queues are sampled 16 times from look to look, of whoever looks, and means of
 fewer samples are too large where queues are short. So all runs have as many."""
@@ -120,8 +122,11 @@ def network_of(plan: Plan, seed: int, seconds: int) -> dict[str, Any]:
 
 
 def layer_of(policy: str, seed: int) -> str | dict[str, Any]:
-    """Return what to run: a single algorithm, or AMoS for a name of OBJECTIVES."""
-    return policy if policy in SINGLES else {**WHEEL, "objectives": OBJECTIVES[policy], "seed": seed}
+    """Return what to run: a single algorithm, or AMoS by a name of OBJECTIVES and maybe, after a comma, LEARNING."""
+    if policy in SINGLES:
+        return policy
+    objective, _, learning = policy.partition(", ")
+    return {**WHEEL, "objectives": OBJECTIVES[objective], "learning": learning or WHEEL["learning"], "seed": seed}
 
 
 def run_plan(plan: Plan, policy: str, seed: int, seconds: int) -> list[dict[str, Any]]:

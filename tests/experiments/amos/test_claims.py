@@ -98,12 +98,22 @@ def test_figures_7_and_8_contradicted() -> None:
 def three(**more: float) -> Values:
     """Return what figure 9 needs."""
     both = asked("thirds", **more)
-    return dict.fromkeys(("plan 1", "plan 2"), {**both, "chain": {**FOUR["chain"], "throughput": 9.75}})
+    both["chain"] = {**FOUR["chain"], "throughput": 9.75}
+    return dict.fromkeys(("plan 1", "plan 2"), both)
 
 
 def test_figure_9_as_the_paper_has_it() -> None:
     checks = weighted.check_three(made(three()))
     assert judge(find("amos-fig9"), checks) == CONFIRMED
+
+
+def test_figure_9_tells_what_ways_of_learning_cost() -> None:
+    told = weighted.notes_three(made(three()))
+    assert "roulette" in told
+    assert "thompson" not in told
+    other = {plan: {**values, "thirds, thompson": values["thirds"]} for plan, values in three().items()}
+    plan = weighted.notes_three(made(other)).splitlines()[2].split(" | ")
+    assert plan[1] == plan[2].removesuffix(" |")
 
 
 def test_figure_9_with_an_output_rate_that_could_not_be_better() -> None:
