@@ -39,14 +39,8 @@ lint: setup  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The tests on Spark run beside all others; what measures real time, when both are done.
 test: lint  ## all checks: ruff, mypy strict, pytest
-	@log=$$(mktemp); \
-	$(BIN)/pytest -m "spark and not slow and not alone" --durations=15 > $$log 2>&1 & spark=$$!; \
-	$(BIN)/pytest -m "not spark and not slow and not alone"; rest=$$?; \
-	echo "waiting for the tests on Spark"; wait $$spark; done=$$?; cat $$log; rm -f $$log; \
-	echo "the tests that must be alone"; $(BIN)/pytest -m "alone and not slow"; alone=$$?; \
-	[ $$rest -eq 0 ] && [ $$done -eq 0 ] && [ $$alone -eq 0 ]
+	$(BIN)/python -m scripts.run_tests
 
 bench: setup  ## the benchmarks, as ratios to plain pyarrow
 	$(BIN)/python -m benchmarks

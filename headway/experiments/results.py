@@ -131,7 +131,7 @@ def _explained(finding: Finding, held: dict[str, bool]) -> Explained:
 
 def machine() -> str:
     """Return what belongs beside every number: cores, processor and Python."""
-    return f"{os.cpu_count()} cores, {_processor()}, Python {platform.python_version()}"
+    return f"{os.cpu_count()} cores, {processor()}, Python {platform.python_version()}"
 
 
 def today() -> str:
@@ -139,7 +139,8 @@ def today() -> str:
     return datetime.fromtimestamp(WallClock().now() / SECOND, UTC).date().isoformat()
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Return the processor's model name."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import os
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 
 from tests.behaviour import sharded  # noqa: F401  (it registers itself)
 from tests.streams import RANDOM_POLICY, TABLE
 
 if RANDOM_POLICY:
     importlib.import_module("tests.policies")
-
-settings.register_profile("ci", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("thorough", max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
-settings.register_profile("unshrunk", settings.get_profile("ci"), phases=(Phase.explicit, Phase.reuse, Phase.generate))
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 ENGINES = ("local", "sharded", "sim")
 """On Spark itself all tests run together: see test_on_spark."""

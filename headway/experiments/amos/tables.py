@@ -20,7 +20,7 @@ from headway.experiments.checks import Check
 from headway.experiments.plots import finish, line, panels
 from headway.experiments.rows import Row, Rows
 from headway.runner import run
-from headway.scheduling.base import Plan, Policy, Snapshot, Step, _policies, make_policy, register_policy
+from headway.scheduling.base import Plan, Policy, Snapshot, Step, forget_policy, make_policy, register_policy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,7 +107,7 @@ def _known(policy: str) -> Iterator[None]:
     try:
         yield
     finally:
-        del _policies[NAME]
+        forget_policy(NAME)
 
 
 def network() -> dict[str, Any]:

@@ -1,0 +1,48 @@
+"""Running all tests in parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scripts import run_tests
+from scripts.run_tests import ALONE, SPARK, Part, parts, run
+
+
+def test_every_file_is_in_exactly_one_part() -> None:
+    places = [Path(place) for part in parts() for place in part.arguments[2:] if not place.startswith("-")]
+    files = [file for place in places for file in ([place] if place.is_file() else place.rglob("test_*.py"))]
+    assert sorted(files) == sorted(run_tests.TESTS.rglob("test_*.py"))
+
+
+def test_parts_exclude_each_other() -> None:
+    first, *others = parts()
+    assert first == SPARK
+    assert {part.arguments[1] for part in others} == {"not spark and not slow and not alone"}
+    assert ALONE not in (first, *others)
+
+
+@pytest.mark.parametrize(
+    ("text", "well"),
+    [("def test_it(): pass", True), ("def test_it(): assert False", False), ("", True)],
+    ids=["passes", "fails", "nothing to do"],
+)
+def test_a_part(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, well: bool) -> None:
+    (tmp_path / "test_it.py").write_text(text)
+    part = Part("some", ("-c", "/dev/null", "--rootdir", str(tmp_path), str(tmp_path)))
+    assert run(part, ["-p", "no:cacheprovider"]) == well
+    assert capsys.readouterr().out.startswith(f"== some: {'passed' if well else 'FAILED'} after")
+
+
+def test_the_end(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    begun: list[str] = []
+
+    def pretend(part: Part, more: object) -> bool:
+        begun.append(part.name)
+        return part.name != "kernels"
+
+    monkeypatch.setattr(run_tests, "run", pretend)
+    assert run_tests.main([]) == 1
+    assert begun[-1] == "alone"
+    assert capsys.readouterr().out == "FAILED: kernels\n"
