@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=12, deadline=None)
 """For properties that are tested for many parameters, on a machine that may be busy."""

@@ -11,6 +11,7 @@ import pytest
 
 import headway as hw
 from headway.clock import MILLISECOND
+from headway.engines.sim import engine
 from headway.errors import RunError
 from headway.scheduling import Plan, Snapshot, Step, base, register_policy
 from tests.engines.sim.moments import Moments
@@ -42,6 +43,7 @@ Script = Callable[..., Scripted]
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Script:
     monkeypatch.setattr(base, "_policies", dict(base._policies))
+    monkeypatch.setattr(engine, "_STUCK", 500)  # nobody here is asked so often for nothing, but those who never stop
 
     def make(decide: Callable[[Snapshot], Plan], preemptive: bool = False) -> Scripted:
         policy = Scripted(decide, preemptive)
