@@ -50,7 +50,7 @@ def test_the_example_gives_what_is_expected(folder: Path, engine: str, policy: s
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("folder", SMALL, ids=lambda folder: folder.name)
 def test_the_example_gives_the_same_on_spark(folder: Path, tmp_path: Path) -> None:
-    result = _run(folder, tmp_path, engine="spark", train=5, clock=ManualClock())
+    result = _run(folder, tmp_path, engine="spark", train=20, clock=ManualClock())
     assert result.outputs == {}
     assert result.dead_letters.num_rows == 0
     if folder.name == "query2":
