@@ -39,7 +39,7 @@ lint: setup  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint  ## all checks: ruff, mypy strict, pytest
+test: setup  ## all checks: ruff, mypy strict, pytest
 	$(BIN)/python -m scripts.run_tests
 
 bench: setup  ## the benchmarks, as ratios to plain pyarrow

@@ -1,7 +1,7 @@
-"""Run all tests: parts of them side by side, one on each core; and at the end, alone, those that measure real time.
+"""Check everything: parts side by side, one on each core; and at the end, alone, the tests that measure real time.
 
-A part is what needs Spark (one process, so that all share a session), each folder of `tests`, and the files beside the
-folders. A part's output is shown when it ends. Exit code 1 if one failed. Arguments are handed to every pytest.
+A part is what needs Spark (one process, so that all share a session), some folders of `tests` each, and the checks of
+style and types. A part's output is shown when it ends. Exit code 1 if one failed. Arguments are handed to every pytest.
 """
 
 from __future__ import annotations
@@ -16,43 +16,57 @@ from pathlib import Path
 from typing import NamedTuple
 
 TESTS = Path(__file__).parent.parent / "tests"
-LONGEST = ("engines", "behaviour", "experiments", "laws", "kernels", "files", "cli", "benchmarks")
-"""Parts that take minutes begin first, so that no core is idle in the end."""
+TOGETHER = (
+    ("behaviour",),
+    ("experiments",),
+    ("engines",),
+    ("kernels", "expressions", "laws", "scheduling", "adaptive"),
+)
+"""Folders that are tested in one process, the longest first. What is not named is one more part."""
 NOTHING = 5
 """What pytest returns if it had nothing to do."""
 
 
 class Part(NamedTuple):
-    """Some tests that run in a process of their own."""
+    """What runs in a process of its own: the arguments of Python."""
 
     name: str
     arguments: tuple[str, ...]
 
 
-SPARK = Part("spark", ("-m", "spark and not slow and not alone", "--durations=15"))
-ALONE = Part("alone", ("-m", "alone and not slow"))
+def tests(name: str, which: str, *arguments: object) -> Part:
+    """Return a part of the tests: which marks, and which places or options."""
+    return Part(name, ("-m", "pytest", "-m", f"{which} and not slow", *map(str, arguments)))
 
 
-def parts(tests: Path = TESTS) -> list[Part]:
-    """Return what can run side by side, the longest first; every test file is in exactly one part."""
-    chosen = ("-m", "not spark and not slow and not alone")
-    folders = sorted({path.relative_to(tests).parts[0] for path in tests.glob("*/**/test_*.py")})
-    made = [Part(name, (*chosen, str(tests / name))) for name in folders]
-    made.append(Part("files", (*chosen, *sorted(map(str, tests.glob("test_*.py"))))))
-    made.sort(key=lambda part: LONGEST.index(part.name) if part.name in LONGEST else len(LONGEST))
-    return [SPARK, *made]
+SPARK = tests("spark", "spark and not alone", TESTS, "--durations=15")
+ALONE = tests("alone", "alone", TESTS / "experiments")
+STYLE = (
+    Part("ruff", ("-m", "ruff", "check", ".")),
+    Part("format", ("-m", "ruff", "format", "--check", ".")),
+    Part("mypy", ("-m", "mypy")),
+)
+
+
+def parts() -> list[Part]:
+    """Return what can run side by side; every test file is in exactly one part, but for the tests on Spark."""
+    which = "not spark and not alone"
+    named = {name for some in TOGETHER for name in some}
+    made = [tests(some[0], which, *(TESTS / name for name in some)) for some in TOGETHER]
+    folders = {path.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/test_*.py")}
+    others = [TESTS / name for name in sorted(folders - named)]
+    made.append(tests("others", which, *others, *sorted(TESTS.glob("test_*.py"))))
+    return [SPARK, *STYLE, *made]
 
 
 def run(part: Part, more: Sequence[str]) -> bool:
     """Run a part, show what it printed, and return whether all is well."""
     began = time.monotonic()
-    command = [sys.executable, "-m", "pytest", *part.arguments, *more]
+    command = [sys.executable, *part.arguments, *(more if "pytest" in part.arguments else ())]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     well = done.returncode in (0, NOTHING)
-    print(
-        f"== {part.name}: {'passed' if well else 'FAILED'} after {time.monotonic() - began:.0f} s\n{done.stdout}",
-        flush=True,
-    )
+    took = f"{'passed' if well else 'FAILED'} after {time.monotonic() - began:.0f} s"
+    print(f"== {part.name}: {took}\n{done.stdout}", flush=True)
     return well
 
 
@@ -65,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failed += [under_way[one] for one in as_completed(under_way) if not one.result()]
     if not run(ALONE, more):
         failed.append(ALONE.name)
-    print(f"FAILED: {', '.join(failed)}" if failed else "all tests passed")
+    print(f"FAILED: {', '.join(failed)}" if failed else "all passed")
     return 1 if failed else 0
 
 

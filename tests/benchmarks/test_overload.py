@@ -25,7 +25,7 @@ def test_in_virtual_time() -> None:
 
 
 def test_in_real_time() -> None:
-    outcome = measure("local", "loss", None, 200.0, Phases(2.0, 6.0, 8.0))
+    outcome = measure("local", "loss", None, 200.0, Phases(1.5, 4.5, 6.0))
     assert all(outcome.kept[name] == 1.0 for name in INTOLERANT)
     assert min(outcome.kept[name] for name in TOLERANT) < 0.9
     assert outcome.zero_after is not None

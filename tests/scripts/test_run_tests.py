@@ -11,16 +11,19 @@ from scripts.run_tests import ALONE, SPARK, Part, parts, run
 
 
 def test_every_file_is_in_exactly_one_part() -> None:
-    places = [Path(place) for part in parts() for place in part.arguments[2:] if not place.startswith("-")]
+    first, *others = parts()
+    assert first == SPARK
+    places = [Path(place) for part in others for place in part.arguments if place.startswith(str(run_tests.TESTS))]
     files = [file for place in places for file in ([place] if place.is_file() else place.rglob("test_*.py"))]
     assert sorted(files) == sorted(run_tests.TESTS.rglob("test_*.py"))
 
 
 def test_parts_exclude_each_other() -> None:
-    first, *others = parts()
-    assert first == SPARK
-    assert {part.arguments[1] for part in others} == {"not spark and not slow and not alone"}
-    assert ALONE not in (first, *others)
+    marks = {part.arguments[3] for part in parts() if "pytest" in part.arguments}
+    assert marks == {"spark and not alone and not slow", "not spark and not alone and not slow"}
+    assert ALONE.arguments[3] == "alone and not slow"
+    marked = [path for path in run_tests.TESTS.rglob("test_*.py") if "pytest.mark.alone" in path.read_text()]
+    assert all(path.is_relative_to(ALONE.arguments[4]) for path in marked)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +33,7 @@ def test_parts_exclude_each_other() -> None:
 )
 def test_a_part(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, well: bool) -> None:
     (tmp_path / "test_it.py").write_text(text)
-    part = Part("some", ("-c", "/dev/null", "--rootdir", str(tmp_path), str(tmp_path)))
+    part = Part("some", ("-m", "pytest", "-c", "/dev/null", "--rootdir", str(tmp_path), str(tmp_path)))
     assert run(part, ["-p", "no:cacheprovider"]) == well
     assert capsys.readouterr().out.startswith(f"== some: {'passed' if well else 'FAILED'} after")
 

@@ -34,7 +34,9 @@ def grants(policy: str) -> tuple[hw.RunResult, Trace]:
     return result, result.trace
 
 
-@pytest.mark.parametrize("policy", ["slope-slack/1000", "most-tuples/1000", "round-robin/1000"])
+@pytest.mark.parametrize(
+    "policy", ["slope-slack/1000", pytest.param("most-tuples/1000", marks=pytest.mark.slow), "round-robin/1000"]
+)
 def test_each_policy_has_its_order(spark: SparkSession, policy: str) -> None:
     result, trace = grants(policy)
     assert result.outputs["t"].num_rows == 1500
