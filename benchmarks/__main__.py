@@ -29,7 +29,9 @@ GROUPS: dict[str, tuple[Part, ...]] = {
     "speed": (
         Part("throughput", (), ("--tuples", "100000", "--repeats", "1")),
         Part("calls", (), ("--tuples", "500", "--repeats", "1")),
+        Part("consumers", (), ("--tuples", "300", "--repeats", "1")),
         Part("planning", (), ("--boxes", "200", "400", "--rounds", "1", "--plans", "20")),
+        Part("loads", (), ("--engine", "sim", "--seconds", "1", "--loads", "0.8", "1.2")),
         Part("latency", (), ("--seconds", "2.5")),
         Part("memory", (), ("--tuples", "1000000", "--single", "1000")),
         Part("buffers", (), ("--tuples", "100000", "--repeats", "1")),

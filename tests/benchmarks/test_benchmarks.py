@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from benchmarks import __main__ as everything
-from benchmarks import calls, latency, memory, throughput
+from benchmarks import calls, consumers, latency, loads, memory, throughput
 from benchmarks.contenders import HEADWAY, Contender, contenders
 from benchmarks.workloads import KEYS, QUERIES, WORKLOADS, make_table
 
@@ -56,6 +57,25 @@ def test_calls_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "box calls/s" in capsys.readouterr().out
 
 
+def test_forty_boxes_run(capsys: pytest.CaptureFixture[str]) -> None:
+    results = consumers.report(300, 1)
+    assert sum(1 for _ in consumers.make_network().build().boxes) == 40
+    alone, trains, superboxes, default = results
+    # Decisions, not seconds: those are the same on every machine.
+    assert trains.plans < consumers.PAPER_TRAINS * alone.plans
+    assert superboxes.plans < consumers.PAPER_SUPERBOXES * trains.plans
+    assert default.plans < superboxes.plans
+    assert "Boxes per second" in capsys.readouterr().out
+
+
+def test_the_qos_policy_pays_under_load(capsys: pytest.CaptureFixture[str]) -> None:
+    results = loads.report((0.9, 1.2), 4.0, "sim")
+    assert loads.check(results) == []
+    assert "All as promised" in capsys.readouterr().out
+    worse = [replace(one, utility=0.5 if one.policy == "QoS" else 0.4) for one in results]
+    assert len(loads.check(worse)) == 2
+
+
 def test_latency_is_measured_from_the_closing_tuple() -> None:
     found = latency.measure("round-robin/superbox", seconds=2.2)
     assert found.results > 50
@@ -81,6 +101,8 @@ def test_all_parts_run_in_their_quick_form(tmp_path: Path) -> None:
         "## Throughput",
         "## Trains of one",
         "## Planning",
+        "## Forty boxes",
+        "## Utility over load",
         "## Latency",
         "## Memory",
     ):

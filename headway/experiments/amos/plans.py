@@ -192,7 +192,7 @@ def tasks_of(policies: Mapping[str, Sequence[str]], seeds: Sequence[int], second
 
 SECONDS = 15
 """Of input in a run: three spans, one of which is a burst."""
-SEEDS, QUICK_SEEDS = range(1, 9), range(1, 3)
+SEEDS, QUICK_SEEDS = range(1, 11), range(1, 3)
 SETTING = (
     "Plan 1 is a chain of four operators; plan 2 joins two streams within 200 ms, with other operators before and "
     "after.",
