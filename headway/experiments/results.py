@@ -16,13 +16,14 @@ import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, cast
 
 from headway import __version__
 from headway.clock import SECOND, WallClock
 from headway.errors import InputError, OutputError
 from headway.experiments.base import PAPERS, Finding
 from headway.experiments.checks import Check
+from headway.experiments.disturbance import MOST
 from headway.experiments.plots import new_figure, save
 from headway.experiments.rows import Rows
 from headway.experiments.running import Outcome
@@ -71,6 +72,8 @@ class Verdict(TypedDict):
     runs: int
     seeds: list[int | float | str]
     seconds: float
+    stolen: NotRequired[float]
+    """In real time: which share of the processors' time other machines took meanwhile."""
     headway: str
     machine: str
     day: str
@@ -98,6 +101,7 @@ def verdict_of(outcome: Outcome) -> Verdict:
         "runs": outcome.runs,
         "seeds": rows.levels("seed"),
         "seconds": round(outcome.seconds, 1),
+        "stolen": round(outcome.stolen, 3),
         "headway": __version__,
         "machine": machine(),
         "day": today(),
@@ -166,6 +170,8 @@ def runs_text(verdict: Verdict) -> str:
     if seeds:
         parts.append(f"{seeds} {'seed' if seeds == 1 else 'seeds'}")
     parts.append(f"{verdict['seconds']:,.1f} s")
+    if verdict.get("stolen", 0.0) > MOST:
+        parts.append(f"in which other machines took {verdict['stolen']:.0%} of the processors' time")
     return ", ".join(parts)
 
 

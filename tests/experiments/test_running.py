@@ -13,6 +13,7 @@ from headway.errors import RunError
 from headway.experiments import running
 from headway.experiments.base import CONFIRMED, DIFFERS, Experiment, Task
 from headway.experiments.checks import Check
+from headway.experiments.disturbance import Used
 from headway.experiments.rows import Row, Rows
 from headway.experiments.running import Failure, Outcome, carry_out, carry_out_each, processes
 from tests.experiments.toys import GOOD, TOY, broken, impossible, interrupted, killed, measure, tasks
@@ -138,3 +139,22 @@ def test_while_processes_are_busy_one_is_told(monkeypatch: pytest.MonkeyPatch) -
     with processes(2) as pool:  # starting them takes longer than a tick
         list(carry_out_each([TOY], True, pool, on_wait=lambda: waited.append(True)))
     assert waited
+
+
+def test_a_disturbed_experiment_in_real_time_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = iter([Used(0, 0), Used(100, 50), Used(100, 50), Used(200, 60), Used(200, 60), Used(300, 90)])
+    monkeypatch.setattr(running, "used", lambda: next(counts))
+    real = replace(TOY, engine="local")
+    outcome = carry_out(real)
+    assert (outcome.stolen, outcome.again) == (0.1, 2)  # the second was the least disturbed, and not good enough
+    counts = iter([Used(0, 0), Used(100, 50), Used(100, 50), Used(200, 53)])
+    outcome = carry_out(real)
+    assert (outcome.stolen, outcome.again) == (0.03, 1)
+
+
+def test_quick_forms_and_simulated_experiments_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = iter([Used(0, 0), Used(100, 50)])
+    monkeypatch.setattr(running, "used", lambda: next(counts))
+    outcome = carry_out(replace(TOY, engine="local"), quick=True)
+    assert (outcome.stolen, outcome.again) == (0.5, 0)
+    assert carry_out(TOY).stolen == 0.0

@@ -140,9 +140,9 @@ register(
             "loose one between 9 and 11.25 s. So the tight graph falls over one round and a half of all six queries; "
             "in the simulator the difference is largest near there; for graphs half or twice as long it is below 0.1 "
             "at one load or the other. (A fixed factor of 3 was tried first; the difference was 0.099 to 0.18, on a "
-            "machine more or less busy. With the measured one it was above 0.13 in four runs, and at a load of 0.4 "
-            "below 0.1 in two others: 0.09 before queries were warmed up for longer, and 0.06 when 0.38 s was measured "
-            "while others used the machine, and micro-batches then cost about 0.2 s.)",
+            "machine more or less busy. With nine times the mean cost of a micro-batch it was above 0.13 in five runs, "
+            "and below 0.1 in three, where that cost had been measured too high: before queries were warm, or while "
+            "others used the machine. So now it is the median of micro-batches when they are warm.)",
             "A tuple costs an application 5 ms; a load of 1 is one core full of boxes' work.",
             "One run: spells of 3 s of arrivals and then silence, each under one of the two policies, with the same "
             "arrivals for both; three repetitions (quick: one, of 2 s).",

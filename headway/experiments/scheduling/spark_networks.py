@@ -8,6 +8,7 @@ before.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from headway.clock import SECOND
 from headway.experiments.scheduling.loads import Moments
 from headway.experiments.trees import SCHEMA
 from headway.experiments.watching import NEVER, run_watched
+from headway.runner import run
 
 DEPTH = 5
 WORK = 0.005
@@ -76,15 +78,15 @@ def applications(graphs: Sequence[Points | None], work: float = WORK) -> dict[st
 def plan_spells(
     silences: Mapping[float, float], policies: Sequence[str], repetitions: int, seconds: float, count: int
 ) -> tuple[Spell, ...]:
-    """Return a spell for each load, repetition and policy, the lightest loads first; `count` applications share them.
+    """Return a spell for each repetition, load and policy, the lightest loads first; `count` applications share them.
 
     `silences` says for each load for how many seconds nothing arrives afterwards. The first spell has seed 0 and does
     not count.
     """
     made, at = [warming(policies[0])], WARM
-    for load in sorted(silences):
-        tuples = max(1, round(load * seconds / (WORK * count)))
-        for seed in range(1, repetitions + 1):
+    for seed in range(1, repetitions + 1):  # what disturbs the machine for a while disturbs all loads alike
+        for load in sorted(silences):
+            tuples = max(1, round(load * seconds / (WORK * count)))
             for policy in policies:
                 made.append(Spell(load, policy, seed, at, seconds, tuples))
                 at += seconds + silences[load]
@@ -174,11 +176,24 @@ def run_spells(
 
 
 def batch_cost() -> float:
-    """Return how many seconds a micro-batch costs on this machine before any work, from a short run of one query."""
-    spells = plan_spells({0.2: 0.0}, ["round-robin"], 1, 2.0, 1)
-    summary, _ = run_spells(applications([None]), "one", spells)
-    (unit,) = summary["units"].values()
-    return min(2.0, max(0.05, float(unit["cost_per_batch"])))
+    """Return how many seconds a micro-batch costs on this machine before any work: the median, once it is warm."""
+    spells = plan_spells({0.2: 0.0}, ["round-robin"], 1, 3.0, 1)
+    inputs = {_SOURCE: arrivals(spells)}
+    made = run(
+        applications([None]),
+        inputs,
+        engine="spark",
+        policy="round-robin/65536/wait:off",
+        cut={"units": "one"},
+        workers=1,
+        master=master(),
+        outputs={"o0": None},
+        trace=True,
+    )
+    assert made.trace is not None
+    steps = [step for step in made.trace.steps if step.tuples]
+    costs = [(step.end - step.begin) / SECOND - WORK * step.tuples for step in steps[len(steps) // 2 :]]
+    return min(2.0, max(0.05, statistics.median(costs)))
 
 
 def master() -> str | None:

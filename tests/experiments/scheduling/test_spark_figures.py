@@ -19,7 +19,7 @@ def five(**changed: float) -> Rows:
         {"units": APART, "load": LOW, "latency": values["low"], "batches": 50},
         {"units": APART, "load": MIDDLE, "latency": values["middle"], "batches": 50},
         {"units": APART, "load": HIGH, "latency": values["high"], "batches": 50},
-        {"units": TOGETHER, "load": LOW, "latency": 1.0, "batches": values["batches"]},
+        {"units": TOGETHER, "load": LOW, "latency": 0.5, "batches": values["batches"]},
         {"units": TOGETHER, "load": MIDDLE, "latency": 1.5, "batches": values["batches"]},
         {"units": TOGETHER, "load": HIGH, "latency": values["one-high"], "batches": values["batches"]},
     ]
@@ -33,7 +33,7 @@ def five(**changed: float) -> Rows:
         ({"middle": 1.4}, {"always-above", "longer"}, FAILED),
         ({"one-high": 3.0}, {"much-longer"}, DIFFERS),
         ({"one-high": 3.0, "high": 3.5, "low": 2.2}, {"twice", "much-longer"}, DIFFERS),
-        ({"one-high": 3.0, "low": 1.5}, {"much-longer", "twice-below"}, FAILED),
+        ({"one-high": 3.0, "high": 4.0, "low": 0.6}, {"twice", "much-longer", "more-below"}, FAILED),
         ({"one-high": 6.0}, {"twice", "much-longer", "longer"}, FAILED),
         ({"high": 3.0}, {"twice", "not-saturated"}, FAILED),
         ({"batches": 60.0}, {"fewer-batches"}, FAILED),
