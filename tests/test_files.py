@@ -63,7 +63,7 @@ def test_other_yaml_readers_make_true_of_on() -> None:
     assert load(mapping) == load(BORDER)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(network_mappings())
 def test_round_trip_of_any_network(mapping: dict[str, object]) -> None:
     network = load(mapping)
@@ -217,7 +217,7 @@ ANYTHING: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_a_mistake_anywhere_is_one_clear_message(data: st.DataObject) -> None:
     mapping = read_text(ALL)

@@ -42,7 +42,7 @@ def test_one_column_of_odd_texts(suffix: str, texts: list[str | None]) -> None:
     assert ([] if again is None else again.column("s").to_pylist()) == texts
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(body=st.text(alphabet='1",\n\ra ', max_size=40), strict=st.booleans())
 def test_no_csv_text_breaks_the_reader(body: str, strict: bool) -> None:
     """Whatever stands in a file, each line is a tuple, malformed, blank, or part of a quoted value."""
@@ -58,7 +58,7 @@ def test_no_csv_text_breaks_the_reader(body: str, strict: bool) -> None:
         assert (0 if table is None else table.num_rows) + len(malformed) == len(filled)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(body=st.text(alphabet='{}[]":,a1 .\nnul', max_size=40))
 def test_no_json_text_breaks_the_reader(body: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -203,7 +203,7 @@ rows_ = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(tree=st.one_of(NUMBERS, BOOLEANS), rows=rows_)
 def test_against_the_naive_interpreter(tree: Tree, rows: list[Row]) -> None:
     expected: list[object] | None

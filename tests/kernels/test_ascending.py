@@ -39,7 +39,7 @@ def naive(rows: list[tuple[Any, int, int]], by: list[str], keep: Any, size: int)
     return windows
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     time=st.sampled_from(["bigint", "double"]),

@@ -73,7 +73,7 @@ bursts = st.lists(st.tuples(st.integers(0, 24), st.integers(1, 3)), min_size=1, 
 """When tuples of the theory's arrive, in quarters of a second, and how many."""
 
 
-@laws(25)
+@laws(12)
 @given(boxes=rows(alike=False, heaviest=HEAVIEST), data=st.data())
 def test_no_policy_needs_less_memory_by_more_than_a_tuple_for_each_row(
     boxes: dict[str, Box], data: st.DataObject

@@ -33,7 +33,9 @@ def large() -> Network:
     return _network()
 
 
-@pytest.mark.parametrize("policy", ["round-robin/box/1", "preemptive-rate-based/box/1"])
+@pytest.mark.parametrize(
+    "policy", [pytest.param("round-robin/box/1", marks=pytest.mark.slow), "preemptive-rate-based/box/1"]
+)
 def test_a_large_network_is_no_slower_per_step(large: Network, policy: str) -> None:
     summary = simulate(large, policy).summary
     assert len(summary["boxes"]) == DEEP + WIDE * (1 + TWIGS) + 1000
