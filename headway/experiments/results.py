@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from headway import __version__
 from headway.clock import SECOND, WallClock
@@ -72,7 +72,7 @@ class Verdict(TypedDict):
     runs: int
     seeds: list[int | float | str]
     seconds: float
-    stolen: NotRequired[float]
+    stolen: float
     """In real time: which share of the processors' time other machines took meanwhile."""
     headway: str
     machine: str
@@ -170,7 +170,7 @@ def runs_text(verdict: Verdict) -> str:
     if seeds:
         parts.append(f"{seeds} {'seed' if seeds == 1 else 'seeds'}")
     parts.append(f"{verdict['seconds']:,.1f} s")
-    if verdict.get("stolen", 0.0) > MOST:
+    if verdict["stolen"] > MOST:
         parts.append(f"in which other machines took {verdict['stolen']:.0%} of the processors' time")
     return ", ".join(parts)
 
