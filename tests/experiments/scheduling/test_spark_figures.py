@@ -96,18 +96,21 @@ def eleven(changed: dict[tuple[float, str], tuple[float, float]]) -> Rows:
 
 
 @pytest.mark.parametrize(
-    ("changed", "keys"),
+    ("changed", "keys", "verdict"),
     [
-        ({}, set()),
-        ({(0.7, "round robin"): (0.75, 0.3)}, {"significant", "stable"}),
-        ({(0.4, "QoS-aware"): (0.95, 0.9)}, {"stable"}),
-        ({(0.7, "QoS-aware"): (0.8, 0.45)}, {"by-the-tight"}),
-        ({(2.0, "QoS-aware"): (0.81, 0.2)}, {"both-fall"}),
+        ({}, set(), CONFIRMED),
+        ({(0.7, "round robin"): (0.75, 0.3)}, {"significant", "stable"}, DIFFERS),
+        ({(0.4, "QoS-aware"): (0.95, 0.9)}, {"stable"}, DIFFERS),
+        ({(0.7, "QoS-aware"): (0.8, 0.45)}, {"by-the-tight"}, DIFFERS),
+        ({(2.0, "QoS-aware"): (0.81, 0.2)}, {"both-fall"}, FAILED),
+        ({(2.0, "QoS-aware"): (0.5, 0.2)}, {"above"}, FAILED),
+        ({(0.7, "QoS-aware"): (0.8, 0.2)}, {"by-the-tight", "tight-gain"}, FAILED),
     ],
 )
-def test_figure_11(changed: dict[tuple[float, str], tuple[float, float]], keys: set[str]) -> None:
+def test_figure_11(changed: dict[tuple[float, str], tuple[float, float]], keys: set[str], verdict: str) -> None:
     checks = spark_figure11.check(eleven(changed))
     assert {one.key for one in checks if not one.holds} == keys
+    assert judge(find("scheduling-fig11-spark"), checks) == verdict
 
 
 def test_graphs_are_the_papers_stretched() -> None:
