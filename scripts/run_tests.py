@@ -17,12 +17,13 @@ from typing import NamedTuple
 
 TESTS = Path(__file__).parent.parent / "tests"
 TOGETHER = (
-    ("behaviour",),
     ("experiments",),
-    ("engines",),
+    ("behaviour",),
     ("kernels", "expressions", "laws", "scheduling", "adaptive"),
+    ("engines",),
+    ("cli", "benchmarks", "connectors"),
 )
-"""Folders that are tested in one process, the longest first. What is not named is one more part."""
+"""Folders that are tested in one process, the longest first. What is not named is one more part, the shortest."""
 NOTHING = 5
 """What pytest returns if it had nothing to do."""
 
@@ -56,7 +57,7 @@ def parts() -> list[Part]:
     folders = {path.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/test_*.py")}
     others = [TESTS / name for name in sorted(folders - named)]
     made.append(tests("others", which, *others, *sorted(TESTS.glob("test_*.py"))))
-    return [SPARK, *STYLE, *made]
+    return [SPARK, *made, *STYLE]
 
 
 def run(part: Part, more: Sequence[str]) -> bool:

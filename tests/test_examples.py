@@ -47,8 +47,16 @@ def test_the_example_gives_what_is_expected(folder: Path, engine: str, policy: s
     assert result.dead_letters.num_rows == 0
 
 
+ON_SPARK = ("query1", "soldiers-join")
+"""Those of the others are slow: their boxes are tested on Spark in tests/behaviour, too."""
+
+
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("folder", SMALL, ids=lambda folder: folder.name)
+@pytest.mark.parametrize(
+    "folder",
+    [pytest.param(folder, marks=() if folder.name in ON_SPARK else pytest.mark.slow) for folder in SMALL],
+    ids=[folder.name for folder in SMALL],
+)
 def test_the_example_gives_the_same_on_spark(folder: Path, tmp_path: Path) -> None:
     result = _run(folder, tmp_path, engine="spark", train=20, clock=ManualClock())
     assert result.outputs == {}

@@ -34,8 +34,8 @@ MODULES = tuple(
     if path.stem not in LEFT_OUT
 )
 APART = {"test_pairs_do_not_depend_on_the_interleaving": "it draws while it runs"}
-DRAWN = 3
-DRAWN_OF = {"test_random_networks": 16, "test_each_function": 1}
+DRAWN = 2
+DRAWN_OF = {"test_random_networks": 10, "test_each_function": 1}
 """How many examples of a property are tried in each way; DRAWN where nothing is said."""
 WAYS: Mapping[str, tuple[int, Mapping[str, Any], int]] = {
     "spread": (1, {"spread": "auto"}, 1),

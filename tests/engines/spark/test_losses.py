@@ -97,6 +97,7 @@ def test_a_run_goes_on_when_a_worker_dies_in_a_task(spark: SparkSession, tmp_pat
     assert unit["restarts"] == 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_every_time_ends_the_run(spark: SparkSession) -> None:
     @hw.function("die_always", args=["bigint"], returns="bigint")
     def die_always(value: int) -> int:
