@@ -5,9 +5,10 @@ Three example networks, each by four policies that differ clearly: a shop whose 
 (border-watch), whose boxes are real and whose policies differ in how many tuples a step takes.
 Costs are measured first, as `headway compare` does; then every policy is simulated, and run for real.
 
-A prediction of a latency may be off by a quarter. Real runs must have the machine to themselves: one that has had no
-processor for more than a twentieth of the time in which it was at work is repeated, and if that does not help, this is
-said. Whether promises are kept is judged all the same.
+All of this is done three times, for a machine may be faster in one minute than in the next; the medians count. Real
+runs must have the machine to themselves: one that has had no processor for more than a twentieth of the time in which
+it was at work counts only if all of its policy were like that, and then this is said. A prediction of a latency may be
+off by a quarter.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from headway.checking import check as check_network
 from headway.experiments.comparing import Figures, advise, figures, margin
 from headway.experiments.inputs import hold
-from headway.experiments.predicting import PROCESSOR, Predictor, Setting
+from headway.experiments.predicting import QUIET, Predictor, Setting, had_processor
 from headway.files import load, parse_network
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 OFF = 0.25
 """What is promised: by which share of what is measured a mean latency may be off."""
 
-QUIET = 0.95
-"""For which share of the time in which it is at work a real run must have a processor."""
-TRIES = 3
+ROUNDS = 3
+"""How often everything is predicted and measured."""
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -89,8 +90,8 @@ class Outcome:
     case: str
     predicted: tuple[Figures, ...]
     measured: tuple[Figures, ...]
-    disturbed: tuple[str, ...] = ()
-    """Runs to which others left too little of the machine."""
+    disturbed: Mapping[str, float] = field(default_factory=dict)
+    """Policies that never had the machine to themselves: for which share of the time they had a processor at best."""
 
     def ratios(self) -> dict[str, float]:
         """Return by policy the predicted mean latency per measured one."""
@@ -98,53 +99,46 @@ class Outcome:
         return {one.policy: (one.latency or 0.0) / (real.latency or float("inf")) for one, real in pairs}
 
 
-@dataclass(frozen=True, slots=True)
-class Quiet(Setting):
-    """A setting whose real runs are repeated if others disturb them; `disturbed` gets what did not help."""
-
-    disturbed: list[str] = field(default_factory=list)
-
-    def run(self, engine: str, policy: str, inputs: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-        """Run the network by a policy, and return the summary of the least disturbed of some runs."""
-        runs = []
-        while True:
-            # Readers are used up by a run.
-            again = {name: held.at_once() for name, held in self.held.items()} if inputs else None
-            runs.append(Setting.run(self, engine, policy, again, **more))
-            if runs[-1][PROCESSOR] >= QUIET:
-                return runs[-1]
-            if len(runs) == TRIES:
-                best = max(runs, key=lambda one: float(one[PROCESSOR]))
-                self.disturbed.append(f"{policy} had a processor for {best[PROCESSOR]:.0%} of its time")
-                return best
-
-
-def prepared(case: Case) -> Quiet:
+def prepared(case: Case) -> Setting:
     """Return a case's network with its input, held in memory."""
     path = EXAMPLES / case.file
     mapping = load(path).to_mapping()
     case.change(mapping)
     network = parse_network(mapping, path.parent)
-    return Quiet(network, hold(check_network(network), {}, {}, case.seconds))
+    return Setting(network, hold(check_network(network), {}, {}, case.seconds))
 
 
-def measure(case: Case, repeats: int, say: Callable[[str], None]) -> Outcome:
-    """Predict and measure one case; of several real runs of a policy the one with the median latency counts."""
+def measure(case: Case, rounds: int, say: Callable[[str], None]) -> Outcome:
+    """Predict and measure one case so many times, and return the medians."""
     setting = prepared(case)
-    predictor = Predictor(setting, say)
-    predicted = tuple(figures(policy, predictor.predict(policy), graded=True) for policy in case.policies)
-    runs: dict[str, list[Figures]] = {policy: [] for policy in case.policies}
-    for number in range(repeats):
-        for policy in case.policies:  # not all runs of a policy in a row: others may disturb them for a while
-            say(f"{case.name}: {policy} for real ({number + 1} of {repeats})")
-            runs[policy].append(figures(policy, setting.run("local", policy), graded=True))
-    measured = tuple(_median(some) for some in runs.values())
-    return Outcome(case.name, predicted, measured, tuple(setting.disturbed))
+    predicted: dict[str, list[Figures]] = {policy: [] for policy in case.policies}
+    runs: dict[str, list[dict[str, Any]]] = {policy: [] for policy in case.policies}
+    for number in range(1, rounds + 1):
+        tell = partial(_tell, say, f"{case.name} ({number} of {rounds}): ")
+        predictor = Predictor(setting, tell)
+        for policy in case.policies:
+            predicted[policy].append(figures(policy, predictor.predict(policy), graded=True))
+        for policy in case.policies:
+            tell(f"running {policy} for real")
+            runs[policy].append(setting.run("local", policy))
+    measured, disturbed = [], {}
+    for policy, some in runs.items():
+        quiet = [run for run in some if had_processor(run) >= QUIET]
+        if not quiet:
+            quiet = [max(some, key=had_processor)]
+            disturbed[policy] = had_processor(quiet[0])
+        measured.append(_median([figures(policy, run, graded=True) for run in quiet]))
+    return Outcome(case.name, tuple(map(_median, predicted.values())), tuple(measured), disturbed)
 
 
-def _median(runs: Sequence[Figures]) -> Figures:
-    middle = statistics.median_low([one.latency or 0.0 for one in runs])
-    return next(one for one in runs if (one.latency or 0.0) == middle)
+def _tell(say: Callable[[str], None], before: str, text: str) -> None:
+    say(before + text)
+
+
+def _median(some: Sequence[Figures]) -> Figures:
+    """Return the one with the median of the mean latencies."""
+    middle = statistics.median_low([one.latency or 0.0 for one in some])
+    return next(one for one in some if (one.latency or 0.0) == middle)
 
 
 def check(outcomes: Sequence[Outcome]) -> list[str]:
@@ -178,12 +172,12 @@ def table(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
-def report(cases: Sequence[Case] = CASES, repeats: int = 1) -> list[Outcome]:
+def report(cases: Sequence[Case] = CASES, rounds: int = ROUNDS) -> list[Outcome]:
     """Measure, print and return all cases."""
     print("## Predictions of `headway compare` against the engine `local`\n")
     outcomes = []
     for case in cases:
-        outcomes.append(measure(case, repeats, lambda text: print(f"predictions: {text}", file=sys.stderr)))
+        outcomes.append(measure(case, rounds, lambda text: print(f"predictions: {text}", file=sys.stderr)))
         print(table(outcomes[-1]) + "\n", flush=True)
     return outcomes
 
@@ -192,13 +186,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.predictions", description=__doc__)
     names: Mapping[str, Case] = {case.name: case for case in CASES}
     parser.add_argument("--case", nargs="+", choices=names, default=list(names), help="only these networks")
-    parser.add_argument("--repeats", type=int, default=1, help="real runs of each policy (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often all of it is done (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="also write the results to this file")
     given = parser.parse_args(arguments)
-    outcomes = report([names[name] for name in given.case], given.repeats)
+    outcomes = report([names[name] for name in given.case], given.rounds)
     for one in outcomes:
-        for text in one.disturbed:
-            print(f"Disturbed by other programs: {one.case}: {text}")
+        for policy, had in one.disturbed.items():
+            print(f"Disturbed by others: {one.case}: {policy} had a processor for {had:.0%} of its time")
     broken = check(outcomes)
     print("\n".join(f"NOT KEPT: {one}" for one in broken) or f"All within {OFF:.0%}, and the same policies best.")
     if given.json is not None:

@@ -27,7 +27,7 @@ from headway.errors import InputError, OutputError, unknown
 from headway.experiments import plots, side_by_side
 from headway.experiments.comparing import Advice, Figures, advise, figures, parse_policies
 from headway.experiments.inputs import hold
-from headway.experiments.predicting import PROCESSOR, Predictor, Setting
+from headway.experiments.predicting import Predictor, Setting, had_processor
 from headway.experiments.replaying import replay
 from headway.files import load
 from headway.network import Network, thaw
@@ -169,7 +169,7 @@ def _measured(made: Comparison, policies: Sequence[str], say: Callable[[str], No
         say(f"running {policy} for real ({number} of {len(policies)})")
         summary = made.setting.run(LOCAL, policy)
         found.append(figures(policy, summary, made.graded))
-        had = min(had, summary[PROCESSOR])
+        had = min(had, had_processor(summary))
     return found, had
 
 

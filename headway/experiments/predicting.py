@@ -25,6 +25,11 @@ MEASURED = 1.0
 LONG = 1000
 """Tuples in the trains of the run in which all come at once."""
 
+QUIET = 0.95
+"""For which share of the time in which it is at work a measured run should have a processor."""
+LOOKS = 3
+"""How often a short run is measured if others disturb it; the least disturbed counts."""
+
 PROCESSOR = "processor"
 """Added to the summary of a real run: for which share of the time in which it was at work it had a processor."""
 
@@ -68,6 +73,11 @@ class Setting:
         return replace(self, held=busiest(self.held, seconds))
 
 
+def had_processor(summary: Mapping[str, Any]) -> float:
+    """Return for which share of the time in which a run was at work it had a processor."""
+    return float(summary[PROCESSOR])
+
+
 def fused(policy: str) -> bool:
     """Return whether a schedule lets neighbouring boxes be called as one, which changes what they cost."""
     schedule = Schedule.parse(policy)
@@ -109,18 +119,23 @@ class Predictor:
             self._late = lateness()
         return model_of_runs(self._setting.network, self._real(short, policy), at_once, self._late)
 
-    def _real(self, short: Setting, policy: str, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        summary = short.run(LOCAL, policy, inputs)
-        self.processor = min(self.processor, summary[PROCESSOR])
-        return summary
+    def _real(self, short: Setting, policy: str, at_once: bool = False) -> dict[str, Any]:
+        """Return the summary of a short real run, of the least disturbed of some if others want the processor too."""
+        best: dict[str, Any] = {PROCESSOR: -1.0}
+        for _ in range(LOOKS):
+            inputs = {name: held.at_once() for name, held in short.held.items()} if at_once else None
+            best = max(best, short.run(LOCAL, policy, inputs), key=had_processor)
+            if had_processor(best) >= QUIET:
+                break
+        self.processor = min(self.processor, had_processor(best))
+        return best
 
     def _all_at_once(self, short: Setting, as_one: bool) -> dict[str, Any]:
         """Return the summary of a real run in which trains are long; one is enough for all policies that are alike."""
         if as_one not in self._at_once:
             unit = "superbox" if as_one else "box"
             self._say(f"measuring what boxes cost, for real: all at once, by {unit}")
-            inputs = {name: held.at_once() for name, held in short.held.items()}
-            self._at_once[as_one] = self._real(short, f"round-robin/{unit}/{LONG}", inputs)
+            self._at_once[as_one] = self._real(short, f"round-robin/{unit}/{LONG}", at_once=True)
         return self._at_once[as_one]
 
     def _with_planning(self, short: Setting, policy: str) -> Model:

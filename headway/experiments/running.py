@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
@@ -25,8 +25,8 @@ from headway.experiments.rows import Row, Rows
 
 TICK = 0.5
 """Seconds between two calls of `on_wait`."""
-TRIES = 3
-"""How often an experiment in real time is made, in full, until others leave it the machine."""
+TRIES = 5
+"""How often a run in real time is made, in full, until others leave it the machine."""
 AHEAD = 4
 """How many runs a pool holds, for each process: enough to be busy while a plot is drawn here."""
 
@@ -45,8 +45,6 @@ class Outcome:
     runs: int
     stolen: float = 0.0
     """Of real time: which share of the processors' time other machines took meanwhile."""
-    again: int = 0
-    """How often all its runs were made again for that reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,10 @@ class Failure:
 
 
 Progress = Callable[[Experiment, int, int], None]
-"""Told before the first task and after each: the experiment, how many of its tasks are done, and of how many."""
+"""Told before the first task and after each: the experiment, how many of its tasks are done, and of how many.
+
+One that is to be made again is not done.
+"""
 
 
 def carry_out(
@@ -95,9 +96,10 @@ def carry_out_each(
     """Carry out several experiments; yields each as it ends.
 
     Simulated ones come first. They share the pool's processes, so that the end of one leaves no processor idle. Then,
-    when nothing else runs, those on `local` and on `spark`, one after the other. In full, one from which other machines
-    took too much of the processors' time is made again, and the least disturbed one counts. An exception ends its
-    experiment only. While processes are busy, `on_wait` is called now and then. Ctrl-C raises KeyboardInterrupt.
+    when nothing else runs, those on `local` and on `spark`, one after the other. In full, a run from which other
+    machines took too much of the processors' time is made again, after the others of its experiment; the least
+    disturbed one counts. An exception ends its experiment only. While processes are busy, `on_wait` is called now and
+    then. Ctrl-C raises KeyboardInterrupt.
     """
     begun: list[_UnderWay] = []
     for experiment in sorted(experiments, key=lambda one: ENGINES.index(one.engine)):
@@ -110,12 +112,14 @@ def carry_out_each(
         yield from _side_by_side(together, pool, on_wait or (lambda: None))
     for one in begun:
         if one not in together:
-            yield _undisturbed(one)
+            yield _alone(one)
 
 
 class _Measured(NamedTuple):
     rows: list[Row]
     seconds: float
+    stolen: float = 0.0
+    """Of real time: which share of the processors' time other machines took."""
 
 
 class _UnderWay:
@@ -132,15 +136,18 @@ class _UnderWay:
             raise ValueError("there are no runs")
         self._progress()
 
-    def anew(self) -> _UnderWay:
-        """Return the same from the beginning."""
-        return _UnderWay(self.experiment, self.quick, self._tell)
+    @property
+    def disturbed(self) -> list[int]:
+        """The tasks from which others took too much, so far."""
+        return [at for at, one in sorted(self._found.items()) if one.stolen > MOST]
 
-    def add(self, at: int, measured: _Measured) -> Outcome | None:
-        """Take what a task gave; returns the outcome with the last one."""
-        self._found[at] = measured
+    def add(self, at: int, measured: _Measured) -> bool:
+        """Take what a task gave, and of what it gave before the least disturbed; returns whether all gave something."""
+        before = self._found.get(at)
+        if before is None or measured.stolen < before.stolen:
+            self._found[at] = measured
         self._progress()
-        return self._outcome() if len(self._found) == len(self.tasks) else None
+        return len(self._found) == len(self.tasks)
 
     def fail(self, error: Exception) -> Failure:
         """End it early."""
@@ -149,12 +156,14 @@ class _UnderWay:
 
     def _progress(self) -> None:
         if self._tell is not None:
-            self._tell(self.experiment, len(self._found), len(self.tasks))
+            again = 0 if self.quick else len(self.disturbed)
+            self._tell(self.experiment, len(self._found) - again, len(self.tasks))
 
     def _seconds(self) -> float:
         return sum(one.seconds for one in self._found.values())
 
-    def _outcome(self) -> Outcome:
+    def outcome(self) -> Outcome:
+        """Judge what all tasks gave."""
         experiment = self.experiment
         rows = Rows(row for at in sorted(self._found) for row in self._found[at].rows)
         checks = tuple(experiment.check(rows))
@@ -163,37 +172,23 @@ class _UnderWay:
             raise ValueError(f"{experiment.name}: two checks have the same key: {keys}")
         self.ended = True
         verdict = judge(experiment, checks)
-        return Outcome(experiment, self.quick, rows, checks, verdict, self._seconds(), len(self.tasks))
-
-
-def _undisturbed(one: _UnderWay) -> Outcome | Failure:
-    if one.experiment.engine == "sim":
-        return _alone(one)
-    best = None
-    for again in range(1 if one.quick else TRIES):
-        gc.collect()  # what others left behind must not fall into what is measured here
-        before = used()
-        found = _alone(one.anew() if again else one)
-        if isinstance(found, Failure):
-            return found
-        found = replace(found, stolen=share(before, used()), again=again)
-        best = found if best is None or found.stolen < best.stolen else replace(best, again=again)
-        if best.stolen <= MOST:
-            break
-    assert best is not None
-    return best
+        seconds = self._seconds()
+        stolen = sum(one.seconds * one.stolen for one in self._found.values()) / seconds if seconds else 0.0
+        return Outcome(experiment, self.quick, rows, checks, verdict, seconds, len(self.tasks), stolen)
 
 
 def _alone(one: _UnderWay) -> Outcome | Failure:
-    outcome = None
+    real = one.experiment.engine != "sim"
+    left = list(range(len(one.tasks)))
     try:
         with _own_interrupts():
-            for at, task in enumerate(one.tasks):
-                outcome = one.add(at, _measure(one.experiment.measure, task))
+            for _ in range(TRIES if real and not one.quick else 1):
+                for at in left:
+                    one.add(at, (_measure_real if real else _measure)(one.experiment.measure, one.tasks[at]))
+                left = one.disturbed
+            return one.outcome()
     except Exception as error:
         return one.fail(error)
-    assert outcome is not None
-    return outcome
 
 
 def _side_by_side(begun: Sequence[_UnderWay], pool: Pool, on_wait: Callable[[], None]) -> Iterator[Outcome | Failure]:
@@ -223,7 +218,7 @@ def _side_by_side(begun: Sequence[_UnderWay], pool: Pool, on_wait: Callable[[], 
             continue
         result: Outcome | Failure | None
         try:
-            result = one.add(at, future.result())
+            result = one.outcome() if one.add(at, future.result()) else None
         except Exception as error:
             result = one.fail(error)
         if result is not None:
@@ -246,6 +241,12 @@ def _measure(measure: Callable[[Task], Sequence[Row]], task: Task) -> _Measured:
         error.add_note(_place(error))  # a traceback does not come back from another process
         raise
     return _Measured(rows, (stopwatch() - began) / SECOND)
+
+
+def _measure_real(measure: Callable[[Task], Sequence[Row]], task: Task) -> _Measured:
+    gc.collect()  # what others left behind must not fall into what is measured here
+    before = used()
+    return _measure(measure, task)._replace(stolen=share(before, used()))
 
 
 def _place(error: BaseException) -> str:

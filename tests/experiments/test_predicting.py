@@ -79,6 +79,23 @@ def test_without_a_model_it_is_measured() -> None:
     assert 0 < predictor.processor <= 1
 
 
+def test_a_disturbed_look_is_repeated_and_the_least_disturbed_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = {"round-robin/superbox/1000": [1.0], "fifo/superbox": [0.5, 0.8, 0.7], "qos/superbox": [0.9, 0.96]}
+    real, runs = Setting.run, []
+
+    def run(self: Setting, engine: str, policy: str, *args: Any, **more: Any) -> dict[str, Any]:
+        runs.append(policy)
+        return {**real(self, engine, policy, *args, **more), PROCESSOR: shares[policy].pop(0)}
+
+    monkeypatch.setattr(Setting, "run", run)
+    predictor = Predictor(setting(), lambda text: None)
+    predictor.model("qos/superbox")
+    assert predictor.processor == 0.96
+    predictor.model("fifo/superbox")
+    assert predictor.processor == 0.8
+    assert runs == ["round-robin/superbox/1000", *["qos/superbox"] * 2, *["fifo/superbox"] * 3]
+
+
 def test_real_runs_tell_whether_they_had_a_processor() -> None:
     summary = setting().run("local", "round-robin")
     assert 0 < summary[PROCESSOR] <= 1

@@ -13,7 +13,6 @@ from headway.errors import RunError
 from headway.experiments import running
 from headway.experiments.base import CONFIRMED, DIFFERS, Experiment, Task
 from headway.experiments.checks import Check
-from headway.experiments.disturbance import Used
 from headway.experiments.rows import Row, Rows
 from headway.experiments.running import Failure, Outcome, carry_out, carry_out_each, processes
 from tests.experiments.toys import GOOD, TOY, broken, impossible, interrupted, killed, measure, tasks
@@ -141,20 +140,30 @@ def test_while_processes_are_busy_one_is_told(monkeypatch: pytest.MonkeyPatch) -
     assert waited
 
 
-def test_a_disturbed_experiment_in_real_time_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = iter([Used(0, 0), Used(100, 50), Used(100, 50), Used(200, 60), Used(200, 60), Used(300, 90)])
-    monkeypatch.setattr(running, "used", lambda: next(counts))
-    real = replace(TOY, engine="local")
-    outcome = carry_out(real)
-    assert (outcome.stolen, outcome.again) == (0.1, 2)  # the second was the least disturbed, and not good enough
-    counts = iter([Used(0, 0), Used(100, 50), Used(100, 50), Used(200, 53)])
-    outcome = carry_out(real)
-    assert (outcome.stolen, outcome.again) == (0.03, 1)
+def disturbed(monkeypatch: pytest.MonkeyPatch, *shares: float) -> None:
+    """Let others take these shares of the time of one run after the other."""
+    left = iter(shares)
+    monkeypatch.setattr(running, "share", lambda before, after: next(left))
+
+
+def test_a_disturbed_run_in_real_time_is_made_again_after_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Task] = []
+
+    def numbered(task: Task) -> Sequence[Row]:
+        made.append(task)
+        return [{**row, "number": len(made)} for row in measure(task)]
+
+    first, *between, last = all_tasks = list(tasks(False))
+    disturbed(monkeypatch, 0.5, *[0.02] * len(between), 0.3, 0.04, 0.1, 0.2, 0.15, 0.3)
+    outcome = carry_out(replace(TOY, engine="local", measure=numbered))
+    assert made == [*all_tasks, first, last, last, last, last]
+    count = len(all_tasks)
+    assert [row["number"] for row in outcome.rows] == [count + 1, *range(2, count), count + 2]
+    assert outcome.runs == count
+    assert 0.02 <= outcome.stolen <= 0.1
 
 
 def test_quick_forms_and_simulated_experiments_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = iter([Used(0, 0), Used(100, 50)])
-    monkeypatch.setattr(running, "used", lambda: next(counts))
-    outcome = carry_out(replace(TOY, engine="local"), quick=True)
-    assert (outcome.stolen, outcome.again) == (0.5, 0)
+    disturbed(monkeypatch, *[0.5] * len(tasks(True)))
+    assert carry_out(replace(TOY, engine="local"), quick=True).stolen == pytest.approx(0.5)
     assert carry_out(TOY).stolen == 0.0

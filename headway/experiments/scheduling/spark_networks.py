@@ -1,9 +1,9 @@
 """The figures on Spark: several applications over one stream, and loads and policies that take turns in one run.
 
 On Spark a unit is a streaming query and a step a micro-batch, which costs some tenths of a second before any work; and
-a query takes about a second to start. So a run goes through many spells: some seconds of arrivals at a load, then
-silence until everything is delivered. Each spell is a repetition of its own, and may have another policy than the one
-before.
+a query takes about a second to start. So a run goes through several spells: some seconds of arrivals at a load, then
+silence until everything is delivered. Each spell may have another load and another policy than the one before; a
+repetition is a run with other arrivals.
 """
 
 from __future__ import annotations
@@ -76,20 +76,19 @@ def applications(graphs: Sequence[Points | None], work: float = WORK) -> dict[st
 
 
 def plan_spells(
-    silences: Mapping[float, float], policies: Sequence[str], repetitions: int, seconds: float, count: int
+    silences: Mapping[float, float], policies: Sequence[str], seed: int, seconds: float, count: int
 ) -> tuple[Spell, ...]:
-    """Return a spell for each repetition, load and policy, the lightest loads first; `count` applications share them.
+    """Return a spell for each load and policy, the lightest loads first; `count` applications share them.
 
     `silences` says for each load for how many seconds nothing arrives afterwards. The first spell has seed 0 and does
     not count.
     """
     made, at = [warming(policies[0])], WARM
-    for seed in range(1, repetitions + 1):  # what disturbs the machine for a while disturbs all loads alike
-        for load in sorted(silences):
-            tuples = max(1, round(load * seconds / (WORK * count)))
-            for policy in policies:
-                made.append(Spell(load, policy, seed, at, seconds, tuples))
-                at += seconds + silences[load]
+    for load in sorted(silences):
+        tuples = max(1, round(load * seconds / (WORK * count)))
+        for policy in policies:
+            made.append(Spell(load, policy, seed, at, seconds, tuples))
+            at += seconds + silences[load]
     return tuple(made)
 
 
@@ -194,6 +193,13 @@ def batch_cost() -> float:
     steps = [step for step in made.trace.steps if step.tuples]
     costs = [(step.end - step.begin) / SECOND - WORK * step.tuples for step in steps[len(steps) // 2 :]]
     return min(2.0, max(0.05, statistics.median(costs)))
+
+
+def cost_in_run(summary: Mapping[str, Any]) -> float:
+    """Return how many seconds a micro-batch of a run cost on average, besides its work."""
+    units = summary["units"].values()
+    work = WORK * sum(unit["tuples"] for unit in units) * len(summary["outputs"]) / len(units)
+    return (sum(unit["seconds"] for unit in units) - work) / sum(unit["batches"] for unit in units)
 
 
 def master() -> str | None:
