@@ -42,7 +42,7 @@ GROUPS: dict[str, tuple[Part, ...]] = {
         Part("overload", ("--engine", "spark"), ("--engine", "sim", "--quick", "--rate", "20")),
         Part("semantic", (), ("--seconds", "8")),
     ),
-    "compare": (Part("predictions", (), ("--case", "border-watch", "--rounds", "1")),),
+    "compare": (Part("predictions", (), ("--case", "border-watch", "--tries", "1")),),
 }
 """What is run together, for a page of its own."""
 

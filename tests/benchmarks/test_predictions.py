@@ -9,17 +9,22 @@ from typing import Any
 
 import pytest
 
+import headway as hw
 from benchmarks import predictions
-from benchmarks.predictions import CASES, Case, Outcome, check, main, measure, prepared, table
+from benchmarks.predictions import CASES, Case, Outcome, check, main, measure, prepared, slower, table
+from headway.boxes.costs import Constant
+from headway.engines.models import Model, Overheads
 from headway.experiments.comparing import Figures
 from headway.experiments.predicting import PROCESSOR, Predictor, Setting
+from tests.engines.sim.networks import arriving, box, network
 
+MODEL = Model(like="local")
 PLAIN = Figures("a", 0.5, 0.2, "o", 0.1, 0.5, 1000.0, 2000.0, 100.0, 0.1, 10)
 OTHER = replace(PLAIN, policy="b", utility=0.9, latency=0.2)
 
 
 def outcome(*measured: Figures) -> Outcome:
-    return Outcome("case", (PLAIN, OTHER), measured)
+    return Outcome("case", (replace(PLAIN, latency=9.0), OTHER), measured, (1.5, 1.0), (PLAIN, OTHER))
 
 
 def test_promises() -> None:
@@ -36,7 +41,8 @@ def test_promises() -> None:
 
 def test_the_table_says_by_how_much_the_best_is_better() -> None:
     text = table(outcome(PLAIN, replace(OTHER, latency=0.25)))
-    assert "| b | 200.0 | 250.0 | 0.80 | 0.900 | 0.900 |" in text
+    assert "| a | 9,000.0 | 100.0 | 90.00 | 1.50 times as long | 1.00 | 0.500 | 0.500 |" in text
+    assert "| b | 200.0 | 250.0 | 0.80 | 1.00 times as long | 0.80 | 0.900 | 0.900 |" in text
     assert "Best as predicted: b, by a factor of 1.80 (its results are worth most, 0.9" in text
 
 
@@ -55,40 +61,41 @@ BASE, QOS = "round-robin/superbox/20", "qos/superbox/20"
 SHORT = Case("short", "unequal/unequal.yaml", 0.1, (BASE, QOS), _short)
 
 
-def test_medians_count_of_runs_that_were_not_disturbed(monkeypatch: pytest.MonkeyPatch) -> None:
-    shares = {BASE: iter([0.5, 1.0, 0.96, 0.97]), QOS: iter([0.5, 0.7, 0.6, 0.3])}
-    latencies = {BASE: iter([5.0, 0.3, 0.1, 0.2]), QOS: iter([0.9, 0.5, 0.1, 0.3])}
-    expected = iter([3.0, 4.0, 1.0, 2.0, 2.0, 3.0, 5.0, 1.0])
+def test_a_disturbed_policy_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = {BASE: iter([0.5, 1.0]), QOS: iter([0.5, 0.7, 0.6])}
     real = Setting.run
 
-    def late(summary: dict[str, Any], seconds: float) -> dict[str, Any]:
-        outputs = {
-            name: {**one, "latency": {**one["latency"], "mean": seconds}} for name, one in summary["outputs"].items()
-        }
-        return {**summary, "outputs": outputs}
-
     def run(self: Setting, engine: str, policy: str, *args: Any, **more: Any) -> dict[str, Any]:
-        summary = late(real(self, "sim", policy), next(latencies[policy]))
-        return {**summary, PROCESSOR: next(shares[policy])}
+        summary = real(self, engine, policy, *args, **more)
+        return {**summary, PROCESSOR: next(shares[policy])} if engine == "local" else summary
 
     monkeypatch.setattr(Setting, "run", run)
-    monkeypatch.setattr(
-        Predictor, "predict", lambda self, policy: late(real(prepared(SHORT), "sim", policy), next(expected))
-    )
+    monkeypatch.setattr(Predictor, "model", lambda self, policy: MODEL)
     said: list[str] = []
-    found = measure(SHORT, 4, said.append)
+    found = measure(SHORT, 3, said.append)
     assert [one.policy for one in found.predicted] == [one.policy for one in found.measured] == [BASE, QOS]
-    assert [one.latency for one in found.measured] == pytest.approx([0.2, 0.5])
-    assert [one.latency for one in found.predicted] == pytest.approx([2.0, 2.0])
     assert found.disturbed == {QOS: 0.7}
-    assert said[:2] == [f"short (1 of 4): running {policy} for real" for policy in (BASE, QOS)]
-    assert len(said) == 8
+    assert len([text for text in said if "for real" in text]) == 5
+    assert all(ratio > 0 for ratio in (*found.ratios().values(), *found.ratios_at_speed().values(), *found.speeds))
+
+
+def test_what_is_measured_takes_longer_on_a_slower_machine_and_what_is_said_does_not() -> None:
+    boxes = {"u": box("s", "100us"), "f": {"op": "filter", "in": "s", "where": "a >= 0"}}
+    mapping = network(boxes, {"o": "u", "p": "f"}, s=arriving(None, rate=500))
+    costs = {"u": Constant(110e-6), "f": Constant(5e-6)}
+    before = Model(costs, {"u": 1e-6, "f": 2e-6}, overheads=Overheads(scheduler=1e-5), like="local")
+    made = slower(hw.load(mapping), before, 2.0)
+    assert made.costs["u"].mean == pytest.approx(120e-6)
+    assert made.costs["f"].mean == pytest.approx(10e-6)
+    assert made.calls == {"u": 2e-6, "f": 4e-6}
+    assert made.overheads == Overheads(scheduler=2e-5)
+    assert made.like == "local"
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(predictions, "CASES", (SHORT,))
     monkeypatch.setattr(predictions, "QUIET", 2.0)  # no run is quiet enough
-    code = main(["--json", str(tmp_path / "found.json"), "--rounds", "1"])
+    code = main(["--json", str(tmp_path / "found.json"), "--tries", "1"])
     text = capsys.readouterr().out
     assert ("All within 25%" in text) == (code == 0)
     assert ("NOT KEPT" in text) == (code == 1)

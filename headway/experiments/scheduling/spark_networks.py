@@ -199,7 +199,7 @@ def cost_in_run(summary: Mapping[str, Any]) -> float:
     """Return how many seconds a micro-batch of a run cost on average, besides its work."""
     units = summary["units"].values()
     work = WORK * sum(unit["tuples"] for unit in units) * len(summary["outputs"]) / len(units)
-    return (sum(unit["seconds"] for unit in units) - work) / sum(unit["batches"] for unit in units)
+    return float((sum(unit["seconds"] for unit in units) - work) / sum(unit["batches"] for unit in units))
 
 
 def master() -> str | None:
