@@ -41,7 +41,7 @@ def tests(name: str, which: str, *arguments: object) -> Part:
 
 
 SPARK = tests("spark", "spark and not alone", TESTS, "--durations=15")
-ALONE = tests("alone", "alone", TESTS / "experiments")
+ALONE = tests("alone", "alone", TESTS)
 STYLE = (
     Part("ruff", ("-m", "ruff", "check", ".")),
     Part("format", ("-m", "ruff", "format", "--check", ".")),
