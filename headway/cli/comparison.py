@@ -27,7 +27,7 @@ from headway.errors import InputError, OutputError, unknown
 from headway.experiments import plots, side_by_side
 from headway.experiments.comparing import Advice, Figures, advise, figures, parse_policies
 from headway.experiments.inputs import hold
-from headway.experiments.predicting import Predictor, Setting, had_processor
+from headway.experiments.predicting import QUIET, Predictor, Setting, had_processor
 from headway.experiments.replaying import replay
 from headway.files import load
 from headway.network import Network, thaw
@@ -35,8 +35,6 @@ from headway.scheduling.schedule import HANDFUL
 
 ENGINES = ("sim", LOCAL)
 PREDICTED, MEASURED = "predicted", "measured"
-QUIET = 0.9
-"""The least share of the time for which a run must have a processor, or its figures mean little."""
 BUSY = "other programs took up to {:.0%} of the processor meanwhile: repeat it on a quieter machine"
 _HEAD = 4096
 
