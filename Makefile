@@ -1,6 +1,6 @@
 # Everything a newcomer needs: `make demo`, `make test`. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench experiments lock clean
+.PHONY: help setup demo test test-all lint bench experiments lock clean
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -9,7 +9,7 @@ STAMP := $(VENV)/.headway-setup
 PYTHON ?=
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Without Java everything but the engine 'spark' works, so its absence is said and does not stop anybody.
 setup: $(STAMP)  ## create .venv with the locked dependencies, and Java 17 where it can (quick when nothing changed)
@@ -24,7 +24,7 @@ $(STAMP): requirements.lock pyproject.toml
 	  echo "creating $(VENV) with $$found"; "$$found" -m venv $(VENV) || { \
 	    rm -rf $(VENV); echo "make: '$$found -m venv' failed; on Debian: apt-get install python3-venv" >&2; exit 1; }; \
 	fi
-	@echo "installing the locked dependencies; PySpark alone is 450 MB, so the first time takes a while"
+	@echo "installing the locked dependencies with all extras; PySpark alone is 450 MB, so the first time takes a while"
 	$(BIN)/python -m pip install --quiet --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $(STAMP)
@@ -39,8 +39,11 @@ lint: setup  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: setup  ## all checks: ruff, mypy strict, pytest
+test: setup  ## all checks: ruff, mypy strict, pytest; long searches in their quick form
 	$(BIN)/python -m scripts.run_tests
+
+test-all: test  ## the same, then the long forms: deep searches, 200 kills on Spark, 100,000 fuzz cases; takes hours
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m slow -v
 
 bench: setup  ## the benchmarks, as ratios to plain pyarrow
 	$(BIN)/python -m benchmarks

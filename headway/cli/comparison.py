@@ -29,6 +29,7 @@ from headway.experiments.comparing import Advice, Figures, advise, figures, pars
 from headway.experiments.inputs import hold
 from headway.experiments.predicting import QUIET, Predictor, Setting, had_processor
 from headway.experiments.replaying import replay
+from headway.extras import has_extra
 from headway.files import load
 from headway.network import Network, thaw
 from headway.scheduling.schedule import HANDFUL
@@ -70,6 +71,8 @@ def compare(args: argparse.Namespace) -> int:
             had = min(had, share)
         if had < QUIET:
             made = replace(made, notes=(*made.notes, BUSY.format(1 - had)))
+        if not has_extra("plots"):
+            made = replace(made, notes=(*made.notes, "no plot: pip install 'headway[plots]'"))
         status.say("drawing")
     finally:
         status.clear()
@@ -184,7 +187,8 @@ def _text(made: Comparison, compared: Mapping[str, Sequence[Figures]], advice: M
             parts.append(_table(some, expected if how == MEASURED else None) + "\n")
     parts += [f"note: {printable(note)}\n" for note in made.notes]
     parts.append(_verdict(advice) + "\n")
-    parts.append(f"written: {made.folder / 'compare'}.csv, .json, .png, .svg\n")
+    drawn = ", .png, .svg" if has_extra("plots") else ""
+    parts.append(f"written: {made.folder / 'compare'}.csv, .json{drawn}\n")
     return "".join(parts)
 
 
@@ -268,15 +272,18 @@ def _write(made: Comparison, compared: Mapping[str, Sequence[Figures]], advice: 
         "holds": None if len(advice) < 2 else advice[PREDICTED].policy == advice[MEASURED].policy,
         "notes": list(made.notes),
     }
-    groups = [(how, some) for how, some in compared.items() if some]
-    figure = plots.new_figure(side_by_side.size(max(len(some) for _, some in groups), len(groups)))
-    side_by_side.draw(figure, groups, advice.get(MEASURED, next(iter(advice.values()))).policy)
+    figure = None
+    if has_extra("plots"):
+        groups = [(how, some) for how, some in compared.items() if some]
+        figure = plots.new_figure(side_by_side.size(max(len(some) for _, some in groups), len(groups)))
+        side_by_side.draw(figure, groups, advice.get(MEASURED, next(iter(advice.values()))).policy)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in (("csv", table.getvalue()), ("json", json.dumps(told, indent=2, ensure_ascii=False) + "\n")):
             half = folder / f"compare.{name}.part"
             half.write_text(text, "utf-8")
             half.replace(folder / f"compare.{name}")
-        plots.save(figure, folder / "compare")
+        if figure is not None:
+            plots.save(figure, folder / "compare")
     except OSError as error:
         raise OutputError(f"--out: '{folder}' cannot be written to: {error.strerror or error}") from error

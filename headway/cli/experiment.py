@@ -18,6 +18,7 @@ from headway.cli.status import notices
 from headway.cli.tables import text_table
 from headway.cli.texts import one_line, plural
 from headway.errors import HeadwayError, unknown
+from headway.extras import need_extra
 
 if TYPE_CHECKING:
     from headway.experiments.base import Experiment
@@ -91,6 +92,9 @@ def experiment(args: argparse.Namespace) -> int:
         emit(list_text(REGISTRY))
         return 0
     chosen = choose(args.names, REGISTRY)
+    need_extra("plots", "headway experiment")
+    if any(one.engine == "spark" for one in chosen):
+        need_extra("spark", "an experiment on Spark")
     if args.page is not None:
         from headway.experiments.page import check_page_path
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.experiments.intervals import Interval
 from headway.experiments.rows import Rows
+from headway.extras import need_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +42,7 @@ STYLE: Any = {
 
 def new_figure(size: tuple[float, float]) -> Figure:
     """Return an empty figure in our style, which needs no display."""
+    need_extra("plots", "a plot")
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # nobody needs to hear where it keeps its fonts
     import matplotlib
     from matplotlib.figure import Figure

@@ -2,15 +2,18 @@
 
 from headway.connectors.sessions import register_session
 from headway.engines.base import Engine, register_engine
+from headway.extras import need_extra
 
 
 def _make() -> Engine:
+    need_extra("spark", "the engine 'spark'", "the engines 'local' and 'sim' (--engine local) work without it")
     from headway.engines.spark.engine import SparkEngine
 
     return SparkEngine()
 
 
 def _open_session() -> object:
+    need_extra("spark", "a source, sink or table of Spark's")
     from headway.engines.spark.session import open_session
 
     return open_session(None)
