@@ -32,8 +32,9 @@ ERROR = "ERROR"
 EPILOG = """\
 NAME is an experiment such as prb-fig3 (or another figure of the same runs), a paper such as prb for all of its
 experiments, or 'all'. Each experiment leaves NAME.csv (all runs), NAME.png and NAME.svg (the plot), NAME.json and
-NAME.txt (the verdict) in the folder --out. Verdicts are: confirmed; differs, explained (a claim of the paper does not
-hold here, and the evidence for the reason does); FAILED. Simulated experiments share all cores; those that measure
+NAME.txt (the verdict) in the folder --out. Verdicts are: confirmed; holds, not certain (in the mean, but an interval
+reaches over its bound); differs, explained (a claim of the paper does not hold here, and the evidence for the reason
+does); FAILED. Simulated experiments share all cores; those that measure
 real time run after them, one by one.
 
 examples:
@@ -44,7 +45,7 @@ examples:
   headway experiment all --page docs/experiments.md
   headway experiment --out results --page results.md      only the page, from results that are there
 
-exit codes: 0 every verdict is 'confirmed' or 'differs, explained'; 1 one FAILED or could not be carried out;
+exit codes: 0 no verdict is FAILED; 1 one FAILED or could not be carried out;
 2 something to mend, said in one line; 130 interrupted (what was finished is kept).
 """
 

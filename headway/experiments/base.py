@@ -97,6 +97,8 @@ class Experiment:
     """Plot all rows, with labelled axes."""
     size: tuple[float, float] = (6.4, 4.0)
     """Of the plot, in inches."""
+    label: str = ""
+    """What a reader must know before the verdict counts for more than it is: what is modelled, what cannot fail."""
     findings: tuple[Finding, ...] = ()
     aliases: tuple[str, ...] = ()
     """Other names: those of its other figures."""
@@ -130,22 +132,25 @@ def find(name: str) -> Experiment:
     raise HeadwayError(unknown("experiment", name, REGISTRY))
 
 
-CONFIRMED, DIFFERS, FAILED = "confirmed", "differs, explained", "FAILED"
-"""Verdicts: every check holds; those that do not are explained by findings whose evidence holds; or neither."""
+CONFIRMED, UNCERTAIN, DIFFERS, FAILED = "confirmed", "holds, not certain", "differs, explained", "FAILED"
+"""Verdicts: every check holds, with its interval on the right side of the bound; every check holds, some of them only
+in the mean; those that do not are explained by findings whose evidence holds; or neither."""
 
 
 def judge(experiment: Experiment, checks: Sequence[Check]) -> str:
-    """Return the verdict on an experiment."""
+    """Return the verdict on an experiment; raises ValueError if a finding rests on what is not there or cannot fail."""
     held = {check.key for check in checks if check.holds}
     explained = {
         finding.check for finding in experiment.findings if all(evidence in held for evidence in finding.shown_by)
     }
-    known = {check.key for check in checks}
+    known = {check.key: check for check in checks}
     for finding in experiment.findings:
         for key in (finding.check, *finding.shown_by):
             if key not in known:
                 raise ValueError(f"{experiment.name}: a finding names the check '{key}', which there is not")
+        if all(known[key].given for key in finding.shown_by):
+            raise ValueError(f"{experiment.name}: the finding on '{finding.check}' has no evidence that could fail")
     open_ = [check.key for check in checks if not check.holds]
-    if not open_:
-        return CONFIRMED
-    return DIFFERS if all(key in explained for key in open_) else FAILED
+    if open_:
+        return DIFFERS if all(key in explained for key in open_) else FAILED
+    return CONFIRMED if all(check.certain or check.given for check in checks) else UNCERTAIN

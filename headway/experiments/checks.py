@@ -1,13 +1,14 @@
 """Claims as checks that can fail.
 
 A check is judged by means; its evidence shows the 95 % interval, and a check that holds (or not) by less than that is
-marked as not certain. Bounds are those of the paper, wherever it gives a number. `ABOUT` is what "about" means
-everywhere: nobody widens it for one claim.
+marked as not certain: it confirms nothing. What follows from the setting, and so could not have come out otherwise, is
+marked as given: it is shown, but confirms and explains nothing. Bounds are those of the paper, wherever it gives a
+number. `ABOUT` is what "about" means everywhere: nobody widens it for one claim.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headway.experiments.intervals import Interval
 
@@ -28,6 +29,8 @@ class Check:
     """The numbers it was judged by."""
     certain: bool = True
     """Whether the 95 % interval is on one side of the bound."""
+    given: bool = False
+    """Whether it follows from the setting and cannot fail."""
 
 
 def less(key: str, claim: str, value: Interval, bound: float, what: str) -> Check:
@@ -57,3 +60,8 @@ def all_of(key: str, claim: str, parts: dict[str, Check]) -> Check:
     evidence = "; ".join(f"{name}: {one.evidence}" for name, one in shown.items())
     text = f"not for {evidence}" if wrong else evidence
     return Check(key, claim, not wrong, text, all(one.certain for one in (wrong or parts).values()))
+
+
+def given(check: Check) -> Check:
+    """Mark a check as one that cannot fail: it follows from the setting."""
+    return replace(check, given=True)

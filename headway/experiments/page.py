@@ -12,12 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from headway.errors import InputError, OutputError
-from headway.experiments.base import CONFIRMED, DIFFERS, FAILED, PAPERS, Experiment, Paper
+from headway.experiments.base import CONFIRMED, DIFFERS, FAILED, PAPERS, UNCERTAIN, Experiment, Paper
 from headway.experiments.checks import ABOUT
 from headway.experiments.results import Explained, Verdict, held_text, read_verdicts, runs_text, why_text, write_whole
 
 MEANING = {
-    CONFIRMED: "every check holds",
+    CONFIRMED: "every check holds, and the interval lies on the right side of its bound",
+    UNCERTAIN: "every check holds in the mean, but the interval of at least one reaches over its bound: more runs may "
+    "say otherwise",
     DIFFERS: "a claim does not hold here; we looked into it, and the evidence for what we found is among the checks "
     "and holds",
     FAILED: "a claim does not hold here and nothing explains it, or what should explain it does not hold",
@@ -86,7 +88,10 @@ def _reading() -> Iterator[str]:
         so that a check passes."""
     yield """`0.95 ± 0.02` is a mean over runs with different seeds and its 95 % confidence interval. Policies are
         compared on the same arrivals, pair by pair. A check is judged by the mean; it is "not certain" if the interval
-        reaches over the bound."""
+        reaches over the bound. A check "by construction" follows from the setting and cannot fail: it is shown to be
+        complete, and confirms and explains nothing."""
+    yield """Some experiments have a **note**: what of them is modelled where the engine's name alone would say more
+        than was done."""
     for verdict, meaning in MEANING.items():
         yield f"**{verdict}**: {meaning}."
 
@@ -125,6 +130,7 @@ def _overview(verdicts: Sequence[Verdict], missing: Sequence[str]) -> Iterator[s
     for one in verdicts:
         link = f"[{one['name']}](#{one['name']})"
         verdict = one["verdict"] + (" (quick form)" if one["quick"] else "")
+        verdict += f" ([note](#{one['name']}))" if one["label"] else ""
         yield f"| {link} | {_figures(one)} | {cell(one['title'])} | {one['engine']} | {verdict} |"
 
 
@@ -148,6 +154,9 @@ def _section(verdict: Verdict, images: str) -> Iterator[str]:
     yield ""
     yield f"![{name}: {title}]({images}/{name}.svg)"
     yield ""
+    if verdict["label"]:
+        yield f"*Note.* {flat(verdict['label'])}"
+        yield ""
     yield f"*The paper.* {flat(verdict['claim'])}"
     yield ""
     for label, lines in (("The setting", verdict["setting"]), ("What it leaves open", verdict["chosen"])):

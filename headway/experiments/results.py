@@ -42,6 +42,7 @@ class Judged(TypedDict):
     holds: bool
     evidence: str
     certain: bool
+    given: bool
 
 
 class Explained(TypedDict):
@@ -64,6 +65,7 @@ class Verdict(TypedDict):
     paper: str
     figures: list[str]
     title: str
+    label: str
     claim: str
     setting: list[str]
     chosen: list[str]
@@ -93,6 +95,7 @@ def verdict_of(outcome: Outcome) -> Verdict:
         "paper": experiment.paper,
         "figures": list(experiment.figures),
         "title": experiment.title,
+        "label": experiment.label,
         "claim": experiment.claim,
         "setting": list(experiment.setting),
         "chosen": list(experiment.chosen),
@@ -120,6 +123,7 @@ def _judged(check: Check) -> Judged:
         "holds": bool(check.holds),
         "evidence": check.evidence,
         "certain": bool(check.certain),
+        "given": bool(check.given),
     }
 
 
@@ -155,7 +159,8 @@ def processor() -> str:
 
 def held_text(check: Judged) -> str:
     """Return whether a check holds, in a word or two."""
-    return ("yes" if check["holds"] else "NO") + ("" if check["certain"] else ", not certain")
+    doubt = ", by construction" if check["given"] else "" if check["certain"] else ", not certain"
+    return ("yes" if check["holds"] else "NO") + doubt
 
 
 def why_text(finding: Explained) -> str:
@@ -182,6 +187,7 @@ def verdict_text(verdict: Verdict) -> str:
         *_wrapped(f"{verdict['name']}: {verdict['title']}"),
         *_wrapped(f"{', '.join(verdict['figures'])} of '{paper.title}' ({paper.where})", "  "),
         "",
+        *(_wrapped(f"Note: {verdict['label']}") if verdict["label"] else ()),
         *_wrapped(f"The paper: {verdict['claim']}"),
         *_wrapped(f"Here: {runs_text(verdict)}{'; QUICK FORM' if verdict['quick'] else ''}"),
         "",
@@ -190,6 +196,7 @@ def verdict_text(verdict: Verdict) -> str:
     for check in verdict["checks"]:
         lines += _wrapped(f"{'yes' if check['holds'] else 'NO ':<5}{check['claim']}", "     ", "")
         doubt = "" if check["certain"] else " (not certain: the interval reaches beyond the bound)"
+        doubt = " (by construction: it cannot fail)" if check["given"] else doubt
         lines += _wrapped(check["evidence"] + doubt, "     ")
     for finding in verdict["findings"]:
         lines += ["", *_wrapped(f"{why_text(finding)}: {claims[finding['check']]}")]

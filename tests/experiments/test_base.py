@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from headway.errors import HeadwayError
-from headway.experiments.base import CONFIRMED, DIFFERS, FAILED, REGISTRY, Finding, find, judge, register
-from headway.experiments.checks import Check
+from headway.experiments.base import CONFIRMED, DIFFERS, FAILED, REGISTRY, UNCERTAIN, Finding, find, judge, register
+from headway.experiments.checks import Check, given
 from tests.experiments.toys import GOOD, TOY, registered
 
 
@@ -47,6 +47,21 @@ def test_verdicts() -> None:
     assert judge(TOY, _checks(slower=True, far=False, twice=False)) == FAILED  # the evidence does not hold
     assert judge(TOY, _checks(slower=False, far=False, twice=True)) == FAILED  # nothing explains the first
     assert judge(TOY, _checks(slower=True, far=True, twice=False)) == FAILED  # evidence is a check like others
+
+
+def test_what_holds_only_in_the_mean_confirms_nothing() -> None:
+    slower, far, twice = _checks(slower=True, far=True, twice=True)
+    unsure = replace(slower, certain=False)
+    assert judge(TOY, [unsure, far, twice]) == UNCERTAIN
+    assert judge(TOY, [given(unsure), far, twice]) == CONFIRMED  # what cannot fail is not in question
+    assert judge(TOY, [unsure, replace(far, holds=False), twice]) == DIFFERS
+    assert judge(TOY, [replace(unsure, holds=False), far, twice]) == FAILED
+
+
+def test_what_cannot_fail_explains_nothing() -> None:
+    slower, far, twice = _checks(slower=True, far=False, twice=True)
+    with pytest.raises(ValueError, match="'far' has no evidence that could fail"):
+        judge(TOY, [slower, far, given(twice)])
 
 
 def test_findings_name_checks() -> None:

@@ -15,6 +15,7 @@ from headway.experiments.amos.plans import (
     SELECTIVE,
     SETTING,
     SINGLES,
+    SLICED,
     measure,
     tasks_of,
 )
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PLAN = "plan 2"
-QUEUES, PROMPT = ("most-tuples", "chain"), ("round-robin", "fifo")
+QUEUES, PROMPT = ("most-tuples", "chain"), (SLICED, "fifo")
 """Those that should have short queues, and the others."""
 
 

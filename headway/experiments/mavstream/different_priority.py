@@ -10,6 +10,7 @@ from headway.experiments.checks import Check, all_of, less
 from headway.experiments.mavstream.courses import Change, Course, changes, courses, every, latency, looks, near, ratio
 from headway.experiments.mavstream.drawing import LATENCY, MEMORY, draw_course, draw_target
 from headway.experiments.mavstream.query import (
+    LABEL,
     LABELS,
     LOW_RATES,
     OPTIMIZER,
@@ -187,6 +188,7 @@ register(
             "Varied: no target for memory at all, and memory as best effort.",
         ),
         engine="sim",
+        label=LABEL,
         tasks=list_tasks,
         measure=measure,
         check=check,

@@ -24,6 +24,7 @@ from headway.experiments.mavstream.courses import (
 from headway.experiments.mavstream.drawing import LATENCY, MEMORY, draw_course, draw_target
 from headway.experiments.mavstream.query import (
     HIGH_RATES,
+    LABEL,
     LABELS,
     OPTIMIZER,
     PCS,
@@ -307,6 +308,7 @@ register(
             "segment is taken if the target falls later than that (varied: early).",
         ),
         engine="sim",
+        label=LABEL,
         tasks=list_tasks,
         measure=measure,
         check=check,

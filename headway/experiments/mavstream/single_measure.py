@@ -11,6 +11,7 @@ from headway.experiments.mavstream.courses import Course, changes, courses, ever
 from headway.experiments.mavstream.drawing import LATENCY, draw_course, draw_target
 from headway.experiments.mavstream.query import (
     HIGH_RATES,
+    LABEL,
     OPTIMIZER,
     PCS,
     QUERY,
@@ -225,6 +226,7 @@ register(
             "waits for results.",
         ),
         engine="sim",
+        label=LABEL,
         tasks=list_tasks,
         measure=measure,
         check=check,

@@ -407,6 +407,8 @@ EXPERIMENT = register(
             "and our decisions, so that a run has some 1,400 decisions instead of 45,000.",
         ),
         engine="local",
+        label="Not a run of the engine `local`, although it is timed on this machine: the policies' decisions are "
+        "real; boxes, queues and time are a model. The table at the end has runs of the engine, which are not judged.",
         tasks=tasks,
         measure=measure,
         check=check,

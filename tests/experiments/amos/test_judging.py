@@ -16,13 +16,13 @@ from headway.experiments.amos.judging import (
     shares_within,
     wins,
 )
-from headway.experiments.amos.plans import SINGLES
+from headway.experiments.amos.plans import SINGLES, SLICED
 from headway.experiments.rows import Rows
 from tests.experiments.amos.made import made
 
 PLAN = "plan 1"
 FOUR = {
-    "round-robin": {"latency": 1.0, "queue": 10.0, "throughput": 4.0},
+    SLICED: {"latency": 1.0, "queue": 10.0, "throughput": 4.0},
     "fifo": {"latency": 1.0, "queue": 20.0, "throughput": 4.0},
     "most-tuples": {"latency": 2.0, "queue": 20.0, "throughput": 4.0},
     "chain": {"latency": 4.0, "queue": 30.0, "throughput": 8.0},
@@ -77,7 +77,7 @@ def test_spans_won() -> None:
     some = rows(queue={"queue": 15.0})
     one = [{**row, "queue": 5.0} if row["policy"] == "queue" and row["time"] == 5 else row for row in some]
     # of three spans one is won against round robin's queue of 10
-    assert wins(Rows(one), PLAN, "queue", "round-robin", "queue").mean == pytest.approx(1 / 3)
+    assert wins(Rows(one), PLAN, "queue", SLICED, "queue").mean == pytest.approx(1 / 3)
     assert wins(Rows(one), PLAN, "queue", "fifo", "queue").mean == 1
     assert not often_below_each("k", "", Rows(one), PLAN, "queue", "queue").holds
     assert often_below_each("k", "", rows(queue={"queue": 10.0}), PLAN, "queue", "queue").holds

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from headway.experiments.amos.plans import (
-    DEAR,
     OBJECTIVES,
     PLANS,
     SINGLES,
@@ -46,7 +45,7 @@ def test_layers() -> None:
 
 
 def test_tasks() -> None:
-    tasks = tasks_of({"plan 1": ("fifo", "latency"), DEAR: ("chain",)}, (1, 2), 15)
+    tasks = tasks_of({"plan 1": ("fifo", "latency"), "plan 2": ("chain",)}, (1, 2), 15)
     assert len(tasks) == 6
     assert tasks[0] == {"plan": "plan 1", "policy": "fifo", "seed": 1, "seconds": 15}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.experiments.base import CONFIRMED, DIFFERS, FAILED, find, judge
+from headway.experiments.base import CONFIRMED, DIFFERS, FAILED, UNCERTAIN, find, judge
 from headway.experiments.plots import new_figure
 from headway.experiments.prb import cost_skew, depth, magnitude, number, overhead, selectivity_skew
 from headway.experiments.rows import Row, Rows
@@ -75,7 +75,7 @@ def test_response_times_must_fall_with_the_depth() -> None:
 
 def test_the_number_of_dear_operators() -> None:
     rows = Rows(runs("number", (1, 8, 32), {"RB": (100, 120, 200), "PRB": (97, 108, 194)}))
-    assert judge(find("prb-fig10"), number.check(rows)) == CONFIRMED
+    assert judge(find("prb-fig10"), number.check(rows)) == UNCERTAIN  # two seeds that differ say so much
 
 
 @pytest.mark.parametrize(("prb", "missing"), [((80, 110, 194), "rises"), ((97, 110, 150), "sinks")])
@@ -146,7 +146,7 @@ def overheads(rb: float = 300, prb: float = 195, rr: float = 290, light: float =
 def test_the_cost_of_transitions() -> None:
     fig12 = find("prb-fig12")
     assert overhead.crossing(overheads()).mean == pytest.approx(52.5 * 1.05)  # the second seed's is 10 % more
-    assert judge(fig12, overhead.check(overheads())) == CONFIRMED
+    assert judge(fig12, overhead.check(overheads())) == UNCERTAIN
     assert judge(fig12, overhead.check(overheads(rr=310))) == DIFFERS
     assert judge(fig12, overhead.check(overheads(rr=310, light=310))) == FAILED
     assert judge(fig12, overhead.check(overheads(prb=205))) == DIFFERS  # they cross at 47.5
