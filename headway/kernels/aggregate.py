@@ -87,7 +87,7 @@ class AggregateKernel:
         )
         fields = [expression.field for expression in self._select.inputs]
         self.reads: frozenset[int] | None = None
-        """The columns that it reads, if no expression can fail: then no dead letter shows the others either."""
+        """The columns that it reads, if no expression can fail: then no dead letter shows the others."""
         if None not in fields:
             order = () if self._order.numbered else (schema.index(spec.order.on),)
             self.reads = frozenset([at for at in fields if at is not None]).union(self._order.by, order)
@@ -193,13 +193,17 @@ class AggregateKernel:
             return train, computed
         column = train.columns[self._order.on]
         least, greatest = self._grid.bounds()
-        if column.values.dtype.itemsize < 8 or not len(train):
+        narrow = column.values.dtype.kind == "i" and column.values.dtype.itemsize < 8
+        if narrow or not len(train):
             return train, computed
         if np.fmin.reduce(column.values) >= least and np.fmax.reduce(column.values) <= greatest:
             return train, computed
         outside = ((column.values < least) | (column.values > greatest)) & column.is_valid()
         bad = [(int(at), "the order value is too far out for windows of this size") for at in np.flatnonzero(outside)]
-        emitted.dead += letters(bad, train, self._schema, self._box)
+        # Only what the box reads, on every engine: the other fields may not have been sent here.
+        shown = range(len(self._schema)) if self.reads is None else sorted(self.reads)
+        fields = Schema(tuple(self._schema.fields[place] for place in shown))
+        emitted.dead += letters(bad, train.with_columns([train.columns[place] for place in shown]), fields, self._box)
         at = np.flatnonzero(~outside)
         return train.take(at), [one.take(at) for one in computed]
 

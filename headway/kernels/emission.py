@@ -94,9 +94,11 @@ class Emission:
         """Emit one result for each group; those whose expressions fail become dead letters."""
         calls, failed = self._select.values(arrays, rows, held)
         order = Column(start.astype(self._order_dtype, copy=False))
-        if self._narrow and not (order.values == start).all():
-            # A window may start before the least value of a narrow type.
-            failed = [*failed, *[(int(at), self._too_far) for at in np.flatnonzero(order.values != start)]]
+        if self._narrow:
+            # A window may start before the least value of a narrow type. A float is the nearest there is.
+            fits = np.isfinite(order.values) if order.values.dtype.kind == "f" else order.values == start
+            if not fits.all():
+                failed = [*failed, *[(int(at), self._too_far) for at in np.flatnonzero(~fits)]]
         # The order value rides along as a last column, so that it is dropped with a failing tuple.
         inner = Train((*calls, *by, order), stamps, numbers)
         if failed:

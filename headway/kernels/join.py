@@ -285,8 +285,8 @@ class JoinKernel:
             owner, at = expand(starts[begin:end], stops[begin:end])
             owner += begin
             if self._size is not None and self._dtype.kind == "f":
-                near = np.abs(probe.values[owner] - table.values[at]) <= self._size
-                owner, at = owner[near], at[near]
+                close = near(probe.values[owner], table.values[at], self._size)
+                owner, at = owner[close], at[close]
             if len(at):
                 pieces.append((at, owner) if swapped else (owner, at))
         return pieces
@@ -393,17 +393,28 @@ class JoinKernel:
 def band(values: Values, size: Any) -> tuple[Values, Values]:
     """Return values minus and plus the size, without wrapping around; for floats a little wider, to be exact later."""
     if values.dtype.kind == "f":
-        return np.nextafter(values - size, -np.inf), np.nextafter(values + size, np.inf)
+        # A distance is rounded by half a unit in its last place, which a small value may vanish in altogether.
+        with np.errstate(over="ignore"):
+            wide = size + np.where(np.isfinite(values), np.abs(values) + size, 0.0) * 2.0**-51
+            return np.nextafter(values - wide, -np.inf), np.nextafter(values + wide, np.inf)
     info = np.iinfo(np.int64)
     low = np.where(values < info.min + size, info.min, values - size)
     high = np.where(values > info.max - size, info.max, values + size)
     return low, high
 
 
+def near(one: Values, other: Values, size: Any) -> Mask:
+    """Return which pairs of floats are within the size; infinities are near nothing."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        close: Mask = np.abs(one - other) <= size
+    return close
+
+
 def reach(values: Values, size: Any) -> Values:
     """Return values plus the size, without wrapping around."""
     if values.dtype.kind == "f":
-        far: Values = values + size
+        with np.errstate(over="ignore"):
+            far: Values = values + size
         return far
     top = np.iinfo(np.int64).max
     return np.where(values > top - size, top, values + size)

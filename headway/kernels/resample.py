@@ -23,7 +23,7 @@ from headway.kernels.emission import Emission, Emitted
 from headway.kernels.groups import expand
 from headway.kernels.holistic import Rows
 from headway.kernels.isolation import evaluate
-from headway.kernels.join import band, reach
+from headway.kernels.join import band, near, reach
 from headway.kernels.order import lowest
 from headway.kernels.ordering import OrderedInput, OrderState, order_dtype
 from headway.kernels.selects import CompiledSelect
@@ -296,8 +296,8 @@ class ResampleKernel:
         stops = np.searchsorted(index, partition * span + np.searchsorted(distinct, high, side="right"))
         owner, at = expand(starts, stops)
         if self._dtype.kind == "f":
-            near = np.abs(beats.values[owner] - readings.values[at]) <= self._size
-            owner, at = owner[near], at[near]
+            close = near(beats.values[owner], readings.values[at], self._size)
+            owner, at = owner[close], at[close]
         chosen, owner = np.unique(owner, return_inverse=True)
         if len(chosen) == 0:
             return
