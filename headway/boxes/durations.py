@@ -173,7 +173,8 @@ def _check_size(value: T, largest: int | float, written: Size | None = None) -> 
     """Return a size, or raise a NetworkError if it is too large."""
     if value > largest:
         longest = Duration(int(largest)) if isinstance(written, Duration) else largest
-        raise NetworkError(f"{_shown(value if written is None else written)} is too large; the largest size is {longest}")
+        shown = _shown(value if written is None else written)
+        raise NetworkError(f"{shown} is too large; the largest size is {longest}")
     return value
 
 
