@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from headway.expressions import AggregateSelect, Expression, Functions
 
 ALIGNMENTS = ("grid", "first")
+MOST_WINDOWS = 100_000
+"""How many windows a tuple may be in: a day every second is 86,400."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,13 @@ class Aggregate(Operator):
         if isinstance(self.advance, When):
             return size, None
         with inside("advance"):
-            return size, size if self.advance is None else native_size(self.advance, type_)
+            advance = size if self.advance is None else native_size(self.advance, type_)
+        if size is not None and advance is not None and size / advance > MOST_WINDOWS:
+            raise NetworkError(
+                f"size: every tuple would be in more than {MOST_WINDOWS:,} windows; "
+                f"a size is at most {MOST_WINDOWS:,} times the advance, which is {write_size(self.advance or 1)} here"
+            )
+        return size, advance
 
     def results(self, schema: Schema, functions: Functions | None = None) -> AggregateSelect:
         """Return the compiled select list; the by fields are its `extra` fields."""

@@ -6,11 +6,14 @@ import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 import pyarrow as pa
 
 from headway.errors import NetworkError
 from headway.schema import type_name
+
+T = TypeVar("T", int, float)
 
 _UNITS = {
     "w": 7 * 86_400_000_000,
@@ -34,6 +37,10 @@ _FACTOR = {word: _UNITS[unit] for unit, words in _WORDS.items() for word in word
 _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zµμ]+)\s*", re.IGNORECASE)
 _LONGEST = 2**62
 """So that a moment plus a duration still fits into 64 bits."""
+LARGEST_SIZE = 2**60
+"""The largest size in an order field's unit: windows of it have 64-bit numbers. For timestamps, 36,533 years."""
+_LARGEST_FLOAT = 1e300
+_LONGEST_TIMEOUT = 100 * 365 * _UNITS["d"]
 
 DURATION_HINT = (
     "a duration is a number and a unit, such as '5s', '250ms', '10 minutes' or '1h30m'; units: w, d, h, m, s, ms, us"
@@ -99,12 +106,14 @@ def parse_size(value: object) -> Size:
     if isinstance(value, bool) or not isinstance(value, int | float | str | Duration):
         raise NetworkError(f"must be a positive number, or a duration such as '5s', not {value!r}")
     if isinstance(value, int | float):
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             raise NetworkError(f"must be a finite number, not {value!r}")
         if value <= 0:
-            raise NetworkError(f"must be larger than zero, not {value!r}")
-        if isinstance(value, int) and value > _LONGEST:
-            raise NetworkError(f"{value} is too large; the largest size is {_LONGEST}")
+            raise NetworkError(f"must be larger than zero, not {_shown(value)}")
+        if isinstance(value, int):
+            _check_size(value, LARGEST_SIZE)
+        else:
+            _check_size(value, _LARGEST_FLOAT)
         return value
     if isinstance(value, str) and value.strip().startswith("-"):
         raise NetworkError(f"must be larger than zero, not '{value}'")
@@ -119,6 +128,8 @@ def parse_timeout(value: object) -> Duration:
     size = parse_size(value) if isinstance(value, str | Duration) else None
     if not isinstance(size, Duration):
         raise NetworkError(f"{value!r} is not a duration; {DURATION_HINT}")
+    if size.microseconds > _LONGEST_TIMEOUT:
+        raise NetworkError(f"'{size}' is too long; the longest timeout is {Duration(_LONGEST_TIMEOUT)}")
     return size
 
 
@@ -141,7 +152,7 @@ def native_size(size: Size, type_: pa.DataType) -> int | float:
                 f"{size} is a number, but the order field is a {name}; write a duration such as '{example}'"
             )
         if pa.types.is_timestamp(type_):
-            return size.microseconds
+            return _check_size(size.microseconds, LARGEST_SIZE, size)
         days, rest = divmod(size.microseconds, _UNITS["d"])
         if rest:
             raise NetworkError(f"'{size}' is not a whole number of days, but the order field is a date")
@@ -155,7 +166,23 @@ def native_size(size: Size, type_: pa.DataType) -> int | float:
         return float(size)
     if size != int(size):
         raise NetworkError(f"{size} is not a whole number, but the order field is a {name}")
-    return int(size)
+    return _check_size(int(size), LARGEST_SIZE)
+
+
+def _check_size(value: T, largest: int | float, written: Size | None = None) -> T:
+    """Return a size, or raise a NetworkError if it is too large."""
+    if value > largest:
+        longest = Duration(int(largest)) if isinstance(written, Duration) else largest
+        shown = _shown(value if written is None else written)
+        raise NetworkError(f"{shown} is too large; the largest size is {longest}")
+    return value
+
+
+def _shown(value: object) -> str:
+    """Return a number for a message; of a very long one the size."""
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return f"a number of about {int(value.bit_length() * 0.30103)} digits"
+    return str(value)
 
 
 def pair_size(size: Size, left: pa.DataType, right: pa.DataType) -> int | float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -300,7 +300,41 @@ class Runtime:
         """
         begun = stopwatch()
         state, result = kernel.run(state, trains, self.clock.now())
+        measured = spent is None
         spent = stopwatch() - begun if spent is None else spent
+        if result.rest is None:
+            self._note(boxes, trains, result, spent)
+        else:
+            result = result._replace(rest=self._noting(boxes, trains, result, spent, measured))
+        self._take_note(boxes, result)
+        return state, result
+
+    def _noting(
+        self, boxes: tuple[int, ...], trains: Sequence[Train], first: Result, spent: int, measured: bool
+    ) -> Iterator[Result]:
+        """Yield the further pieces of a call, and note at the end what all of them cost together."""
+        assert first.rest is not None
+        made = sum([len(one.numbers) for one in first.outputs])
+        while True:
+            begun = stopwatch()
+            result = next(first.rest, None)
+            spent += stopwatch() - begun if measured else 0
+            if result is None:
+                break
+            made += sum([len(one.numbers) for one in result.outputs])
+            self._take_note(boxes, result)
+            yield result
+        tuples, size = sum([len(one) for one in trains]), sum([one.nbytes for one in trains])
+        self.statistics.report(boxes[0], tuples, made, spent, size)
+
+    def _take_note(self, boxes: tuple[int, ...], result: Result) -> None:
+        if result.ignored:
+            self.boxes[boxes[0]].ignored += result.ignored
+        if result.dead:
+            self.letters.bury(result.dead)
+
+    def _note(self, boxes: tuple[int, ...], trains: Sequence[Train], result: Result, spent: int) -> None:
+        """Report what a call cost."""
         tuples_in = len(trains[0].numbers) if len(trains) == 1 else sum([len(train) for train in trains])
         outputs = result.outputs
         tuples_out = len(outputs[0].numbers) if len(outputs) == 1 else sum([len(one.numbers) for one in outputs])
@@ -323,8 +357,3 @@ class Runtime:
             sizes = [-1] * len(boxes) if size < 0 else [size * n // of for n in counts]
             shares = [spent * n // weight for n in counts]
             self.statistics.report_all(list(zip(boxes, counts, after, shares, sizes, strict=True)))
-        if result.ignored:
-            self.boxes[boxes[0]].ignored += result.ignored
-        if result.dead:
-            self.letters.bury(result.dead)
-        return state, result

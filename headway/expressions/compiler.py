@@ -18,7 +18,7 @@ from headway.expressions.casts import cast
 from headway.expressions.intervals import Interval, read_interval, shift
 from headway.expressions.library.table import BUILTINS
 from headway.expressions.nodes import Node
-from headway.expressions.parsing import fragment
+from headway.expressions.parsing import TOO_DEEP, fragment
 from headway.expressions.scopes import Scope
 from headway.expressions.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID
 from headway.expressions.users import call_user
@@ -95,7 +95,7 @@ def compile_tree(tree: exp.Expression, scope: Scope, replacements: Replacements 
     try:
         made = _Compiler(scope, replacements or {}).visit(tree)
     except RecursionError:
-        raise ExpressionError("it is nested too deeply") from None
+        raise ExpressionError(TOO_DEEP) from None
     if isinstance(made, Interval):
         raise ExpressionError("an interval alone is not a value; add it to a timestamp or a date")
     return made

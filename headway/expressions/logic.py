@@ -14,6 +14,7 @@ from headway.errors import ExpressionError
 from headway.expressions.casts import cast
 from headway.expressions.comparison import compare
 from headway.expressions.nodes import Columns, Node, both, build, guarded, null, over_arrow, unary
+from headway.expressions.regexes import check_regex
 from headway.expressions.types import BOOLEAN, STRING, VOID, common_of, is_float, is_nested
 from headway.schema import type_name
 
@@ -220,11 +221,3 @@ def like_pattern(pattern: str, escape: str) -> str:
             out.append("\\\\" if character == "\\" else character)
         position += 1
     return "".join(out)
-
-
-def check_regex(regex: str) -> None:
-    """Raise if a regular expression cannot be used."""
-    try:
-        pc.match_substring_regex(pa.array(["x"]), regex)
-    except pa.ArrowException:
-        raise ExpressionError(f"'{regex}' is not a regular expression that can be used here (RE2 syntax)") from None

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from headway.columns import Column, Indices, Mask, Values, from_arrow, nulls, numpy_type, to_arrow
+from headway.errors import ExpressionError
 
 Columns = Sequence[Column | None]
 Run = Callable[[Columns, int], Column]
@@ -20,6 +21,10 @@ class EvaluationError(Exception):
 
     Not a HeadwayError: it concerns tuples, not the network.
     """
+
+
+class LimitError(EvaluationError):
+    """An expression that would make more than it may. Where constants do it, the network is refused."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,6 +113,8 @@ def build(type_: pa.DataType, arguments: Iterable[Node], run: Run, warns: bool =
         try:
             with np.errstate(all="ignore"):
                 return constant(run((), 1), type_)
+        except LimitError as error:
+            raise ExpressionError(str(error)) from None
         except EvaluationError:  # then it must fail on tuples, not when the network is checked
             return node
     return node

@@ -18,6 +18,18 @@ from headway.errors import ExpressionError
 
 _PREFIX = "SELECT "
 _KEPT = ("CAST", "TRY_CAST", "EXTRACT")
+LONGEST = 100_000
+"""The longest text of a list of expressions, in characters."""
+MOST_BRACKETS = 30
+"""How deeply brackets and calls may be nested. Python's stack bears it wherever an expression is read, also far from
+the top; without a limit of its own, what passes `check` might fail in a worker."""
+DEEPEST = 200
+"""How deeply all may be nested; ``a + b + c`` is two deep, ``a AND b AND c`` one."""
+
+
+TOO_DEEP = (
+    f"it is nested too deeply; brackets, calls and CASE may be nested {MOST_BRACKETS} deep, and all {DEEPEST} deep"
+)
 
 
 class Dialect(Spark):
@@ -44,10 +56,13 @@ def parse_list(text: str) -> list[exp.Expression]:
     check_text(text)
     if not text.strip():
         raise ExpressionError("it is empty")
+    if len(text) > LONGEST:
+        raise ExpressionError(f"it has {len(text):,} characters; at most {LONGEST:,} are allowed")
     statement = _PREFIX + text
     dialect = Dialect()
     try:
         tokens = dialect.tokenize(statement)
+        _check_brackets(tokens)
         if any(token.token_type == TokenType.SEMICOLON for token in tokens):
             raise ExpressionError("';' is not allowed; write one expression")
         if tokens[-1].token_type == TokenType.COMMA:
@@ -56,7 +71,7 @@ def parse_list(text: str) -> list[exp.Expression]:
     except SqlglotError as error:
         raise ExpressionError(_message(error)) from None
     except RecursionError:
-        raise ExpressionError("it is nested too deeply") from None
+        raise ExpressionError(TOO_DEEP) from None
     tree = parsed[0] if len(parsed) == 1 else None
     if not isinstance(tree, exp.Select):
         raise ExpressionError("only expressions are allowed here, not statements or set operations")
@@ -68,8 +83,31 @@ def parse_list(text: str) -> list[exp.Expression]:
     if not items:
         raise ExpressionError("it is empty")
     for item in items:
+        _check_depth(item)
         _bracket_intervals(item)
     return list(items)
+
+
+def _check_brackets(tokens: Sequence[Any]) -> None:
+    depth = 0
+    for token in tokens:
+        if token.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE):
+            depth += 1
+            if depth > MOST_BRACKETS:
+                raise ExpressionError(TOO_DEEP)
+        elif token.token_type in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END):
+            depth -= 1
+
+
+def _check_depth(item: exp.Expression) -> None:
+    pending = [(item, 1)]
+    while pending:
+        tree, depth = pending.pop()
+        if depth > DEEPEST:
+            raise ExpressionError(TOO_DEEP)
+        for part in tree.iter_expressions():
+            chained = isinstance(tree, exp.And | exp.Or) and type(part) is type(tree)
+            pending.append((part, depth if chained else depth + 1))
 
 
 def parse_one(text: str) -> exp.Expression:

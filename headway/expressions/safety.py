@@ -213,7 +213,7 @@ class _Walk:
         raise _RiskError(tree, "may not fit")
 
     def pipe(self, tree: Any) -> pa.DataType:
-        return self.called(tree, "concat", [tree.this, tree.expression])
+        raise _RiskError(tree, "may make a text that is too long")
 
     def call(self, tree: Any) -> pa.DataType:
         return self.called(tree, tree.name.lower(), tree.expressions)
@@ -309,7 +309,7 @@ _text, _flag = _takes(_is(STRING), STRING), _takes(_is(STRING), BOOLEAN)
 _anything = _takes(lambda type_: True, BOOLEAN)
 _count, _instant = _takes(_is(STRING), INT), _takes(_is(TIMESTAMP), BIGINT)
 _CALLS: dict[str, _Rule] = {
-    **dict.fromkeys(("upper", "ucase", "lower", "lcase", "concat", "reverse"), _text),
+    **dict.fromkeys(("upper", "ucase", "lower", "lcase", "reverse"), _text),
     **dict.fromkeys(("startswith", "endswith", "contains"), _flag),
     **dict.fromkeys(("length", "char_length"), _count),
     "trim": _text,

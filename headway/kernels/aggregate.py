@@ -9,7 +9,8 @@ time gives.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,7 @@ from headway.kernels.groups import composites, expand, group
 from headway.kernels.holistic import Rows
 from headway.kernels.isolation import evaluate, letters
 from headway.kernels.ordering import OrderedInput, OrderState
+from headway.kernels.pieces import ROWS, in_pieces, portions
 from headway.kernels.selects import CompiledSelect
 from headway.kernels.windows import Held, Store
 from headway.schema import Schema
@@ -85,9 +87,11 @@ class AggregateKernel:
             and len(self._order.by) <= 1
             and not self._select.holds
         )
+        # So many windows may close with a tuple, and where they share no panes so many copies are made of it.
+        self._step = max(1, ROWS // math.ceil(size / advance))
         fields = [expression.field for expression in self._select.inputs]
         self.reads: frozenset[int] | None = None
-        """The columns that it reads, if no expression can fail: then no dead letter shows the others either."""
+        """The columns that it reads, if no expression can fail: then no dead letter shows the others."""
         if None not in fields:
             order = () if self._order.numbered else (schema.index(spec.order.on),)
             self.reads = frozenset([at for at in fields if at is not None]).union(self._order.by, order)
@@ -113,8 +117,13 @@ class AggregateKernel:
         )
 
     def run(self, state: AggregateState, trains: Sequence[Train], now: int) -> tuple[AggregateState, Result]:
-        """Take in a train and emit the windows that it closes."""
+        """Take in a train and emit the windows that it closes; many of them in pieces."""
         (train,) = trains
+        if self._grid.size > self._grid.advance:
+            return state, in_pieces(lambda state, some: self._run(state, some[0], now), state, trains, self._step)
+        return state, self._run(state, train, now)
+
+    def _run(self, state: AggregateState, train: Train, now: int) -> Result:
         emitted = Emitted()
         if not train.ticks or self._timeout is None:
             self._take(state, train, now, emitted)
@@ -126,10 +135,9 @@ class AggregateKernel:
                 self._expire(state, tick, emitted)
                 at = stop
             self._take(state, train.slice(at, len(train)), now, emitted)
-        if train.end:
-            self._flush(state, train.progress, emitted)
-        output = emitted.train(self._emission.schema, train)
-        return state, Result((output,), emitted.ignored, tuple(emitted.dead))
+        if not train.end:
+            return emitted.result(self._emission.schema, train)
+        return emitted.result(self._emission.schema, train, self._flush(state, train.progress))
 
     def deadline(self, state: AggregateState) -> int | None:
         """Return when the oldest open window times out."""
@@ -193,13 +201,17 @@ class AggregateKernel:
             return train, computed
         column = train.columns[self._order.on]
         least, greatest = self._grid.bounds()
-        if column.values.dtype.itemsize < 8 or not len(train):
+        narrow = column.values.dtype.kind == "i" and column.values.dtype.itemsize < 8
+        if narrow or not len(train):
             return train, computed
         if np.fmin.reduce(column.values) >= least and np.fmax.reduce(column.values) <= greatest:
             return train, computed
         outside = ((column.values < least) | (column.values > greatest)) & column.is_valid()
         bad = [(int(at), "the order value is too far out for windows of this size") for at in np.flatnonzero(outside)]
-        emitted.dead += letters(bad, train, self._schema, self._box)
+        # Only what the box reads, on every engine: the other fields may not have been sent here.
+        shown = range(len(self._schema)) if self.reads is None else sorted(self.reads)
+        fields = Schema(tuple(self._schema.fields[place] for place in shown))
+        emitted.dead += letters(bad, train.with_columns([train.columns[place] for place in shown]), fields, self._box)
         at = np.flatnonzero(~outside)
         return train.take(at), [one.take(at) for one in computed]
 
@@ -311,6 +323,26 @@ class AggregateKernel:
         self, state: AggregateState, partition: Int64s, window: Int64s, at: Int64s, numbers: Int64s, emitted: Emitted
     ) -> None:
         """Emit windows; `at` says for each where a pane of it is in the store."""
+        for some in self._portions(state, partition, window):
+            self._emit_some(state, partition[some], window[some], at[some], numbers[some], emitted)
+
+    def _portions(self, state: AggregateState, partition: Int64s, window: Int64s) -> list[slice]:
+        """Return windows in portions, because all their panes and tuples together might not fit into memory."""
+        store, grid = state.store, self._grid
+        if not grid.panes and not self._select.holds:
+            return [slice(0, len(window))]
+        first, after = grid.panes_of_window(window)
+        weights = np.ones(len(window), np.int64)
+        if grid.panes:
+            mine, low, high = composites((store.partition, store.pane), (partition, first), (partition, after))
+            weights += np.searchsorted(mine, high) - np.searchsorted(mine, low)
+        if self._select.holds:
+            weights += state.held.counts(partition, first, after)
+        return portions(weights)
+
+    def _emit_some(
+        self, state: AggregateState, partition: Int64s, window: Int64s, at: Int64s, numbers: Int64s, emitted: Emitted
+    ) -> None:
         store, grid = state.store, self._grid
         first, after = grid.panes_of_window(window)
         if grid.panes:
@@ -376,12 +408,16 @@ class AggregateKernel:
         start = self._grid.start(window)
         return start + state.origin[partition] if self._align else start
 
-    def _flush(self, state: AggregateState, number: int, emitted: Emitted) -> None:
+    def _flush(self, state: AggregateState, number: int) -> Iterator[Emitted]:
         """Emit all windows at the end of the input; an unfinished one of a number of tuples is dropped."""
         if len(state.store) and not self._order.numbered:
             partition, window, at = self._open_windows(state, state.closed, np.full(len(state.store), -NEVER))
             order = np.lexsort((partition, self._starts(state, partition, window)))
-            self._emit(state, partition[order], window[order], at[order], np.full(len(order), number), emitted)
+            for start in range(0, len(order), ROWS):
+                some = order[start : start + ROWS]
+                emitted = Emitted()
+                self._emit(state, partition[some], window[some], at[some], np.full(len(some), number), emitted)
+                yield emitted
         state.store.keep(np.zeros(len(state.store), np.bool_))
         state.held = Held(self._select.held_types, self._order.dtype)
 

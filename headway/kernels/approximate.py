@@ -50,6 +50,8 @@ class Weighted:
 
     def shown(self, result: Result) -> Result:
         """Return a result whose dead letters do not show the hidden columns."""
+        if result.rest is not None:
+            result = result._replace(rest=map(self.shown, result.rest))
         if not result.dead:
             return result
         return result._replace(dead=tuple([self._letter(letter) for letter in result.dead]))

@@ -6,7 +6,7 @@ Everything that lasts from one train to the next is in a state, which can be wri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -29,12 +29,15 @@ class Result(NamedTuple):
 
     `outputs` has a train for each port, also when it is empty: it brings progress. `ignored` counts tuples
     out of order or too late. `counts` are, for a fused kernel, the tuples that went into each of its boxes.
+    `rest` gives further results of the same call, which come after these: they are made when they are asked for, so
+    that they never fill the memory all at once. All of them must be asked for before the state is used again.
     """
 
     outputs: tuple[Train, ...]
     ignored: int = 0
     dead: tuple[DeadLetter, ...] = ()
     counts: tuple[int, ...] = ()
+    rest: Iterator[Result] | None = None
 
 
 class Kernel(Protocol):

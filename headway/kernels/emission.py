@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from headway.columns import Column, Int64s, Values, concat, numpy_type
 from headway.kernels.accumulators import Arrays
-from headway.kernels.base import DeadLetter
+from headway.kernels.base import DeadLetter, Result
 from headway.kernels.holistic import Rows
 from headway.kernels.isolation import evaluate, letters, without
+from headway.kernels.pieces import ROWS
 from headway.kernels.selects import CompiledSelect
 from headway.schema import Field, Schema, type_name
 from headway.trains import Train
@@ -48,6 +49,31 @@ class Emitted:
             cause.ticks,
             cause.end,
         )
+
+    def result(self, schema: Schema, cause: Train, more: Iterator[Emitted] | None = None) -> Result:
+        """Return all results, and those of `more` when they are asked for; the last bring what `cause` does."""
+        if more is None:
+            return Result((self.train(schema, cause),), self.ignored, tuple(self.dead))
+        return next(results := self._results(schema, cause, more))._replace(rest=results)
+
+    def _results(self, schema: Schema, cause: Train, more: Iterator[Emitted]) -> Iterator[Result]:
+        # More may come at the end's own number.
+        before = Train((), cause.stamps[:0], cause.numbers[:0], cause.progress - 1)
+        last = self
+        for following in more:
+            if last.rows + following.rows <= ROWS:
+                last._parts += following._parts
+                last.dead += following.dead
+                last.ignored += following.ignored
+            else:
+                yield last.result(schema, before)
+                last = following
+        yield last.result(schema, cause)
+
+    @property
+    def rows(self) -> int:
+        """The results so far."""
+        return sum([len(part.numbers) for part in self._parts])
 
 
 class Emission:
@@ -94,9 +120,11 @@ class Emission:
         """Emit one result for each group; those whose expressions fail become dead letters."""
         calls, failed = self._select.values(arrays, rows, held)
         order = Column(start.astype(self._order_dtype, copy=False))
-        if self._narrow and not (order.values == start).all():
-            # A window may start before the least value of a narrow type.
-            failed = [*failed, *[(int(at), self._too_far) for at in np.flatnonzero(order.values != start)]]
+        if self._narrow:
+            # A window may start before the least value of a narrow type. A float is the nearest there is.
+            fits = np.isfinite(order.values) if order.values.dtype.kind == "f" else order.values == start
+            if not fits.all():
+                failed = [*failed, *[(int(at), self._too_far) for at in np.flatnonzero(~fits)]]
         # The order value rides along as a last column, so that it is dropped with a failing tuple.
         inner = Train((*calls, *by, order), stamps, numbers)
         if failed:

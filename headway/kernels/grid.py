@@ -14,8 +14,14 @@ import numpy.typing as npt
 
 from headway.columns import Int64s, Values
 
-NEVER = -(1 << 61)
-"""The number of the last closed window where none is."""
+NEVER = -(1 << 63) + 2
+"""The number of the last closed window where none is: below every window's number, with room for one step."""
+
+_FARTHEST = 1 << 61
+"""Order values reach so far at most: twice that (from one end to the other, for `align: first`) and a size more are
+still whole numbers of 64 bits, and no window's number comes near NEVER."""
+_FARTHEST_FLOAT = 1e300
+"""The same for doubles: sums and products of a few of them are finite."""
 
 
 class Grid:
@@ -39,9 +45,9 @@ class Grid:
     def bounds(self) -> tuple[Any, Any]:
         """Return the least and the greatest value that the grid can tell apart from its neighbours' windows."""
         if self.integral:
-            edge = (1 << 62) - self.size - self.advance
-            return -edge, edge
-        edge = self.advance * 2.0**53
+            return -_FARTHEST, _FARTHEST
+        # Neighbouring multiples of advance are different doubles up to here.
+        edge = min(self.advance * 2.0**51, _FARTHEST_FLOAT)
         return -edge, edge
 
     @property
@@ -108,5 +114,5 @@ class Grid:
         j = np.floor((values - offset) / self.advance)
         j -= j * self.advance + offset > values
         j += (j + 1) * self.advance + offset <= values
-        floors: Int64s = np.clip(j, NEVER, -NEVER).astype(np.int64)
+        floors: Int64s = np.clip(j, -(2.0**62), 2.0**62).astype(np.int64)
         return floors

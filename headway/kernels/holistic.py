@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 
 from headway.columns import Column, Int64s, Mask, Values, from_arrow, from_pylist, nulls, to_arrow
 from headway.expressions import AggregateCall, UserAggregate
+from headway.expressions.limits import MOST_ITEMS
 from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, Spread, accumulator
+from headway.schema import type_name
 
 
 class Rows:
@@ -53,10 +55,14 @@ def over_rows(
     if call.user is not None:
         return _user(call, rows, columns, failed)
     function = _FUNCTIONS.get(call.function)
-    if function is None or (call.function in _ARROW_ONLY and not columns[0].is_arrow):
+    limited = _LIMITED.get(call.function)
+    if (function is None and limited is None) or (call.function in _ARROW_ONLY and not columns[0].is_arrow):
         simple = accumulator(call, in_order=True, whole=True)
         assert simple is not None, call.function
         return accumulate_rows(simple, rows, columns, call, failed)
+    if limited is not None:
+        return limited(call, rows, columns, failed)
+    assert function is not None
     return function(call, rows, columns)
 
 
@@ -184,7 +190,7 @@ def _extreme(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Colu
     return _pick(columns[0].take(order), starts, stops > starts, call.type)
 
 
-def _collect(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
+def _collect(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: list[tuple[int, str]]) -> Column:
     rows, columns = _present(rows, columns)
     if call.function == "collect_set":
         ranks = _ranks(columns[0])
@@ -192,28 +198,34 @@ def _collect(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Colu
         keep = np.sort(first)
         rows, columns = Rows(rows.ids[keep], rows.groups), [columns[0].take(keep)]
     edges = np.searchsorted(rows.ids, np.arange(rows.groups + 1)).astype(np.int32)
+    long = np.flatnonzero(np.diff(edges) > MOST_ITEMS)
+    failed += [(int(at), f"{call.function}: more than {MOST_ITEMS:,} values, which is the limit") for at in long]
     values = to_arrow(columns[0], call.arguments[0].type)
     return Column(pa.ListArray.from_arrays(pa.array(edges), values).cast(call.type))
 
 
-def _decimal_sum(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
-    """Sum and avg of decimals: one by one, because they must be exact and are rare."""
+def _decimal_sum(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: list[tuple[int, str]]) -> Column:
+    """Sum and avg of decimals: one by one, because they must be exact and are rare.
+
+    A result beyond its type is an overflow, as with integers, not NULL.
+    """
     rows, columns = _present(rows, columns)
     values = columns[0].values.to_pylist()
     starts, stops = rows.bounds()
     results: list[decimal.Decimal | None] = []
     quantum = decimal.Decimal(1).scaleb(-call.type.scale)
+    most = decimal.Decimal(10) ** (call.type.precision - call.type.scale)
     with decimal.localcontext(prec=80):
-        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        for at, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
             total = sum(values[start:stop], decimal.Decimal(0))
             if start == stop:
                 results.append(None)
                 continue
             if call.function == "avg":
                 total = (total / (stop - start)).quantize(quantum, rounding=decimal.ROUND_HALF_UP)
-            results.append(
-                total if abs(total) < decimal.Decimal(10) ** (call.type.precision - call.type.scale) else None
-            )
+            if abs(total) >= most:
+                failed.append((at, f"{call.function}: the result does not fit {type_name(call.type)}"))
+            results.append(total if abs(total) < most else None)
     return from_pylist(results, call.type)
 
 
@@ -267,10 +279,13 @@ _FUNCTIONS: dict[str, Callable[[AggregateCall, Rows, Sequence[Column]], Column]]
     "max": _extreme,
     "min_by": _extreme,
     "max_by": _extreme,
+    **dict.fromkeys(("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop"), _decimal_spread),
+}
+_LIMITED: dict[str, Callable[[AggregateCall, Rows, Sequence[Column], list[tuple[int, str]]], Column]] = {
     "collect_list": _collect,
     "collect_set": _collect,
     "sum": _decimal_sum,
     "avg": _decimal_sum,
-    **dict.fromkeys(("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop"), _decimal_spread),
 }
+"""Those that fail on a group when its result is too large."""
 _ARROW_ONLY = {"min", "max", "sum", "avg", "stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop"}

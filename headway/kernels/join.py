@@ -8,10 +8,10 @@ the same order however the streams were cut.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +26,11 @@ from headway.kernels.groups import expand
 from headway.kernels.isolation import evaluate
 from headway.kernels.ordering import OrderedInput, OrderState, order_dtype
 from headway.kernels.partitions import Partitions
+from headway.kernels.pieces import BYTES
 from headway.schema import Schema
-from headway.trains import Train, join_trains
+from headway.trains import NOTHING, Train, join_trains
 
+_NONE: Int64s = np.zeros(0, np.int64)
 _PAIRS = 1 << 20
 """Pairs that are looked at together; more would only cost memory."""
 
@@ -41,6 +43,23 @@ class Run:
     keys: Int64s
     values: Values
     places: Int64s
+    _index: tuple[Values, Int64s] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of tuples."""
+        return len(self.keys)
+
+    def index(self) -> tuple[Values, Int64s]:
+        """Return the distinct order values, and by tuple a number that sorts as (key, value); kept for next time."""
+        if self._index is None:
+            distinct, ranks = np.unique(self.values, return_inverse=True)
+            self._index = distinct, self.keys * (len(distinct) + 1) + ranks
+        return self._index
+
+    @property
+    def width(self) -> int:
+        """About the bytes of a tuple."""
+        return self.rows.nbytes // max(1, len(self.keys))
 
     def sorted(self) -> Run:
         """Return the same tuples sorted."""
@@ -51,6 +70,20 @@ class Run:
         """Return some of the tuples."""
         at = np.flatnonzero(mask)
         return Run(self.rows.take(at), self.keys[at], self.values[at], self.places[at])
+
+
+Both = tuple[Run, Run]
+Held = tuple[tuple[Run, ...], tuple[Run, ...]]
+
+
+class Meeting(NamedTuple):
+    """Two runs that meet: for each tuple of the shorter one the range of the longer one that it may pair with."""
+
+    probe: Run
+    table: Run
+    swapped: bool
+    starts: Int64s
+    stops: Int64s
 
 
 def _merge(runs: Sequence[Run]) -> Run:
@@ -107,6 +140,7 @@ class JoinKernel:
         self._box = box
         self._schemas = (left, right)
         self._table_side = table_side
+        self._ordered = spec.ordered
         condition = spec.condition(left, right, functions)
         self._keys = (
             tuple(one for one, _ in condition.equalities),
@@ -185,16 +219,15 @@ class JoinKernel:
             run, late = self._admit(state, side, train, at, dead)
             ignored += late
             fresh.append(run)
-        pairs = [(run, fresh[1]) for run in state.sides[0].runs] + [(fresh[0], run) for run in state.sides[1].runs]
-        output = self._emit([(fresh[0], fresh[1]), *pairs], dead)
+        held = (tuple(state.sides[0].runs), tuple(state.sides[1].runs))
         for side in (0, 1):
             if len(fresh[side].keys):
                 state.sides[side].add(fresh[side])
         self._prune(state)
         end = left.end and right.end
         ticks = tuple(sorted({*left.ticks, *right.ticks}))
-        whole = Train(output.columns, output.stamps, output.numbers, min(left.progress, right.progress), ticks, end)
-        return state, Result((whole,), ignored, tuple(dead))
+        cause = Train((), _NONE, _NONE, min(left.progress, right.progress), ticks, end)
+        return state, self._results_of((fresh[0], fresh[1]), held, cause, dead)._replace(ignored=ignored)
 
     def _run_static(self, state: JoinState, train: Train) -> tuple[JoinState, Result]:
         assert self._table_side is not None
@@ -207,9 +240,10 @@ class JoinKernel:
         run = Run(rows, codes, np.zeros(len(rows), self._dtype), places).keep(codes >= 0).sorted()
         table = state.sides[self._table_side].runs[0]
         self._shrink_keys(state)
-        output = self._emit([(run, table) if side == 0 else (table, run)], dead, static=True)
-        whole = Train(output.columns, output.stamps, output.numbers, train.progress, train.ticks, train.end)
-        return state, Result((whole,), dead=tuple(dead))
+        none = run.keep(np.zeros(len(run), np.bool_))
+        fresh, held = ((run, none), ((), (table,))) if side == 0 else ((none, run), ((table,), ()))
+        cause = Train((), _NONE, _NONE, train.progress, train.ticks, train.end)
+        return state, self._results_of(fresh, held, cause, dead, static=True)
 
     def _codes(self, keys: Partitions, columns: Sequence[Column], count: int) -> Int64s:
         """Return the key of each tuple, -1 where a part of it is NULL: it equals nothing."""
@@ -241,14 +275,71 @@ class JoinKernel:
             rows, keys, places = rows.take(at), keys[at], places[at]
         return Run(rows, keys, values, places).keep(keys >= 0).sorted(), late
 
-    def _emit(self, pairs: Sequence[tuple[Run, Run]], dead: list[DeadLetter], static: bool = False) -> Train:
+    def _results_of(
+        self, fresh: Both, held: Held, cause: Train, dead: list[DeadLetter], static: bool = False
+    ) -> Result:
+        """Return the results of a call; more than a piece of them when they are asked for."""
+        width = max([run.width for side in held for run in side] + [run.width for run in fresh], default=1)
+        most = max(1024, min(_PAIRS, BYTES // (2 * width + 16)))
+        meetings, pairs = self._meet(fresh, held)
+        if pairs <= most:
+            return self._result(self._emit(meetings, dead, static), cause, dead)
+        results = self._gather(self._divide(fresh, held, most, dead, static), cause, dead)
+        return next(results)._replace(rest=results)
+
+    def _result(self, output: Train, cause: Train, dead: list[DeadLetter], last: bool = True) -> Result:
+        letters, dead[:] = tuple(dead), []
+        # Of the last number more may come with the next piece.
+        progress = cause.progress if last else int(output.numbers[-1]) - 1 if self._ordered else NOTHING
+        ticks, end = (cause.ticks, cause.end) if last else ((), False)
+        return Result((Train(output.columns, output.stamps, output.numbers, progress, ticks, end),), dead=letters)
+
+    def _gather(self, parts: Iterator[Train], cause: Train, dead: list[DeadLetter]) -> Iterator[Result]:
+        """Yield results that are large enough, and a last one."""
+        some: list[Train] = []
+        for part in parts:
+            if len(part):
+                some.append(part)
+                if sum([one.nbytes for one in some]) >= BYTES:
+                    yield self._result(join_trains(some), cause, dead, last=False)
+                    some = []
+        yield self._result(join_trains(some) if some else Train.empty(self._output), cause, dead)
+
+    def _divide(self, fresh: Both, held: Held, most: int, dead: list[DeadLetter], static: bool) -> Iterator[Train]:
+        """Yield the results of new tuples piece by piece: the earlier ones' first, then those of the later ones.
+
+        For the later ones the earlier ones are held.
+        """
+        count = len(fresh[0]) + len(fresh[1])
+        meetings, pairs = self._meet(fresh, held)
+        if count <= 1 or pairs <= most:
+            yield self._emit(meetings, dead, static)
+            return
+        middle = np.partition(np.concatenate([fresh[0].places, fresh[1].places]), count // 2)[count // 2]
+        before = (fresh[0].keep(fresh[0].places < middle), fresh[1].keep(fresh[1].places < middle))
+        after = (fresh[0].keep(fresh[0].places >= middle), fresh[1].keep(fresh[1].places >= middle))
+        yield from self._divide(before, held, most, dead, static)
+        if not static:
+            held = ((*held[0], before[0]), (*held[1], before[1]))
+        yield from self._divide(after, held, most, dead, static)
+
+    def _meet(self, fresh: Both, held: Held) -> tuple[list[Meeting], int]:
+        """Return the runs that new tuples meet, each other and what is held, and how many pairs to look at."""
+        meetings, pairs = [], 0
+        for left, right in (fresh, *[(run, fresh[1]) for run in held[0]], *[(fresh[0], run) for run in held[1]]):
+            if len(left) and len(right):
+                meeting = self._ranges(left, right)
+                meetings.append(meeting)
+                pairs += int((meeting.stops - meeting.starts).sum())
+        return meetings, pairs
+
+    def _emit(self, meetings: Sequence[Meeting], dead: list[DeadLetter], static: bool = False) -> Train:
         """Return the results of runs paired left with right, in their order."""
         parts: list[Train] = []
         order_keys: list[tuple[Int64s, Int64s]] = []
-        for left, right in pairs:
-            if len(left.keys) == 0 or len(right.keys) == 0:
-                continue
-            for left_at, right_at in self._candidates(left, right):
+        for meeting in meetings:
+            left, right = (meeting.table, meeting.probe) if meeting.swapped else (meeting.probe, meeting.table)
+            for left_at, right_at in self._candidates(meeting):
                 part, late, early = self._pair_up(left, left_at, right, right_at, dead, static)
                 if len(part):
                     parts.append(part)
@@ -265,12 +356,11 @@ class JoinKernel:
             whole = whole.with_columns(values)
         return whole
 
-    def _candidates(self, left: Run, right: Run) -> list[tuple[Int64s, Int64s]]:
-        """Return places of pairs with equal keys within the distance, in pieces."""
+    def _ranges(self, left: Run, right: Run) -> Meeting:
+        """Return, for each tuple of the shorter run, the range of the longer one with its key and in its distance."""
         probe, table, swapped = (left, right, False) if len(left.keys) <= len(right.keys) else (right, left, True)
-        distinct, ranks = np.unique(table.values, return_inverse=True)
+        distinct, index = table.index()
         span = len(distinct) + 1
-        index = table.keys * span + ranks
         if self._size is None:
             low_rank, high_rank = np.zeros(len(probe.keys), np.int64), np.full(len(probe.keys), span - 1)
         else:
@@ -279,14 +369,19 @@ class JoinKernel:
             high_rank = np.searchsorted(distinct, high, side="right")
         starts = np.searchsorted(index, probe.keys * span + low_rank)
         stops = np.searchsorted(index, probe.keys * span + high_rank)
+        return Meeting(probe, table, swapped, starts, stops)
+
+    def _candidates(self, meeting: Meeting) -> list[tuple[Int64s, Int64s]]:
+        """Return places of pairs with equal keys within the distance, in pieces."""
+        probe, table, swapped, starts, stops = meeting
         pieces = []
         cuts = _cut(stops - starts)
         for begin, end in pairwise(cuts):
             owner, at = expand(starts[begin:end], stops[begin:end])
             owner += begin
             if self._size is not None and self._dtype.kind == "f":
-                near = np.abs(probe.values[owner] - table.values[at]) <= self._size
-                owner, at = owner[near], at[near]
+                close = near(probe.values[owner], table.values[at], self._size)
+                owner, at = owner[close], at[close]
             if len(at):
                 pieces.append((at, owner) if swapped else (owner, at))
         return pieces
@@ -393,18 +488,37 @@ class JoinKernel:
 def band(values: Values, size: Any) -> tuple[Values, Values]:
     """Return values minus and plus the size, without wrapping around; for floats a little wider, to be exact later."""
     if values.dtype.kind == "f":
-        return np.nextafter(values - size, -np.inf), np.nextafter(values + size, np.inf)
+        # A distance is rounded by half a unit in its last place, which a small value may vanish in altogether.
+        with np.errstate(over="ignore"):
+            wide = size + np.where(np.isfinite(values), np.abs(values) + size, 0.0) * 2.0**-51
+            return np.nextafter(values - wide, -np.inf), np.nextafter(values + wide, np.inf)
     info = np.iinfo(np.int64)
     low = np.where(values < info.min + size, info.min, values - size)
     high = np.where(values > info.max - size, info.max, values + size)
     return low, high
 
 
+def near(one: Values, other: Values, size: Any) -> Mask:
+    """Return which pairs of floats are within the size; infinities are near nothing."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        close: Mask = np.abs(one - other) <= size
+    return close
+
+
+def far(one: Values, other: Values, size: Any) -> Mask:
+    """Return which of the others are at least the size above the first, without wrapping around."""
+    beyond: Mask = other >= reach(one, size)
+    if one.dtype.kind != "f":
+        beyond &= one <= np.iinfo(np.int64).max - size
+    return beyond
+
+
 def reach(values: Values, size: Any) -> Values:
     """Return values plus the size, without wrapping around."""
     if values.dtype.kind == "f":
-        far: Values = values + size
-        return far
+        with np.errstate(over="ignore"):
+            end: Values = values + size
+        return end
     top = np.iinfo(np.int64).max
     return np.where(values > top - size, top, values + size)
 

@@ -8,7 +8,7 @@ in a train cuts it there, because a tuple that every known partition had passed 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +23,10 @@ from headway.kernels.emission import Emission, Emitted
 from headway.kernels.groups import expand
 from headway.kernels.holistic import Rows
 from headway.kernels.isolation import evaluate
-from headway.kernels.join import band, reach
+from headway.kernels.join import band, near, reach
 from headway.kernels.order import lowest
 from headway.kernels.ordering import OrderedInput, OrderState, order_dtype
+from headway.kernels.pieces import ROWS, in_pieces, portions
 from headway.kernels.selects import CompiledSelect
 from headway.schema import Schema
 from headway.trains import Train
@@ -160,7 +161,12 @@ class ResampleKernel:
         return None
 
     def run(self, state: ResampleState, trains: Sequence[Train], now: int) -> tuple[ResampleState, Result]:
-        """Take in both trains in the order of arrival and answer what can be answered."""
+        """Take in both trains in the order of arrival and answer what can be answered; much of it in pieces."""
+        # A tuple of the first stream may be answered by every partition, one of the second may answer all that wait.
+        step = max(1, ROWS // max(1, state.known, len(state.beats.values)))
+        return state, in_pieces(self._run, state, trains, step)
+
+    def _run(self, state: ResampleState, trains: Sequence[Train]) -> Result:
         emitted = Emitted()
         ticking, reading = trains
         order = np.argsort(np.concatenate([ticking.numbers, reading.numbers]), kind="stable")
@@ -175,8 +181,6 @@ class ResampleKernel:
             ours = beats.take(np.flatnonzero((beats.places >= lower) & (beats.places < upper)))
             theirs = reads.between(lower, upper)
             self._answer(state, ours, theirs, base, numbers, emitted)
-        if reading.end and ticking.end:
-            self._flush(state, reading.progress, emitted)
         self._prune(state)
         cause = Train(
             (),
@@ -186,8 +190,8 @@ class ResampleKernel:
             tuple(sorted({*ticking.ticks, *reading.ticks})),
             ticking.end and reading.end,
         )
-        output = emitted.train(self._emission.schema, cause)
-        return state, Result((output,), emitted.ignored, tuple(emitted.dead))
+        flushed = self._flush(state, reading.progress) if cause.end else None
+        return emitted.result(self._emission.schema, cause, flushed)
 
     def _beats(self, state: ResampleState, train: Train, places: Int64s, emitted: Emitted) -> Beats:
         _, values, _, at, late = self._orders[0].admit(state.orders[0], train)
@@ -294,10 +298,26 @@ class ResampleKernel:
         low, high = band(beats.values, self._size)
         starts = np.searchsorted(index, partition * span + np.searchsorted(distinct, low, side="left"))
         stops = np.searchsorted(index, partition * span + np.searchsorted(distinct, high, side="right"))
+        for some in portions(stops - starts + 1):
+            chosen = beats.take(np.arange(some.start, some.stop))
+            self._emit_some(state, chosen, partition[some], numbers[some], starts[some], stops[some], emitted)
+
+    def _emit_some(
+        self,
+        state: ResampleState,
+        beats: Beats,
+        partition: Int64s,
+        numbers: Int64s,
+        starts: Int64s,
+        stops: Int64s,
+        emitted: Emitted,
+    ) -> None:
+        """Answer pairs over the readings from starts to stops."""
+        readings = state.readings
         owner, at = expand(starts, stops)
         if self._dtype.kind == "f":
-            near = np.abs(beats.values[owner] - readings.values[at]) <= self._size
-            owner, at = owner[near], at[near]
+            close = near(beats.values[owner], readings.values[at], self._size)
+            owner, at = owner[close], at[close]
         chosen, owner = np.unique(owner, return_inverse=True)
         if len(chosen) == 0:
             return
@@ -308,16 +328,20 @@ class ResampleKernel:
         by = state.orders[1].partitions.columns(partition)
         self._emission.add(emitted, beats.values, by, [], Rows(owner, len(chosen)), columns, stamps, numbers)
 
-    def _flush(self, state: ResampleState, number: int, emitted: Emitted) -> None:
-        """Answer all pairs that wait."""
+    def _flush(self, state: ResampleState, number: int) -> Iterator[Emitted]:
+        """Answer all pairs that wait: by beat, and for each by partition."""
         count, known = len(state.beats.values), state.known
         ends = reach(state.beats.values, self._size)
-        beat, partition = (grid.ravel() for grid in np.meshgrid(np.arange(count), np.arange(known), indexing="ij"))
-        waiting = state.settled[partition] <= ends[beat]
-        beat, partition = beat[waiting], partition[waiting]
-        order = np.lexsort((partition, state.beats.places[beat], state.beats.values[beat]))
-        beats = state.beats.take(beat[order])
-        self._emit(state, beats, partition[order], np.full(len(order), number), emitted)
+        order = np.lexsort((state.beats.places, state.beats.values))
+        step = max(1, ROWS // max(1, known))
+        for start in range(0, count, step) if known else ():
+            some = order[start : start + step]
+            beat, partition = np.repeat(some, known), np.tile(np.arange(known), len(some))
+            waiting = state.settled[partition] <= ends[beat]
+            beat, partition = beat[waiting], partition[waiting]
+            emitted = Emitted()
+            self._emit(state, state.beats.take(beat), partition, np.full(len(beat), number), emitted)
+            yield emitted
         state.beats = state.beats.take(np.zeros(0, np.int64))
 
     def _prune(self, state: ResampleState) -> None:

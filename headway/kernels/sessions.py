@@ -27,7 +27,7 @@ from headway.kernels.emission import Emission, Emitted
 from headway.kernels.groups import expand
 from headway.kernels.holistic import Rows
 from headway.kernels.isolation import evaluate, failures, letters
-from headway.kernels.join import reach
+from headway.kernels.join import far
 from headway.kernels.order import number_in_partition, stable_order
 from headway.kernels.ordering import OrderedInput, OrderState
 from headway.kernels.selects import CompiledSelect
@@ -235,7 +235,7 @@ class SessionKernel:
         answer = truth(self._predicate.evaluate(self._columns(table, rows, first), len(rows)))
         if self._size is not None:
             assert first is not None
-            answer = answer | (table.values[rows] >= reach(table.values[first], self._size))
+            answer = answer | far(table.values[first], table.values[rows], self._size)
         return answer
 
     def _failures(self, table: _Table, rows: Int64s, first: Int64s | None) -> list[tuple[int, str]]:

@@ -172,6 +172,13 @@ class Held:
         owners, at = expand(np.searchsorted(mine, low), np.searchsorted(mine, high))
         return owners, tuple(column.take(at) for column in columns)
 
+    def counts(self, partition: Int64s, first: Int64s, after: Int64s) -> Int64s:
+        """Return how many tuples `rows` would return for each window."""
+        partitions, panes, _, _ = self._gather()
+        mine, low, high = composites((partitions, panes), (partition, first), (partition, after))
+        found: Int64s = np.searchsorted(mine, high) - np.searchsorted(mine, low)
+        return found
+
     def keep(self, wanted: Any) -> None:
         """Keep the tuples for which ``wanted(partition, pane)`` is true."""
         partition, pane, values, columns = self._gather()

@@ -26,6 +26,7 @@ from headway.errors import HeadwayError
 from headway.expressions.types import is_numeric
 from headway.kernels.base import Kernel
 from headway.kernels.compile import compile_kernel
+from headway.kernels.pieces import whole
 from headway.kernels.union import UnionKernel
 from headway.network import Box, Table, arc_name
 from headway.qos import Graph
@@ -116,6 +117,7 @@ class Trial:
             ]
             kernel = self._kernels[box.name]
             _, result = kernel.run(kernel.initial(), given, 0)
+            result = whole(result)
             trains.update(zip([arc_name(box.name, port) for port in box.spec.ports], result.outputs, strict=True))
         total, results = np.zeros(count), 0
         ends = [(trains[arc], one) for arc, inverses in self._ends.items() for one in inverses]

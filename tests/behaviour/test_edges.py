@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import json
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import headway as hw
+from headway.kernels import holistic
 
 
 def run(engine: str, schema: dict[str, str], box: dict[str, Any], rows: list[tuple[Any, ...]]) -> hw.RunResult:
@@ -54,6 +56,53 @@ def test_a_failed_result_says_which_window(engine: str) -> None:
     assert result.outputs["out"].to_pylist() == [{"t": 20, "k": "a", "x": 0.5}]
     shown = [json.loads(text) for text in result.dead_letters["tuple"].to_pylist()]
     assert [(one["t"], one["k"]) for one in shown] == [(0, "a"), (50, "b")]
+
+
+@pytest.mark.parametrize("select", ["sum(v)", "avg(v)", "sum(v) filter (where t > 0)"])
+def test_sums_of_decimals_that_do_not_fit(engine: str, select: str) -> None:
+    fields = {"t": "int", "v": "decimal(38,0)"}
+    big = decimal.Decimal(10**38 - 1)
+    box = {"op": "aggregate", "select": f"{select} as x", "order": {"on": "t"}, "size": 10}
+    result = run(engine, fields, box, [(1, big), (2, big), (11, big), (12, big.copy_negate()), (25, None)])
+    assert [(row["t"], row["x"]) for row in result.outputs["out"].to_pylist()] == [(10, 0), (20, None)]
+    (letter,) = result.dead_letters.to_pylist()
+    assert letter["reason"].startswith(select[:3] + ": the result does not fit decimal(38,")
+    assert json.loads(letter["tuple"])["t"] == 0
+
+
+def test_sums_of_decimals_around_each_beat(engine: str) -> None:
+    network = {
+        "network": "resample",
+        "sources": {"beats": {"schema": {"t": "int"}}, "s": {"schema": {"t": "int", "v": "decimal(38,0)"}}},
+        "boxes": {
+            "box": {
+                "op": "resample",
+                "in": ["beats", "s"],
+                "select": "sum(v) as x",
+                "size": 1,
+                "order": [{"on": "t"}, {"on": "t"}],
+            }
+        },
+        "outputs": {"out": {"from": "box"}},
+    }
+    big = decimal.Decimal(10**38 - 1)
+    result = hw.run(network, {"beats": [(1,), (9,)], "s": [(0, big), (2, big), (9, big)]}, engine=engine)
+    assert result.outputs["out"].to_pylist() == [{"t": 9, "x": big}]
+    assert result.dead_letters["reason"].to_pylist() == ["sum: the result does not fit decimal(38,0)"]
+
+
+def test_a_list_of_too_many_values(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holistic, "MOST_ITEMS", 3)
+    box = {"op": "aggregate", "select": "collect_list(t) as x, count(*) as n", "order": {"on": "t"}, "size": 10}
+    result = run(engine, {"t": "int"}, box, [(1,), (2,), (3,), (4,), (11,), (12,), (13,)])
+    assert result.outputs["out"].to_pylist() == [{"t": 10, "x": [11, 12, 13], "n": 3}]
+    assert result.dead_letters["reason"].to_pylist() == ["collect_list: more than 3 values, which is the limit"]
+
+
+def test_windows_of_a_tenth_on_a_float(engine: str) -> None:
+    result = run(engine, {"t": "float"}, counts(0.1), [(0.15,), (0.25,)])
+    assert [round(row["t"], 6) for row in result.outputs["out"].to_pylist()] == [0.1, 0.2]
+    assert result.dead_letters.num_rows == 0
 
 
 @hw.function("shortened", args=["int"], returns="int", vectorised=True)

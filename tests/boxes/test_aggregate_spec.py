@@ -70,3 +70,17 @@ def test_errors() -> None:
         Aggregate.parse("b", {"select": "count(*)", "order": ORDER, "size": 1, "advance": []})
     with pytest.raises(NetworkError, match=r"^box 'b': advance: when: is empty"):
         Aggregate.parse("b", {"select": "count(*)", "order": ORDER, "advance": {"when": " "}})
+
+
+@pytest.mark.parametrize(
+    ("on", "size", "advance"), [("pos", 4611686018427387, 2), ("pos", 1, 5e-324), ("time", 10**6, 9), ("#", 10**6, 1)]
+)
+def test_too_many_windows_for_a_tuple(on: str, size: float, advance: float) -> None:
+    spec = parse(Aggregate, select="count(*) as n", order={"on": on}, size=size, advance=advance)
+    with pytest.raises(NetworkError, match=r"^box 'b': size: every tuple would be in more than 100,000 windows; "):
+        spec.infer("b", [S])
+
+
+def test_the_most_windows_for_a_tuple() -> None:
+    spec = parse(Aggregate, select="count(*) as n", order={"on": "ts"}, size="100000s", advance="1s")
+    assert spec.window(S) == (10**11, 10**6)

@@ -105,6 +105,31 @@ def test_sizes_that_do_not_fit(size: int | float | Duration, type_: pa.DataType,
     assert hint in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("size", "type_"),
+    [
+        (2**60 + 1, pa.int64()),
+        (10**401, pa.int64()),
+        (10**401, pa.float64()),
+        (1e300, pa.int64()),
+        (1.1e300, pa.float64()),
+        (float("inf"), pa.float64()),
+        ("40000000d", TIMESTAMP),
+    ],
+)
+def test_sizes_that_are_too_large(size: object, type_: pa.DataType) -> None:
+    with pytest.raises(NetworkError, match=r"too large|finite") as caught:
+        native_size(parse_size(size), type_)
+    assert len(str(caught.value)) < 200
+
+
+def test_the_largest_sizes() -> None:
+    assert native_size(parse_size(2**60), pa.int64()) == 2**60
+    assert native_size(parse_size(1e300), pa.float64()) == 1e300
+    with pytest.raises(NetworkError, match="the longest timeout is"):
+        parse_timeout("37000d")
+
+
 def test_pairs() -> None:
     assert pair_size(1, pa.int32(), pa.int64()) == 1
     assert pair_size(1.5, pa.int32(), pa.float64()) == 1.5

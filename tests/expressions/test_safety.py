@@ -29,7 +29,7 @@ def safe(text: str) -> bool:
         "v + 1", "g * v - i", "-v", "-7", "v / 2", "i % 10", "i / -3", "~k & 3", "cast(k as bigint)", "k::double",
         "cast(m as decimal(12,4))", "cast(i as decimal(20,0))", "cast(i as string)", "m > 1.5", "i > 1.5", "big > v",
         "d > '2026-02-28'", "t < timestamp '2026-01-31 10:00:00.25'", "case when p then v else i end", "if(p, k, i)",
-        "case k when 1 then 'a' end", "coalesce(v, 0)", "nullif(i, 1)", "length(s) > 3", "upper(trim(s)) || 'x'",
+        "case k when 1 then 'a' end", "coalesce(v, 0)", "nullif(i, 1)", "length(s) > 3", "upper(trim(s))",
         "greatest(v, 1e0)", "isnan(g)", "abs(v)", "unix_micros(t)", "v <=> NULL", "`i` is distinct from 3",
     ],
 )  # fmt: skip
@@ -46,6 +46,7 @@ def test_safe(text: str) -> None:
         "cast(d as timestamp)", "d + 1", "t + interval 1 day", "big = i", "floor(v)", "round(v)", "pow(v, 2)",
         "if(p, m, 1.5)", "r.a", "try_cast(s as int)", "s rlike 'a'", "substring(s, 1)", "repeat(s, 9)", "i in (1, 2.5)",
         "case when i + 1 > 0 then 1 end", "coalesce(v, 1 / i)", "p and i + 1 > 0", "greatest(i, k)", "length(y)",
+        "s || 'x'", "concat(s, s)",
     ],
 )  # fmt: skip
 def test_not_known_to_be_safe(text: str) -> None:

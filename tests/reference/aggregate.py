@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from tests.reference.order import NUMBER, Axis, Order, Partition, Partitions, from_axis
@@ -74,8 +73,8 @@ class Aggregate(AggregateBase):
     def starts(self, partition: Partition, value: Axis) -> list[Axis]:
         """Return the starts of all windows that hold a value, ascending."""
         origin = partition.first if self.align_first and partition.first is not None else 0
-        lowest = math.floor((value - origin - self.size) / self.advance) - 1
-        highest = math.floor((value - origin) / self.advance) + 1
+        lowest = int((value - origin - self.size) // self.advance) - 1
+        highest = int((value - origin) // self.advance) + 1
         grid = [origin + step * self.advance for step in range(lowest, highest + 1)]
         if self.order.on == NUMBER:
             grid = [start for start in grid if start >= 0]

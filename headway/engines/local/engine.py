@@ -68,7 +68,7 @@ class _Run:
             checked, self._outlets.deliveries, settings.tables, self._letters, self._clock, *settings.fading
         )
         self._units = self._schedule.units(self._runtime.topology)
-        self._steps = StepRunner(self._runtime, self._units)
+        self._steps = StepRunner(self._runtime, self._units, settings.memory, (settings.workers or 1) == 1)
         self._readings = Readings(self._runtime, self._units)
         self._policy = settings.make_policy()
         self._preemptive = is_preemptive(self._policy)

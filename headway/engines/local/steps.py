@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from headway.clock import stopwatch
 from headway.engines.fusion import chains
 from headway.engines.runtime import ALL, Arc, Runtime
 from headway.engines.traces import CallRecord
-from headway.kernels.base import Kernel
+from headway.kernels.base import Kernel, Result
 from headway.scheduling.base import Unit
 from headway.storage.queues import Cursor
 from headway.trains import Train
 
 Log = list[CallRecord]
 _NOBODY: frozenset[int] = frozenset()
+_PIECE = 1 << 16
+"""Tuples that a unit behind takes at a time when the queues are full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +40,17 @@ class StepRunner:
     `run` may be called from several threads at once, for units that have no box in common.
     """
 
-    def __init__(self, runtime: Runtime, units: Sequence[Unit]) -> None:
-        """Prepare the calls of every unit."""
+    def __init__(self, runtime: Runtime, units: Sequence[Unit], memory: int = ALL, alone: bool = True) -> None:
+        """Prepare the calls of every unit.
+
+        `memory` is what the queues may hold, in bytes; `alone`: nobody else runs steps at the same time.
+        """
         self._runtime = runtime
+        self._memory = memory
+        self._alone = alone
+        self._under_way: list[int] = []
+        # Those behind a box come after it here.
+        self._downwards = sorted(range(len(units)), key=lambda at: min(units[at].boxes))
         self._calls = [self._prepare(unit) for unit in units]
         self._own = [frozenset(unit.boxes) for unit in units]
         self._single = [Call((box.index,), None) for box in runtime.boxes]
@@ -71,20 +81,89 @@ class StepRunner:
         own, taken = self._own[unit], 0
         calls = self._calls[unit] if order is None else [self._single[at] for at in order]
         within = own if order is None else _NOBODY
-        for call in calls:
+        for at, call in enumerate(calls):
             trains = handed.pop(call.boxes[0], None)
             if trains is None:
                 trains = self._take(call, limit, own)
                 if trains is not None:
                     taken += sum([len(train.numbers) for train in trains])
             if trains is not None:
-                begun = self._runtime.clock.now() if log is not None else 0
-                outputs = self._process(call, trains, handed, within)
-                if log is not None:
-                    tuples_in = sum([len(train.numbers) for train in trains])
-                    tuples_out = sum([len(train.numbers) for train in outputs])
-                    log.append(CallRecord(call.boxes, begun, self._runtime.clock.now(), tuples_in, tuples_out))
+                rest = self._run_call(call, trains, handed, within, log)
+                if rest is not None:
+                    self._work_off(unit, call, rest, calls[at + 1 :], handed, within, log)
         return taken
+
+    def _run_call(
+        self,
+        call: Call,
+        trains: Sequence[Train],
+        handed: dict[int, tuple[Train, ...]],
+        within: frozenset[int],
+        log: Log | None,
+    ) -> Iterator[Result] | None:
+        """Make a call and pass its results on; returns the pieces that are still to come."""
+        begun = self._runtime.clock.now() if log is not None else 0
+        result = self._process(call, trains, handed, within)
+        if log is not None:
+            tuples_in = sum([len(train.numbers) for train in trains])
+            tuples_out = sum([len(train.numbers) for train in result.outputs])
+            log.append(CallRecord(call.boxes, begun, self._runtime.clock.now(), tuples_in, tuples_out))
+        return result.rest
+
+    def _work_off(
+        self,
+        unit: int,
+        call: Call,
+        rest: Iterator[Result],
+        behind: Sequence[Call],
+        handed: dict[int, tuple[Train, ...]],
+        within: frozenset[int],
+        log: Log | None,
+    ) -> None:
+        """Pass on the further pieces of a call, each after those behind have worked off the one before.
+
+        Within the step they do at once, and the other units when the queues hold as much as they may.
+        """
+        box, busy = self._runtime.boxes[call.boxes[-1]], self._runtime.busy
+        before = bool(busy[box.index])
+        busy[box.index] = True  # it has taken all, but not yet given all: nobody may think that it is done
+        for result in rest:
+            for at, one in enumerate(behind):
+                trains = handed.pop(one.boxes[0], None)
+                if trains is not None:
+                    more = self._run_call(one, trains, handed, within, log)
+                    if more is not None:
+                        self._work_off(unit, one, more, behind[at + 1 :], handed, within, log)
+            self._relieve(unit)
+            begun = self._runtime.clock.now() if log is not None else 0
+            self._pass_on(box.arcs, result.outputs, handed, within)
+            if log is not None:
+                tuples_out = sum([len(train.numbers) for train in result.outputs])
+                log.append(CallRecord(call.boxes, begun, self._runtime.clock.now(), 0, tuples_out))
+        busy[box.index] = before
+        if box.timed:
+            box.deadline = box.kernel.deadline(box.state)
+
+    def _relieve(self, unit: int) -> None:
+        """Let the units behind take what waits, if the queues are full: the rest of a call would only add to it.
+
+        Where several workers run steps the others do that meanwhile.
+        """
+        board = self._runtime.board
+        if board.bytes <= self._memory or not self._alone:
+            return
+        self._under_way.append(unit)
+        try:
+            for other in self._downwards:
+                if other not in self._under_way and self._own[other].isdisjoint(self._busy()):
+                    while board.bytes > self._memory // 2 and self.run(other, _PIECE):
+                        pass
+        finally:
+            self._under_way.pop()
+
+    def _busy(self) -> frozenset[int]:
+        """Return the boxes of the steps that are under way."""
+        return _NOBODY.union(*[self._own[unit] for unit in self._under_way])
 
     def run_in_parts(
         self,
@@ -122,7 +201,7 @@ class StepRunner:
 
     def _process(
         self, call: Call, trains: Sequence[Train], handed: dict[int, tuple[Train, ...]], own: frozenset[int]
-    ) -> Sequence[Train]:
+    ) -> Result:
         runtime = self._runtime
         if len(call.boxes) == 1 and call.slim is None:
             box = runtime.boxes[call.boxes[0]]
@@ -130,7 +209,7 @@ class StepRunner:
             if box.timed:
                 box.deadline = box.kernel.deadline(box.state)
             self._pass_on(box.arcs, result.outputs, handed, own)
-            return result.outputs
+            return result
         fused = call.slim if call.next is not None and call.next.idle else call.fused
         for cursor in call.within:
             if not cursor.idle:
@@ -138,7 +217,7 @@ class StepRunner:
         if fused is not None:
             _, result = runtime.call(call.boxes, fused, None, trains)
             self._pass_on(runtime.boxes[call.boxes[-1]].arcs, result.outputs, handed, own)
-            return result.outputs
+            return result
         boxes = [runtime.boxes[at] for at in call.boxes]
         for place, box in enumerate(boxes):
             box.state, result = runtime.call((box.index,), box.kernel, box.state, trains)
@@ -151,7 +230,7 @@ class StepRunner:
                 trains = (boxes[place + 1].cursors[0].take(ALL),)
             else:
                 self._pass_on(box.arcs, result.outputs, handed, own)
-        return result.outputs
+        return result
 
     def _pass_on(
         self,

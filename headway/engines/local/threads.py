@@ -19,6 +19,7 @@ from headway.engines.ingest import Ingest
 from headway.engines.local.workers import quiet
 from headway.engines.runtime import RunningBox, Runtime
 from headway.errors import HeadwayError, RunError
+from headway.kernels.base import Result
 
 _STATUS_EVERY = SECOND // 4
 _LOOK = 0.002
@@ -165,6 +166,21 @@ class BoxThreads:
         box.state, result = runtime.call((at,), box.kernel, box.state, trains)
         if box.timed:
             box.deadline = box.kernel.deadline(box.state)
+        self._pass_on(box, result)
+        for piece in result.rest or ():
+            self._call(self._below[at])  # they work the pieces before it off meanwhile
+            self._pass_on(box, piece)
+        if result.rest is not None and box.timed:
+            box.deadline = box.kernel.deadline(box.state)
+        runtime.busy[at] = False
+        boxes = runtime.boxes
+        called = [one for one in self._below[at] if not all(cursor.idle for cursor in boxes[one].cursors)]
+        if called:
+            self._call(called)
+        return True
+
+    def _pass_on(self, box: RunningBox, result: Result) -> None:
+        at = box.index
         for arc, train in zip(box.arcs, result.outputs, strict=False):
             if arc is None:
                 continue
@@ -175,12 +191,6 @@ class BoxThreads:
             arc.queue.push(train)
             self._delivering[at] += pushing - begun
             self._storage[at] += stopwatch() - pushing
-        runtime.busy[at] = False
-        boxes = runtime.boxes
-        called = [one for one in self._below[at] if not all(cursor.idle for cursor in boxes[one].cursors)]
-        if called:
-            self._call(called)
-        return True
 
 
 def _below(runtime: Runtime) -> list[tuple[int, ...]]:

@@ -15,6 +15,7 @@ from headway.engines.runtime import RunningBox, Runtime
 from headway.engines.sim.work import Costs, Stretch, UnderWay, Work
 from headway.engines.traces import CallRecord, Recorder
 from headway.errors import HeadwayError, RunError
+from headway.kernels.pieces import whole
 from headway.scheduling.base import Snapshot, Step
 from headway.scheduling.traversing import Traverser
 from headway.trains import Train
@@ -261,6 +262,7 @@ class Processors:
         """Call a box and pass its results on; returns them."""
         spent = call.cost - call.storage
         box.state, result = self._runtime.call((box.index,), box.kernel, box.state, call.trains, spent)
+        result = whole(result)
         if box.timed:
             box.deadline = box.kernel.deadline(box.state)
         self.worked += spent

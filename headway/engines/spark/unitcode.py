@@ -33,6 +33,7 @@ from headway.kernels.approximate import Weighted
 from headway.kernels.base import Kernel
 from headway.kernels.chain import ChainKernel
 from headway.kernels.compile import compile_kernel, compile_link
+from headway.kernels.pieces import whole
 from headway.network import Table, arc_name
 from headway.schema import Schema
 from headway.storage.files import read_table
@@ -306,6 +307,7 @@ class UnitCode:
     ) -> tuple[Any, tuple[Train, ...]]:
         begun = stopwatch()
         state, result = call.kernel.run(state, trains, now)
+        result = whole(result)
         spent = stopwatch() - begun
         owned = self.work.unit.owned
         tuples_in = sum(len(train) for train in trains)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-
-from headway.errors import ExpressionError
+from headway.expressions.limits import check_bytes, utf8_length
 from headway.expressions.nodes import EvaluationError
 
 
@@ -32,7 +29,18 @@ def initcap(value: str) -> str:
 
 def replace(value: str, search: str, replacement: str = "") -> str:
     """Return the value with all occurrences replaced; an empty search changes nothing."""
-    return value.replace(search, replacement) if search else value
+    if not search:
+        return value
+    growth = utf8_length(replacement) - utf8_length(search)
+    if growth > 0:
+        check_bytes("replace", utf8_length(value) + growth * value.count(search))
+    return value.replace(search, replacement)
+
+
+def repeat(value: str, times: int) -> str:
+    """Return the value several times."""
+    check_bytes("repeat", utf8_length(value) * max(0, times))
+    return value * max(0, times)
 
 
 def instr(value: str, part: str) -> int:
@@ -48,13 +56,21 @@ def locate(part: str, value: str, position: int = 1) -> int:
 def lpad(value: str, length: int, pad: str = " ") -> str:
     """Return the value filled or cut to a length, filled on the left."""
     missing = max(0, length) - len(value)
-    return value[: max(0, length)] if missing <= 0 or not pad else (pad * missing)[:missing] + value
+    return value[: max(0, length)] if missing <= 0 or not pad else _filling("lpad", value, missing, pad) + value
 
 
 def rpad(value: str, length: int, pad: str = " ") -> str:
     """Return the value filled or cut to a length, filled on the right."""
     missing = max(0, length) - len(value)
-    return value[: max(0, length)] if missing <= 0 or not pad else value + (pad * missing)[:missing]
+    return value[: max(0, length)] if missing <= 0 or not pad else value + _filling("rpad", value, missing, pad)
+
+
+def _filling(name: str, value: str, missing: int, pad: str) -> str:
+    """Return the pad, repeated and cut to what is missing."""
+    check_bytes(name, len(value) + missing)  # at least a byte for each character
+    filling = (pad * (missing // len(pad) + 1))[:missing]
+    check_bytes(name, utf8_length(value) + utf8_length(filling))
+    return filling
 
 
 def split_part(value: str, delimiter: str, number: int) -> str:
@@ -95,19 +111,3 @@ def re2_template(replacement: str) -> str:
             out.append("\\\\" if character == "\\" else character)
         position += 1
     return "".join(out)
-
-
-def extractor(pattern: str, group: int) -> Callable[[str], str]:
-    """Return the function that gives a group of the first match, or an empty string."""
-    try:
-        regex = re.compile(pattern)
-    except (re.error, OverflowError) as error:
-        raise ExpressionError(f"regexp_extract: '{pattern}' is not a regular expression: {error}") from None
-    if not 0 <= group <= regex.groups:
-        raise ExpressionError(f"regexp_extract: '{pattern}' has {regex.groups} groups; group {group} does not exist")
-
-    def extract(value: str) -> str:
-        match = regex.search(value)
-        return (match[group] or "") if match else ""
-
-    return extract

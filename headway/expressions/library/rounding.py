@@ -81,8 +81,9 @@ def _floats(places: int, mode: str, narrow: bool) -> Callable[[Values, Mask | No
             return value
         text = str(np.float32(value)) if narrow else repr(value)
         number = Decimal(text)
-        if number.adjusted() > 40 and places >= 0:
-            return value  # a double this large has no digits to cut
+        last = number.as_tuple().exponent
+        if (number.adjusted() > 40 and places >= 0) or (isinstance(last, int) and -last <= places):
+            return value  # a double this large has no digits to cut, and one so short neither
         return float(_cut(number, max(places, -400), mode))
 
     def kernel(values: Values, valid: Mask | None) -> Values:

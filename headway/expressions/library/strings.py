@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from headway.errors import ExpressionError
 from headway.expressions.library import perstring
 from headway.expressions.library.base import Builtin, fixed, integer, text
-from headway.expressions.logic import check_regex
+from headway.expressions.limits import check_joined, check_replaced, utf8_length
 from headway.expressions.nodes import Node, null, over_arrow, over_values
+from headway.expressions.regexes import GROUP, check_regex, check_replacement, copies, count_groups, extracting
 from headway.expressions.types import BOOLEAN, INT, STRING
 
 
@@ -78,7 +79,12 @@ def _concat(*arguments: Node) -> Node:
     nodes = [text(node) for node in arguments]
     if any(node.is_null for node in nodes):
         return null(STRING)
-    return over_arrow(STRING, nodes, lambda *arrays: pc.binary_join_element_wise(*arrays, ""))
+
+    def joined(*arrays: Any) -> Any:
+        check_joined("concat", list(arrays))
+        return pc.binary_join_element_wise(*arrays, "")
+
+    return over_arrow(STRING, nodes, joined)
 
 
 def _concat_ws(separator: Node, *arguments: Node) -> Node:
@@ -87,18 +93,26 @@ def _concat_ws(separator: Node, *arguments: Node) -> Node:
         return null(STRING)
     if len(nodes) == 1:
         return over_values(STRING, nodes, lambda joint: "")
-    return over_arrow(
-        STRING,
-        nodes,
-        lambda joint, *arrays: pc.binary_join_element_wise(*arrays, joint, null_handling="skip"),
-    )
+
+    def joined(joint: Any, *arrays: Any) -> Any:
+        check_joined("concat_ws", list(arrays), len(arrays) - 1, joint)
+        return pc.binary_join_element_wise(*arrays, joint, null_handling="skip")
+
+    return over_arrow(STRING, nodes, joined)
 
 
 def _replace(string: Node, search: Node, replacement: Node | None = None) -> Node:
     nodes = [text(node) for node in (string, search, replacement) if node is not None]
     if _constant(*nodes[1:]) and nodes[1].value:
         old, new = nodes[1].value, nodes[2].value if len(nodes) == 3 else ""
-        return over_arrow(STRING, nodes[:1], lambda array: pc.replace_substring(array, old, new))
+        growth = utf8_length(new) - utf8_length(old)
+
+        def replaced(array: Any) -> Any:
+            if growth > 0:
+                check_replaced("replace", array, lambda some: pc.count_substring(some, old), growth)
+            return pc.replace_substring(array, old, new)
+
+        return over_arrow(STRING, nodes[:1], replaced)
     return over_values(STRING, nodes, perstring.replace)
 
 
@@ -114,7 +128,7 @@ def _search(kernel: Any, function: Callable[[str, str], bool]) -> Callable[[Node
 
 
 def _repeat(string: Node, count: Node) -> Node:
-    return over_values(STRING, (text(string), integer(count, "repeat")), lambda value, times: value * max(0, times))
+    return over_values(STRING, (text(string), integer(count, "repeat")), perstring.repeat)
 
 
 def _regexp_replace(string: Node, pattern: Node, replacement: Node) -> Node:
@@ -124,7 +138,17 @@ def _regexp_replace(string: Node, pattern: Node, replacement: Node) -> Node:
         return null(STRING)
     check_regex(str(regex))
     template = perstring.re2_template(str(new))
-    return over_arrow(STRING, (text(string),), lambda array: pc.replace_substring_regex(array, str(regex), template))
+    check_replacement(str(regex), template)
+    growth, groups = utf8_length(template), copies(template)
+
+    def replaced(array: Any) -> Any:
+        if growth:
+            check_replaced(
+                "regexp_replace", array, lambda some: pc.count_substring_regex(some, str(regex)), growth, groups
+            )
+        return pc.replace_substring_regex(array, str(regex), template)
+
+    return over_arrow(STRING, (text(string),), replaced)
 
 
 def _regexp_extract(string: Node, pattern: Node, group: Node | None = None) -> Node:
@@ -132,7 +156,17 @@ def _regexp_extract(string: Node, pattern: Node, group: Node | None = None) -> N
     number = 1 if group is None else fixed(integer(group, "regexp_extract"), "regexp_extract", "the group")
     if regex is None or number is None:
         return null(STRING)
-    return over_values(STRING, (text(string),), perstring.extractor(str(regex), int(str(number))))
+    check_regex(str(regex))
+    wanted, groups = int(str(number)), count_groups(str(regex))
+    if not 0 <= wanted <= groups:
+        raise ExpressionError(f"regexp_extract: '{str(regex)[:60]}' has {groups} groups; group {wanted} does not exist")
+    pattern_ = extracting(str(regex), wanted)
+
+    def extracted(array: Any) -> Any:
+        found = pc.struct_field(pc.extract_regex(array, pattern_), GROUP)
+        return pc.if_else(pc.is_null(array), found, pc.fill_null(found, ""))
+
+    return over_arrow(STRING, (text(string),), extracted)
 
 
 def _translate(string: Node, old: Node, new: Node) -> Node:
