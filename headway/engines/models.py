@@ -163,7 +163,7 @@ def model_of_summary(summary: object) -> Model:
             ),
             like=LOCAL if local else "",
         )
-    except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
+    except (AssertionError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise RunError(
             f"model: measured: this is not the summary of a run ({type(error).__name__}: {error})"
         ) from error
