@@ -12,6 +12,7 @@ import pyarrow.json
 import pyarrow.parquet
 
 from headway.errors import NetworkError, SchemaError, choices, did_you_mean
+from headway.paths import unusable
 from headway.schema import Schema, normalise
 
 SUFFIXES = (".csv", ".jsonl", ".parquet")
@@ -45,6 +46,9 @@ def load_table(ref: str, tables: Mapping[str, Any] | None = None, folder: Path |
         return _convert(table, ref, lenient=False)
     path = Path(ref) if folder is None else folder / ref
     suffix = path.suffix.lower()
+    wrong = unusable(path)
+    if wrong:
+        raise NetworkError(f"table '{ref}': '{path}' is no path: {wrong}")
     if suffix not in SUFFIXES or not path.is_file():
         for loader in _loaders:
             found = loader(ref, folder)

@@ -35,6 +35,8 @@ _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zµμ]+)\s*", re.IGNORECASE)
 _LONGEST = 2**62
 """So that a moment plus a duration still fits into 64 bits."""
 
+_DIGITS = 100
+
 DURATION_HINT = (
     "a duration is a number and a unit, such as '5s', '250ms', '10 minutes' or '1h30m'; units: w, d, h, m, s, ms, us"
 )
@@ -58,6 +60,8 @@ class Duration:
             factor = _FACTOR.get(match[2].lower())
             if factor is None:
                 raise NetworkError(f"'{value}': unknown unit '{match[2]}'; {DURATION_HINT}")
+            if len(match[1]) > _DIGITS:
+                raise NetworkError(f"'{value}' is not a duration: a number has more than {_DIGITS} digits")
             total += Fraction(match[1]) * factor
             at = match.end()
         if at == 0 or at != len(value):

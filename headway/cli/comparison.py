@@ -31,6 +31,7 @@ from headway.experiments.predicting import QUIET, Predictor, Setting, had_proces
 from headway.experiments.replaying import replay
 from headway.files import load
 from headway.network import Network, thaw
+from headway.paths import unusable
 from headway.scheduling.schedule import HANDFUL
 
 ENGINES = ("sim", LOCAL)
@@ -245,6 +246,9 @@ def bytes_text(number: float | None) -> str:
 
 def _folder(path: Path) -> Path:
     """Return the folder for the results, or raise an OutputError before anything long is begun."""
+    wrong = unusable(path)
+    if wrong:
+        raise OutputError(f"--out: '{path}' is no path: {wrong}")
     there = next(one for one in (path, *path.absolute().parents) if one.exists())
     if not there.is_dir():
         raise OutputError(f"--out: '{there}' is a file; expected a folder, or one that can be made")

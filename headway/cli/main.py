@@ -94,6 +94,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except HeadwayError as error:
         print(f"headway: error: {shorten(one_line(str(error)), PRINTED)}", file=sys.stderr)
         return BAD
+    except OSError as error:  # nobody foresaw it, but the system says what is wrong
+        print(f"headway: error: {shorten(one_line(str(error)), PRINTED)}", file=sys.stderr)
+        return BAD
     except KeyboardInterrupt:
         print("headway: interrupted", file=sys.stderr)
         return run.INTERRUPTED

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from headway.columns import Int64s
 from headway.errors import HeadwayError, InputError, OutputError, choices, finite, unknown
+from headway.paths import unusable
 from headway.schema import Schema
 
 TEXT_LIMIT = 500
@@ -274,8 +275,11 @@ def find_path(settings: object, who: str, base: Path | None, error: type[Headway
     """Return the path in a file connector's settings: text or a Path, relative ones from `base`."""
     if not isinstance(settings, str | Path) or not str(settings):
         raise error(f"{who}: expected a path, not {settings!r}")
-    path = Path(settings)
-    return path if base is None else base / path
+    path = Path(settings) if base is None else base / settings
+    wrong = unusable(path)
+    if wrong:
+        raise error(f"{who}: '{path}' is no path: {wrong}")
+    return path
 
 
 def check_keys(settings: object, allowed: tuple[str, ...], who: str, what: str) -> Mapping[str, object]:
