@@ -212,7 +212,7 @@ class CsvReader(BatchReader):
             wide = {
                 start: (ends[start], reason)
                 for start, reason in reasons.items()
-                if start not in records.broken and several_lines(block, start, ends[start])
+                if several_lines(block, start, ends[start])
             }
             if not wide:
                 break

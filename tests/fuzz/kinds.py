@@ -1,0 +1,20 @@
+"""Every kind of case, and how often it is tried."""
+
+from __future__ import annotations
+
+from tests.fuzz import commands, data, expressions, generators, networks, states
+from tests.fuzz.judging import Make
+
+KINDS: dict[str, tuple[Make, int]] = {
+    "network": (networks.network, 30),
+    "expression": (expressions.expression, 25),
+    "csv": (data.csv_rows, 10),
+    "jsonl": (data.json_rows, 6),
+    "spoilt": (data.spoilt, 8),
+    "generator": (generators.generator, 8),
+    "trace": (commands.trace, 5),
+    "model": (commands.model, 4),
+    "arguments": (commands.arguments, 2),
+    "state": (states.state, 2),
+}
+"""By name: what makes a case, and its share in a hundred."""
