@@ -87,7 +87,11 @@ def to_json(number: float) -> float | str:
 
 def from_json(value: float | str) -> float:
     """Return the number that `to_json` was given."""
-    return _ODD[value] if isinstance(value, str) else value
+    if isinstance(value, str):
+        return _ODD[value]
+    if not isinstance(value, int | float):
+        raise TypeError(f"a number is expected, not {value!r:.40}")
+    return value
 
 
 def document(about: Mapping[str, Any], events: Iterable[Event]) -> dict[str, Any]:

@@ -71,6 +71,24 @@ def mutate_tree(random: Random, tree: Any, times: int) -> Any:
     return tree
 
 
+def mutate_leaves(random: Random, tree: Any, times: int) -> Any:
+    """Return a copy with so many leaves replaced by others of their kind: most of these still pass for good."""
+    tree = copy.deepcopy(tree)
+    for _ in range(times):
+        leaves = [(holder, key) for holder, key in _places(tree) if not isinstance(holder[key], dict | list)]
+        if not leaves:
+            return tree
+        holder, key = random.choice(leaves)
+        if isinstance(holder[key], bool):
+            holder[key] = not holder[key]
+        elif isinstance(holder[key], int | float):
+            holder[key] = random.choice(NUMBERS)
+        else:
+            others = [other[name] for other, name in leaves if isinstance(other[name], str)]
+            holder[key] = random.choice(others or TEXTS) if random.random() < 0.7 else random.choice(TEXTS + WORDS)
+    return tree
+
+
 def _places(tree: Any, depth: int = 0) -> Any:
     items = list(tree.items()) if isinstance(tree, dict) else list(enumerate(tree)) if isinstance(tree, list) else []
     for key, inner in items:

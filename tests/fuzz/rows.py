@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from headway.connectors.jsonl import JsonLinesSink
 from headway.schema import Schema
 
 _TEXTS = (
@@ -39,6 +40,13 @@ def make_rows(random: Random, schema: Schema, count: int) -> list[dict[str, Any]
     """Return rows that fit the schema."""
     edges = random.random() < 0.5
     return [{field.name: make_value(random, field.type, edges, at) for field in schema} for at in range(count)]
+
+
+def as_text(table: pa.Table) -> list[str]:
+    """Return the rows as JSON lines, as a sink writes them: Python has no dates after the year 9999, and results may."""
+    sink = JsonLinesSink.__new__(JsonLinesSink)
+    sink.schema = table.schema
+    return [line for batch in table.to_batches() for line in sink.lines(batch).to_pylist()]
 
 
 def make_value(random: Random, type_: pa.DataType, edges: bool = True, at: int = 0) -> Any:

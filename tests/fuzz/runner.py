@@ -27,7 +27,7 @@ SECONDS = 10
 """A case takes no longer."""
 GRACE = 10
 """A worker that has not noticed by itself is killed after so long besides; it may also have to start."""
-BYTES = 6 << 30
+BYTES = 4 << 30
 """Of address space, which is more than what is used: Arrow reserves some."""
 ROOT = Path(__file__).parent.parent.parent
 
