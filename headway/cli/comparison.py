@@ -88,7 +88,7 @@ def _is_trace(path: Path) -> bool:
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             head = file.read(_HEAD)
-    except OSError:
+    except (OSError, ValueError):
         return False
     return head.lstrip().startswith(("{", "[")) and ('"traceEvents"' in head or '"otherData"' in head)
 

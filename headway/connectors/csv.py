@@ -117,7 +117,7 @@ class CsvReader(BatchReader):
 
     def _drop_line(self) -> None:
         """Refuse the line that fills the rest, and skip to its end."""
-        text = self._rest[:4096].decode("utf-8", "replace")
+        text = self._rest[: min(4096, MAX_RECORD)].decode("utf-8", "replace")
         self.refuse(f"{self._place} line {self._line}", text, f"a line longer than {MAX_RECORD} bytes")
         self._line += 1
         data = self._rest

@@ -63,7 +63,7 @@ class ParquetReader(BatchReader):
             bad: dict[int, str] = {}
             for name, column in zip(self._names, columns, strict=True):
                 if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-                    bad |= {at: name for at in _undecodable(column)}
+                    bad |= dict.fromkeys(_undecodable(column), name)
             keep = pa.array([at not in bad for at in range(len(columns[0]))])
             kept = [column.filter(keep) for column in columns] if bad else []
             try:

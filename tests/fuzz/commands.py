@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,8 +35,11 @@ MODEL: dict[str, Any] = {
     "overheads": {"call": "5us", "scheduler": "1us", "preemption": 0, "storage": 0.000001},
     "seed": 3,
 }
-OPTIONS = ("--rate", "--train", "--longest-wait", "--workers", "--memory", "--policy", "--shed", "--adaptive", "--input", "--output",
-           "--table", "--functions", "--dead-letters", "--summary", "--trace", "--model", "--engine", "--remember", "--half-life", "--keep", "--bogus")  # fmt: skip
+OPTIONS = (
+    *("--rate", "--train", "--longest-wait", "--workers", "--memory", "--policy", "--shed", "--adaptive", "--input"),
+    *("--output", "--table", "--functions", "--dead-letters", "--summary", "--trace", "--model", "--engine"),
+    *("--remember", "--half-life", "--keep", "--bogus"),
+)
 
 
 @lru_cache
@@ -124,6 +128,6 @@ def _given(random: Random) -> str:
 
 def _slow(words: list[str]) -> bool:
     """Whether the run would wait or start thousands of threads, as it was told to."""
-    told = dict(zip(words, words[1:], strict=False))
+    told = dict(pairwise(words))
     many = told.get("--workers", "1")
     return "--rate" in told or (many.isdecimal() and int(many) > 8) or "spark" in told.get("--engine", "")

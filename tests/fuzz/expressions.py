@@ -28,12 +28,14 @@ LEAVES: dict[str, tuple[str, ...]] = {
     "number": ("f", "d", "m", "w", "1.5", "0.001", "1e300", "1e-300", "-0.0", "99999999999999999999999999999999999999",
                "123456789012345678901234567890.5", "cast('nan' as double)", "cast('inf' as double)", "NULL",
                "9223372036854775808"),
-    "text": ("s", "u", "r.v", "''", "'a'", "'%a_'", "'é'", "'(a+)+$'", "'[a-'", "'2024-02-29'", "'12'", "'-1e400'", "'\\\\'",
-             "repeat('a', 30)", "NULL", "cast(d as string)", "'\\0'"),
+    "text": ("s", "u", "r.v", "''", "'a'", "'%a_'", "'é'", "'(a+)+$'", "'[a-'", "'2024-02-29'", "'12'", "'-1e400'",
+             "'\\\\'", "repeat('a', 30)", "NULL", "cast(d as string)", "'\\0'"),
     "truth": ("b", "true", "false", "NULL", "s is null", "d > 1", "i = 1"),
-    "date": ("y", "date '2024-01-31'", "date '0001-01-01'", "date '9999-12-31'", "NULL", "'2024-02-30'", "cast(t as date)"),
+    "date": ("y", "date '2024-01-31'", "date '0001-01-01'", "date '9999-12-31'", "NULL", "'2024-02-30'",
+             "cast(t as date)"),
     "time": ("t", "n", "timestamp '2024-01-01T00:00:00Z'", "NULL", "timestamp '9999-12-31T23:59:59Z'", "'x'"),
-    "format": ("'yyyy-MM-dd'", "'HH:mm'", "'yyyy'", "''", "'qqq'", "'day'", "'month'", "'week'", "'second'", "'%Y'", "s"),
+    "format": ("'yyyy-MM-dd'", "'HH:mm'", "'yyyy'", "''", "'qqq'", "'day'", "'month'", "'week'", "'second'", "'%Y'",
+               "s"),
     "other": ("a", "q", "r", "z", "array(1, 2)", "interval '1' day", "interval 5 minutes", "x'00ff'", "NULL"),
 }  # fmt: skip
 ARGUMENTS = {
@@ -44,11 +46,12 @@ ARGUMENTS = {
     "format": "format unit",
 }
 RESULTS = {
-    "whole": "length char_length instr locate position ascii year quarter month weekofyear day dayofmonth dayofweek weekday "
-    "dayofyear hour minute second unix_timestamp unix_seconds unix_millis unix_micros unix_date datediff date_diff",
+    "whole": "length char_length instr locate position ascii year quarter month weekofyear day dayofmonth dayofweek "
+    "weekday dayofyear hour minute second unix_timestamp unix_seconds unix_millis unix_micros unix_date "
+    "datediff date_diff",
     "truth": "startswith endswith contains isnan isnull isnotnull",
-    "text": "upper ucase lower lcase initcap trim btrim ltrim rtrim substring substr left right concat concat_ws replace "
-    "translate lpad rpad reverse repeat split_part regexp_replace regexp_extract date_format from_unixtime",
+    "text": "upper ucase lower lcase initcap trim btrim ltrim rtrim substring substr left right concat concat_ws "
+    "replace translate lpad rpad reverse repeat split_part regexp_replace regexp_extract date_format from_unixtime",
     "date": "trunc to_date date_add dateadd date_sub add_months last_day make_date",
     "time": "date_trunc to_timestamp timestamp_seconds timestamp_millis timestamp_micros",
 }

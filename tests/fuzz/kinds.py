@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+from pathlib import Path
+from random import Random
+
 from tests.fuzz import commands, data, expressions, generators, networks, states
 from tests.fuzz.judging import Make
 
@@ -18,3 +22,15 @@ KINDS: dict[str, tuple[Make, int]] = {
     "state": (states.state, 2),
 }
 """By name: what makes a case, and its share in a hundred."""
+
+
+def _crash(random: Random, size: int, folder: Path) -> None:
+    ctypes.string_at(0)
+
+
+def _sleep(random: Random, size: int, folder: Path) -> None:
+    ctypes.PyDLL(None).usleep(60_000_000)  # deaf to signals, like a loop in C
+
+
+FOR_TESTS: dict[str, tuple[Make, int]] = {"crash": (_crash, 0), "sleep": (_sleep, 0)}
+"""What a worker must survive; no plan has them."""

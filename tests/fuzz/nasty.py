@@ -9,23 +9,27 @@ from random import Random
 from typing import Any
 
 NUMBERS: tuple[Any, ...] = (
-    0, -1, 1, 2, 3, 7, 100, 2**31 - 1, 2**31, 2**53 + 1, 2**62, 2**63 - 1, 2**63, -(2**63), 2**64, 10**20, 10**38, 10**400,
-    0.5, -0.0, 1.5, 1e-9, 1e-300, 5e-324, 1e18, 1e300, 1.7976931348623157e308, -1e308, math.inf, -math.inf, math.nan,
+    0, -1, 1, 2, 3, 7, 100, 2**31 - 1, 2**31, 2**53 + 1, 2**62, 2**63 - 1, 2**63, -(2**63), 2**64, 10**20, 10**38,
+    10**400, 0.5, -0.0, 1.5, 1e-9, 1e-300, 5e-324, 1e18, 1e300, 1.7976931348623157e308, -1e308, math.inf, -math.inf,
+    math.nan,
 )  # fmt: skip
 TEXTS: tuple[str, ...] = (
-    "", " ", "x", "\0", "\n", "\t", "'", '"', "`", "''", "--", "/*", ";", "%", "_", "\\", "é", "名", "\U0001f600", "\u0301", "\x1b[31m",
-    "x" * 300, "x" * 5_000, "null", "true", "on", "#", "*", "a.b", "..", "../x", "/", ".", "-", "~", "<<", "&a", "*a", "!!x",
-    "1s", "0s", "-1s", "1.5s", "0.0000001s", "99999999999999w", "9" * 500 + "s", "1h30m", "5 minutes", "1e400", "0x1F", "50%", "-50%", "64kB",
-    "2024-02-30", "2024-01-01T00:00:00Z", "99999-01-01", "$(x)", "{x}", "${x}", "x.csv", "x" * 300 + ".csv", "a\0b.csv", "s3://x/y.csv",
+    "", " ", "x", "\0", "\n", "\t", "'", '"', "`", "''", "--", "/*", ";", "%", "_", "\\", "é", "名", "\U0001f600",
+    "\u0301", "\x1b[31m", "x" * 300, "x" * 5_000, "null", "true", "on", "#", "*", "a.b", "..", "../x", "/", ".", "-",
+    "~", "<<", "&a", "*a", "!!x", "1s", "0s", "-1s", "1.5s", "0.0000001s", "99999999999999w", "9" * 500 + "s",
+    "1h30m", "5 minutes", "1e400", "0x1F", "50%", "-50%", "64kB", "2024-02-30", "2024-01-01T00:00:00Z", "99999-01-01",
+    "$(x)", "{x}", "${x}", "x.csv", "x" * 300 + ".csv", "a\0b.csv", "s3://x/y.csv",
 )  # fmt: skip
 WORDS: tuple[str, ...] = (
-    "filter", "map", "union", "bsort", "aggregate", "join", "resample", "universal", "op", "in", "where", "select", "order",
-    "on", "by", "slack", "size", "advance", "align", "first", "timeout", "when", "ordered", "left", "right", "table", "cost", "selectivity",
-    "mode", "seed", "from", "qos", "latency", "loss", "value", "field", "graph", "sink", "source", "schema", "generate", "replay",
-    "csv", "jsonl", "parquet", "rate", "count", "fields", "burst", "phases", "arrivals", "every", "off", "uniform", "normal", "zipf",
-    "sequence", "choice", "weights", "policy", "train", "wait", "workers", "shed", "adaptive", "amos", "optimizer", "engine", "model", "units",
-    "spread", "shards", "plan", "remember", "half_life", "use", "most", "qos/superbox/mc/auto", "chain/box", "round-robin", "int", "bigint",
-    "double", "string", "timestamp", "decimal(38,18)", "array<int>", "struct<a:int>", "count(*) as n", "avg(pos) as m", "time", "pos", "sid", "a", "b",
+    "filter", "map", "union", "bsort", "aggregate", "join", "resample", "universal", "op", "in", "where", "select",
+    "order", "on", "by", "slack", "size", "advance", "align", "first", "timeout", "when", "ordered", "left", "right",
+    "table", "cost", "selectivity", "mode", "seed", "from", "qos", "latency", "loss", "value", "field", "graph",
+    "sink", "source", "schema", "generate", "replay", "csv", "jsonl", "parquet", "rate", "count", "fields", "burst",
+    "phases", "arrivals", "every", "off", "uniform", "normal", "zipf", "sequence", "choice", "weights", "policy",
+    "train", "wait", "workers", "shed", "adaptive", "amos", "optimizer", "engine", "model", "units", "spread",
+    "shards", "plan", "remember", "half_life", "use", "most", "qos/superbox/mc/auto", "chain/box", "round-robin",
+    "int", "bigint", "double", "string", "timestamp", "decimal(38,18)", "array<int>", "struct<a:int>",
+    "count(*) as n", "avg(pos) as m", "time", "pos", "sid", "a", "b",
 )  # fmt: skip
 
 

@@ -25,8 +25,10 @@ from tests.fuzz.judging import Case, TooLongError, judge
 
 SECONDS = 10
 """A case takes no longer."""
-GRACE = 10
-"""A worker that has not noticed by itself is killed after so long besides; it may also have to start."""
+GRACE = 5
+"""A worker that has not noticed by itself is killed after so long besides."""
+START = 120
+"""A worker may need so long to start on a busy machine."""
 BYTES = 4 << 30
 """Of address space, which is more than what is used: Arrow reserves some."""
 ROOT = Path(__file__).parent.parent.parent
@@ -56,8 +58,9 @@ def plan(cases: int, seed: int, kinds: Sequence[str] = ()) -> list[Case]:
 
 def work() -> None:
     """Be a worker, until there are no more cases."""
-    from tests.fuzz.kinds import KINDS
+    from tests.fuzz.kinds import FOR_TESTS, KINDS
 
+    kinds = KINDS | FOR_TESTS
     lines, answers = os.fdopen(os.dup(0), "r"), os.fdopen(os.dup(1), "w")
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):
@@ -68,11 +71,13 @@ def work() -> None:
         raise TooLongError
 
     signal.signal(signal.SIGALRM, ring)
+    answers.write("ready\n")
+    answers.flush()
     for line in lines:
         case = Case.parse(line.strip())
         signal.alarm(SECONDS)
         try:
-            found = judge(case, KINDS[case.kind][0])
+            found = judge(case, kinds[case.kind][0])
         except TooLongError:  # it rang on the way out
             found = None
         finally:
@@ -127,6 +132,10 @@ class Worker:
             text=True,
             cwd=ROOT,
         )
+        assert self._process.stdout is not None
+        if not select.select([self._process.stdout], [], [], START)[0] or not self._process.stdout.readline():
+            self._process.kill()
+            raise RuntimeError("no worker starts: try 'python -m tests.fuzz csv:1:1'")
         return self._process
 
     def _dead(self, case: Case, how: str) -> Finding:
