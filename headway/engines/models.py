@@ -173,7 +173,7 @@ def _each(spent: Mapping[str, Any], times: Any, *names: str) -> float:
     """Return the seconds that each time took, of what a summary says was spent in all; somebody may have edited it."""
     total = sum([float(spent[name]) for name in names])
     with inside("model"), inside("measured"), inside(f"time: {' and '.join(names)}"):
-        return parse_cost(total / max(1, float(times))).mean
+        return parse_cost(total / max(1, times)).mean
 
 
 def _measured(box: str, value: Any) -> Cost:
