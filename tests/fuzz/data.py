@@ -19,6 +19,7 @@ from headway.connectors import open_source
 from headway.connectors.base import Reader
 from headway.connectors.skipping import skip
 from headway.schema import Schema
+from headway.tables import load_table
 from tests.fuzz.judging import expect
 from tests.fuzz.nasty import mutate_bytes
 
@@ -174,4 +175,7 @@ def spoilt(random: Random, size: int, folder: Path) -> None:
     else:
         path.write_bytes(b"\n".join(json.dumps(dict(zip(SCHEMA.names, row, strict=True))).encode() for row in rows))
     path.write_bytes(mutate_bytes(random, path.read_bytes(), size))
-    _drain(open_source("s", SCHEMA, path), (7,))
+    if random.random() < 0.3:
+        load_table(path.name, folder=folder)
+    else:
+        _drain(open_source("s", SCHEMA, path), (7,))
