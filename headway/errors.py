@@ -7,11 +7,19 @@ Every error a user can cause is a `HeadwayError`; the command line turns it into
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
+
+LONGEST = 2_500
+"""The most characters of a message: culprits are quoted as they are, and a file may hold any."""
 
 
 class HeadwayError(Exception):
-    """Something the user can mend. The message is complete without a traceback."""
+    """Something the user can mend. The message is complete without a traceback, and never longer than LONGEST."""
+
+    def __init__(self, message: object = "") -> None:
+        """Take the message; of one that is too long the middle is left out."""
+        super().__init__(shorten(str(message)))
 
 
 class NetworkError(HeadwayError):
@@ -40,6 +48,29 @@ class OutputError(HeadwayError):
 
 class RunError(HeadwayError):
     """A run that had to stop."""
+
+
+def shorten(text: str, most: int = LONGEST) -> str:
+    """Return a text of at most so many characters, without its middle where that is too few.
+
+    Its start says who complains and what about, its end what was expected; a long culprit stands between them.
+    """
+    if len(text) <= most:
+        return text
+    tail = most // 3
+    gap = f" … ({len(text) - most} more characters) … "
+    return text[: most - tail - len(gap)] + gap + text[-tail:]
+
+
+def finite(value: object) -> float | None:
+    """Return a number as a float, or None for what is none, NaN, infinite, or too large for a float."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def choices(names: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headway.errors import NetworkError
+from headway.errors import NetworkError, finite
 
 Floats = npt.NDArray[np.float64]
 
@@ -101,8 +101,7 @@ def _point(point: object, where: str) -> tuple[float, float]:
         isinstance(point, Iterable)
         and not isinstance(point, str)
         and len(pair := list(point)) == 2
-        and all(isinstance(number, int | float) and not isinstance(number, bool) for number in pair)
-        and all(np.isfinite(number) for number in pair)
+        and all(finite(number) is not None for number in pair)
     ):
         return float(pair[0]), float(pair[1])
     raise NetworkError(f"{where}: a point of a QoS graph is [x, utility] with two numbers, not {point!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from headway.clock import Clock
 from headway.engines.base import RunResult, RunSettings, Status, make_engine
 from headway.engines.control import Control
 from headway.engines.models import Model, parse_model
-from headway.errors import InputError, OutputError, PolicyError, RunError, unknown
+from headway.errors import InputError, OutputError, PolicyError, RunError, finite, unknown
 from headway.expressions import Functions
 from headway.files import load
 from headway.network import Network, thaw
@@ -29,6 +30,8 @@ from headway.scheduling.schedule import DEFAULT_SCHEDULES, PARTS, Schedule
 from headway.shedding.settings import ShedSettings
 
 DEFAULT_ENGINE = "spark"
+_FOR_EVER = 1e9
+"""Seconds, which as nanoseconds still fit into 64 bits."""
 
 
 def run(
@@ -116,13 +119,14 @@ def run(
         raise RunError(f"memory is a number of bytes above 0, not {memory!r}")
     if remember is None:
         remember = schedule.get("remember")
-    if remember is not None and (isinstance(remember, bool) or not isinstance(remember, int | float) or remember < 1):
+    if remember is not None and not _from(remember, 1):
         raise RunError(f"remember is a number of calls, 1 or more, not {remember!r}")
     if half_life is None:
         half_life = schedule.get("half_life")
-    number = isinstance(half_life, int | float) and not isinstance(half_life, bool)
-    if half_life is not None and (not number or half_life <= 0):
+    if half_life is not None and not _from(half_life, math.nextafter(0, 1)):
         raise RunError(f"half_life is a number of seconds above 0, not {half_life!r}")
+    if not _from(keep, 0):
+        raise RunError(f"keep is a number of seconds, 0 or more, not {keep!r}")
     engine = engine or schedule.get("engine") or DEFAULT_ENGINE
     for option, value in {"master": master, "spark": spark, "state": state, "keep": keep, "cut": cut}.items():
         if value and engine != "spark":
@@ -159,7 +163,7 @@ def run(
         master=master,
         spark=spark or {},
         state=None if state is None else str(state),
-        keep=keep,
+        keep=min(keep, _FOR_EVER),
         restart=frozenset(restart),
         cut=cut or {},
         trace=trace,
@@ -172,6 +176,12 @@ def run(
         **({} if memory is None else {"memory": memory}),
     )
     return make_engine(engine).run(checked, settings)
+
+
+def _from(value: object, least: float) -> bool:
+    """Whether it is a number of at least so much; infinity is one, too."""
+    number = math.inf if value == math.inf else finite(value)
+    return number is not None and number >= least
 
 
 def _schedule_of(

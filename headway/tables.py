@@ -12,6 +12,7 @@ import pyarrow.json
 import pyarrow.parquet
 
 from headway.errors import NetworkError, SchemaError, choices, did_you_mean
+from headway.paths import unusable
 from headway.schema import Schema, normalise
 
 SUFFIXES = (".csv", ".jsonl", ".parquet")
@@ -45,6 +46,9 @@ def load_table(ref: str, tables: Mapping[str, Any] | None = None, folder: Path |
         return _convert(table, ref, lenient=False)
     path = Path(ref) if folder is None else folder / ref
     suffix = path.suffix.lower()
+    wrong = unusable(path)
+    if wrong:
+        raise NetworkError(f"table '{ref}': '{path}' is no path: {wrong}")
     if suffix not in SUFFIXES or not path.is_file():
         for loader in _loaders:
             found = loader(ref, folder)
@@ -59,8 +63,9 @@ def load_table(ref: str, tables: Mapping[str, Any] | None = None, folder: Path |
         raise NetworkError(f"table '{ref}': no such file: {path}")
     try:
         table = _read(path, suffix)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise NetworkError(f"table '{ref}': cannot read {path}: {str(error).splitlines()[0]}") from error
+    except (pa.ArrowException, OSError, ValueError) as error:
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise NetworkError(f"table '{ref}': cannot read {path}: {why}") from error
     return _convert(table, ref, lenient=suffix != ".parquet")
 
 
@@ -73,12 +78,24 @@ def table_schema(ref: str, tables: Mapping[str, Any] | None = None, folder: Path
 
 
 def _read(path: Path, suffix: str) -> pa.Table:
+    """Return what a file holds; raise ArrowInvalid for text that is none, which Arrow itself reads or dies of."""
     if suffix == ".parquet":
-        return pyarrow.parquet.read_table(path)
+        table = pyarrow.parquet.read_table(path)
+        table.validate(full=True)
+        return table
+    data = path.read_bytes()
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        number = data.count(b"\n", 0, error.start) + 1
+        raise pa.ArrowInvalid(f"line {number} is not valid UTF-8") from None
     if suffix == ".csv":
         options = pyarrow.csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
-        return pyarrow.csv.read_csv(path, convert_options=options)
-    return pyarrow.json.read_json(path)
+        return pyarrow.csv.read_csv(pa.BufferReader(data), convert_options=options)
+    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        if line.strip() and not line.lstrip().startswith(b"{"):
+            raise pa.ArrowInvalid(f'line {number} is no object such as {{"a": 1}}')
+    return pyarrow.json.read_json(pa.BufferReader(data))
 
 
 def _convert(table: pa.Table, ref: str, lenient: bool) -> pa.Table:

@@ -27,9 +27,17 @@ _RESOLVERS = (
 )
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads plain data only."""
+_MERGE = "tag:yaml.org,2002:merge"
+_PLAIN = ("null", "bool", "int", "float", "str", "seq", "map")
+_DEEPEST = 100
+_LARGEST = 1_000_000
+"""How deeply what a text says may be nested, and how much it may be: aliases make much of little."""
 
+
+class _Loader(yaml.SafeLoader):
+    """Reads plain data only: text, numbers, truth values, null, lists and mappings."""
+
+    _merged = 0
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own protocol
 
     def compose_mapping_node(self, anchor: Any) -> Any:
@@ -40,12 +48,32 @@ class _Loader(yaml.SafeLoader):
             if not isinstance(key, yaml.ScalarNode):
                 raise NetworkError(f"line {key.start_mark.line + 1}: a key must be plain text")
             line = key.start_mark.line + 1
-            if key.tag == "tag:yaml.org,2002:merge":
+            if key.tag == _MERGE:
                 continue
             if key.value in seen:
                 raise NetworkError(f"line {line}: key '{key.value}' appears twice, first on line {seen[key.value]}")
             seen[key.value] = line
         return node
+
+    def flatten_mapping(self, node: Any) -> None:
+        """Merge what ``<<`` names, a key once: PyYAML would keep doubles, which merges of merges multiply."""
+        own = [pair for pair in node.value if pair[0].tag != _MERGE]
+        given = [value for key, value in node.value if key.tag == _MERGE]
+        if not given:
+            return
+        node.value = own
+        merged: dict[tuple[str, str], Any] = {}
+        for value in given:
+            for part in reversed(value.value) if isinstance(value, yaml.SequenceNode) else [value]:
+                if not isinstance(part, yaml.MappingNode):
+                    raise NetworkError(f"line {part.start_mark.line + 1}: '<<' merges mappings only")
+                self.flatten_mapping(part)
+                self._merged += len(part.value)
+                if self._merged > _LARGEST:
+                    raise NetworkError("the file is too large: '<<' makes too many keys")
+                merged.update({(key.tag, key.value): (key, inner) for key, inner in part.value})
+        mine = {(key.tag, key.value) for key, _ in own}
+        node.value = [pair for name, pair in merged.items() if name not in mine] + own
 
 
 class _Dumper(yaml.SafeDumper):
@@ -64,15 +92,60 @@ for _class in (_Loader, _Dumper):
 
 
 def _construct_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
-    text = str(node.value)
+    text = str(loader.construct_scalar(node))
     return int(text, 16 if text.lower().startswith("0x") else 10)
 
 
+def _construct_bool(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> bool:
+    text = str(loader.construct_scalar(node))
+    if text.lower() not in ("true", "false"):
+        raise NetworkError(f"line {node.start_mark.line + 1}: a truth value is true or false, not '{text}'")
+    return text.lower() == "true"
+
+
+def _construct_unknown(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
+    tag = str(node.tag).replace("tag:yaml.org,2002:", "!!")
+    raise NetworkError(
+        f"line {node.start_mark.line + 1}: unknown tag '{tag}'; a file has text, numbers, true and false, null, lists "
+        "and mappings, and needs no tags"
+    )
+
+
+# Dates, sets, binary and whatever else has a tag is no data of ours; PyYAML stumbles over some of it, too.
+_Loader.yaml_constructors = {
+    tag: make
+    for tag, make in yaml.SafeLoader.yaml_constructors.items()
+    if tag in [f"tag:yaml.org,2002:{kind}" for kind in _PLAIN]
+}
 _Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+_Loader.add_constructor("tag:yaml.org,2002:bool", _construct_bool)
+_Loader.add_constructor(None, _construct_unknown)
 
 
 def read_text(text: str) -> Any:
-    """Return the data of a YAML or JSON text, or raise a NetworkError that names the line."""
+    """Return the data of a YAML or JSON text, or raise a NetworkError that names the line.
+
+    It is a tree of a bounded size: aliases cannot make it endless or huge.
+    """
+    data = _read(text)
+    _check_size(data)
+    return data
+
+
+def _check_size(data: Any) -> None:
+    level, count = [data], 0
+    for _ in range(_DEEPEST):
+        some = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        count += sum(map(len, some))
+        if count > _LARGEST:
+            raise NetworkError(f"the file is too large: with all aliases it has more than {_LARGEST} values")
+        level = [inner for values in some for inner in values]
+        if not level:
+            return
+    raise NetworkError(f"the file is nested too deeply: more than {_DEEPEST} levels")
+
+
+def _read(text: str) -> Any:
     if text.lstrip().startswith("{"):
         try:
             return json.loads(text, object_pairs_hook=_pairs)
@@ -89,7 +162,7 @@ def read_text(text: str) -> Any:
         raise NetworkError(f"not valid YAML: {str(error).splitlines()[0]}") from error
     except RecursionError as error:
         raise NetworkError("not valid YAML: nested too deeply") from error
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, LookupError, TypeError, AttributeError) as error:
         raise NetworkError("not valid YAML: a number is too long or cannot be read") from error
 
 

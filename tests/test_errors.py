@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 
 import headway.errors
-from headway.errors import HeadwayError, choices, did_you_mean, unknown
+from headway.errors import LONGEST, HeadwayError, choices, did_you_mean, finite, shorten, unknown
 
 
 def test_every_error_is_a_headway_error() -> None:
@@ -31,3 +32,19 @@ def test_an_unknown_name() -> None:
         "unknown box 'conut'; did you mean 'count'? choices: count, sum"
     )
     assert unknown("box", "q", ["b", "a", "a"]) == "unknown box 'q'; choices: a, b"
+
+
+def test_messages_have_a_bound_and_keep_their_ends() -> None:
+    error = HeadwayError(f"box 'x': unknown key '{'y' * 100_000}'; choices: a, b")
+    assert len(str(error)) == LONGEST
+    assert str(error).startswith("box 'x': unknown key 'yyy")
+    assert str(error).endswith("; choices: a, b")
+    assert "more characters" in str(error)
+    assert shorten("abc", 3) == "abc"
+
+
+def test_finite_numbers() -> None:
+    assert finite(3) == 3.0
+    assert finite(1e300) == 1e300
+    for none in (True, "1", None, math.inf, -math.inf, math.nan, 10**400, []):
+        assert finite(none) is None

@@ -30,7 +30,7 @@ LAYERS = (
     ("expressions", "catalog", "kept", "sieves"),
     ("network", "trains"),
     ("schema", "qos", "columns", "yamls", "extras"),
-    ("clock", "errors"),
+    ("clock", "errors", "paths"),
 )
 """From top to bottom; a package stands for all its modules. Within a layer only a package may import from itself."""
 

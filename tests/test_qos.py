@@ -58,11 +58,16 @@ def test_loss_may_descend() -> None:
         [[0, 1.01]],
         [[0, -0.01]],
         [7],
+        [[0, 1], [10**400, 0]],
     ],
 )
 def test_bad_graphs_say_where(points: object) -> None:
     with pytest.raises(NetworkError, match=r"^output 'x': "):
         Graph.parse(points, "output 'x'")
+
+
+def test_whole_numbers_beyond_64_bits() -> None:
+    assert Graph.parse([[0, 1], [10**20, 0]], "latency").points == ((0.0, 1.0), (1e20, 0.0))
 
 
 @st.composite

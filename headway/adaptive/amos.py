@@ -18,7 +18,6 @@ What is added to the paper; the values in brackets are the paper's:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
@@ -34,7 +33,7 @@ from headway.adaptive.specification import Specification
 from headway.boxes.durations import DURATION_HINT, Duration
 from headway.catalog import Topology
 from headway.clock import SECOND
-from headway.errors import NetworkError, PolicyError, unknown
+from headway.errors import NetworkError, PolicyError, finite, unknown
 from headway.scheduling.base import make_policy
 
 POLICIES = ("round-robin", "fifo", "most-tuples", "chain")
@@ -310,7 +309,8 @@ def _named(where: str, read: Callable[[Any], R], value: object) -> R:
 def _nanoseconds(key: str, value: object) -> int:
     """Read a positive duration, or a number of seconds."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        length = round(value * SECOND) if math.isfinite(value) else 0
+        seconds = finite(value)
+        length = 0 if seconds is None else round(seconds * SECOND)
     else:
         try:
             length = Duration.parse(value).nanoseconds

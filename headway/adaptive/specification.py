@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from headway.adaptive.base import METRICS
-from headway.errors import PolicyError, choices, unknown
+from headway.errors import PolicyError, choices, finite, unknown
 
 DIRECTIONS = ("maximise", "minimise")
 UPWARD = frozenset({"throughput", "utility"})
@@ -94,6 +94,7 @@ def _objective(name: object, wish: object) -> Objective:
         if way not in DIRECTIONS:
             raise PolicyError(f"objectives: {name}: {unknown('direction', str(way), DIRECTIONS)}")
         maximise = way == DIRECTIONS[0]
-    if isinstance(wish, bool) or not isinstance(wish, int | float) or not math.isfinite(wish) or wish <= 0:
+    weight = finite(wish)
+    if weight is None or weight <= 0:
         raise PolicyError(f"objectives: {name}: a weight is a number above 0, not {wish!r}")
-    return Objective(name, maximise, float(wish))
+    return Objective(name, maximise, weight)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from headway.boxes.durations import DURATION_HINT, Duration
-from headway.errors import HeadwayError, PolicyError
+from headway.errors import HeadwayError, PolicyError, finite
 from headway.scheduling.sizes import Memory, parse_train
 
 EASED = 0.8
@@ -178,9 +178,10 @@ def _utility(value: object) -> float:
 
 
 def _number(value: object, form: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    number = finite(value)
+    if number is None or number < 0:
         raise PolicyError(f"{value!r} is not {form}")
-    return float(value)
+    return number
 
 
 def plain(number: float) -> str:

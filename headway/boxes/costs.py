@@ -7,7 +7,6 @@ the tuple's arrival number. So trains, policies and engines cannot change what a
 from __future__ import annotations
 
 import hashlib
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import numpy.typing as npt
 from headway.boxes.base import inside
 from headway.boxes.durations import DURATION_HINT, Duration
 from headway.columns import Int64s
-from headway.errors import NetworkError, choices, unknown
+from headway.errors import NetworkError, choices, finite, unknown
 
 Keys = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]
@@ -216,7 +215,7 @@ def _uniform(value: object) -> Cost:
 
 def _zipf(value: object) -> Cost:
     exponent, ranks, unit = _listed(value, 3, "[exponent, number of ranks, unit], such as [1.5, 100, 10us]")
-    if isinstance(exponent, bool) or not isinstance(exponent, int | float) or not math.isfinite(exponent):
+    if finite(exponent) is None:
         raise NetworkError(f"the exponent is a number, not {exponent!r}")
     if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks <= MOST_RANKS:
         raise NetworkError(f"the number of ranks is a whole number from 1 to {MOST_RANKS}, not {ranks!r}")
@@ -245,11 +244,12 @@ def _span(value: object) -> float:
     if isinstance(value, str) and value.strip().startswith("-"):
         raise NetworkError(f"must be zero or more, not '{value}'; {DURATION_HINT}")
     seconds = value if isinstance(value, int | float) else Duration.parse(value).seconds
-    if not math.isfinite(seconds) or seconds < 0:
+    number = finite(seconds)
+    if number is None or number < 0:
         raise NetworkError(f"must be a number of seconds, zero or more, not {value!r}")
-    if seconds > LONGEST:
+    if number > LONGEST:
         raise NetworkError(f"{value!r} is too much; a tuple costs a day at most")
-    return float(seconds)
+    return number
 
 
 def _write(seconds: float) -> str | float:

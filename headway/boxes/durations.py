@@ -42,6 +42,8 @@ LARGEST_SIZE = 2**60
 _LARGEST_FLOAT = 1e300
 _LONGEST_TIMEOUT = 100 * 365 * _UNITS["d"]
 
+_DIGITS = 100
+
 DURATION_HINT = (
     "a duration is a number and a unit, such as '5s', '250ms', '10 minutes' or '1h30m'; units: w, d, h, m, s, ms, us"
 )
@@ -65,6 +67,8 @@ class Duration:
             factor = _FACTOR.get(match[2].lower())
             if factor is None:
                 raise NetworkError(f"'{value}': unknown unit '{match[2]}'; {DURATION_HINT}")
+            if len(match[1]) > _DIGITS:
+                raise NetworkError(f"'{value}' is not a duration: a number has more than {_DIGITS} digits")
             total += Fraction(match[1]) * factor
             at = match.end()
         if at == 0 or at != len(value):

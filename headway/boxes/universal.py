@@ -5,7 +5,6 @@ It is the box of the experiments in the paper on operator scheduling in Aurora (
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from headway.boxes.base import Key, Operator, Settings, parse_flag, register
 from headway.boxes.costs import NOTHING, Cost, parse_cost
 from headway.boxes.union import ORDERED, Union
-from headway.errors import NetworkError, unknown
+from headway.errors import NetworkError, finite, unknown
 from headway.schema import Schema
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ class Universal(Operator):
 
 def parse_selectivity(value: object) -> float:
     """Read a number that is not negative."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    if not isinstance(value, int | float) or finite(value) is None or value < 0:
         raise NetworkError(f"must be a number, zero or more, not {value!r}")
     if value > MOST:
         raise NetworkError(f"{value} is too large; the largest selectivity is {MOST}")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from headway.connectors.base import FASTEST, SLOWEST
 from headway.errors import HeadwayError, PolicyError, unknown
 from headway.functions import load_functions
 from headway.scheduling.sizes import parse_train
@@ -112,6 +113,10 @@ def rate(source: str, text: str) -> float:
         number = math.nan
     if not math.isfinite(number) or number <= 0:
         raise UsageError(f"--rate: source '{source}': expected tuples per second, a number above 0, not '{text}'")
+    if not SLOWEST <= number <= FASTEST:
+        raise UsageError(
+            f"--rate: source '{source}': expected {SLOWEST:g} to {FASTEST:g} tuples per second, not '{text}'"
+        )
     return number
 
 

@@ -23,6 +23,7 @@ from headway.errors import HeadwayError, InputError, OutputError, choices, unkno
 from headway.files import load
 from headway.mermaid import mermaid
 from headway.network import Network, thaw
+from headway.paths import unusable
 from headway.runner import DEFAULT_ENGINE
 from headway.scheduling.schedule import Schedule
 from headway.schema import Schema, type_name
@@ -112,6 +113,9 @@ def check_connectors(network: Network) -> list[str]:
         if isinstance(what, dict) and "generate" in what:
             open_source(source.name, source.schema, what).close()  # reads nothing, and checks every field
         path = file_of(what, network.folder)
+        wrong = "" if path is None else unusable(path)
+        if wrong:
+            raise InputError(f"source '{source.name}': '{path}' is no path: {wrong}")
         if path is not None and not path.is_file():
             warnings.append(f"source '{source.name}': there is no file '{path}' yet")
     for output in network.outputs:

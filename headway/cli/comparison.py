@@ -32,6 +32,7 @@ from headway.experiments.replaying import replay
 from headway.extras import has_extra
 from headway.files import load
 from headway.network import Network, thaw
+from headway.paths import unusable
 from headway.scheduling.schedule import HANDFUL
 
 ENGINES = ("sim", LOCAL)
@@ -90,7 +91,7 @@ def _is_trace(path: Path) -> bool:
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             head = file.read(_HEAD)
-    except OSError:
+    except (OSError, ValueError):
         return False
     return head.lstrip().startswith(("{", "[")) and ('"traceEvents"' in head or '"otherData"' in head)
 
@@ -249,6 +250,9 @@ def bytes_text(number: float | None) -> str:
 
 def _folder(path: Path) -> Path:
     """Return the folder for the results, or raise an OutputError before anything long is begun."""
+    wrong = unusable(path)
+    if wrong:
+        raise OutputError(f"--out: '{path}' is no path: {wrong}")
     there = next(one for one in (path, *path.absolute().parents) if one.exists())
     if not there.is_dir():
         raise OutputError(f"--out: '{there}' is a file; expected a folder, or one that can be made")

@@ -13,9 +13,11 @@ from headway.cli import check, compare, experiment, explain, policies, run
 from headway.cli.arguments import Parser, UsageError
 from headway.cli.texts import one_line
 from headway.connectors import PipeClosedError
-from headway.errors import HeadwayError, unknown
+from headway.errors import HeadwayError, shorten, unknown
 
 BAD = 2
+PRINTED = 2_900
+"""The most characters of an error as it is printed; control characters become several each."""
 CLOSED_PIPE = 141
 
 EPILOG = """\
@@ -90,7 +92,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         _silence()
         return CLOSED_PIPE
     except HeadwayError as error:
-        print(f"headway: error: {one_line(str(error))}", file=sys.stderr)
+        print(f"headway: error: {shorten(one_line(str(error)), PRINTED)}", file=sys.stderr)
+        return BAD
+    except OSError as error:  # nobody foresaw it, but the system says what is wrong
+        print(f"headway: error: {shorten(one_line(str(error)), PRINTED)}", file=sys.stderr)
         return BAD
     except KeyboardInterrupt:
         print("headway: interrupted", file=sys.stderr)

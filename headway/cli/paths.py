@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from headway.connectors import source_suffixes
-from headway.errors import InputError, NetworkError, OutputError, choices, unknown
+from headway.errors import HeadwayError, InputError, NetworkError, OutputError, choices, unknown
 from headway.network import Network, Table, thaw
+from headway.paths import unusable
 from headway.tables import load_table
 
 
@@ -50,20 +51,22 @@ def check_files(network: Network, file: Path, inputs: Mapping[str, str], writes:
         what = thaw(source.connector) if given is None else given
         path = file_of(what, network.folder if given is None else None)
         if path is not None:
-            reads.append(Use(f"source '{source.name}'", path))
+            reads.append(_usable(Use(f"source '{source.name}'", path), InputError))
         elif is_standard(what):
             standard.append(source.name)
     if len(standard) > 1:
         raise InputError(f"only one source can read standard input, not {' and '.join(map(repr, standard))}")
     reads += [
-        Use(f"table '{ref}'", (network.folder or Path()) / ref) for ref in table_refs(network) if Path(ref).suffix
+        _usable(Use(f"table '{ref}'", (network.folder or Path()) / ref), NetworkError)
+        for ref in table_refs(network)
+        if Path(ref).suffix
     ]
     written: list[Use] = []
     sinks = {f"output '{output.name}'": thaw(output.sink) for output in network.outputs}
     for who, what in {**sinks, **writes}.items():
         path = file_of(what, None if who in writes else network.folder)
         if path is not None:
-            use = Use(who, path)
+            use = _usable(Use(who, path), OutputError)
             _check_use(use, reads, "reads")
             _check_use(use, written, "writes")
             written.append(use)
@@ -86,6 +89,13 @@ def load_tables(network: Network, given: Mapping[str, str]) -> dict[str, pa.Tabl
             raise NetworkError(f"--table: table '{name}': '{path}' ends in none of {choices(source_suffixes())}")
         tables[name] = load_table(path)
     return tables
+
+
+def _usable(use: Use, error: type[HeadwayError]) -> Use:
+    wrong = unusable(use.path)
+    if wrong:
+        raise error(f"{use.who}: '{use.path}' is no path: {wrong}")
+    return use
 
 
 def _check_use(use: Use, others: list[Use], verb: str) -> None:

@@ -16,6 +16,7 @@ from headway.cli.steering import steering_text
 from headway.cli.tables import text_table
 from headway.cli.texts import count_text, plural, printable, ratio_text, seconds_text, share_text
 from headway.errors import OutputError
+from headway.paths import unusable
 
 _REASONS = 5
 
@@ -127,6 +128,9 @@ def check_summary_path(path: Path) -> None:
     """Raise an OutputError now, not after a long run, if the summary cannot be written there."""
     if str(path) == "-":
         return
+    wrong = unusable(path)
+    if wrong:
+        raise OutputError(f"summary: '{path}' cannot be written: {wrong}")
     if path.is_dir():
         raise OutputError(f"summary: '{path}' is a directory; expected a file such as summary.json")
     if not path.parent.is_dir():

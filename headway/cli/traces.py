@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headway.engines.traces import Trace
 from headway.errors import OutputError
+from headway.paths import unusable
 
 
 def add_trace_option(group: argparse._ActionsContainer) -> None:
@@ -24,6 +25,9 @@ def check_trace_path(path: Path) -> None:
     """Raise an OutputError now, not after a long run, if the trace cannot be written there."""
     if str(path) == "-":
         raise OutputError("trace: expected a file such as run.json, not '-'; a trace does not go to standard output")
+    wrong = unusable(path)
+    if wrong:
+        raise OutputError(f"trace: '{path}' cannot be written: {wrong}")
     if path.is_dir():
         raise OutputError(f"trace: '{path}' is a directory; expected a file such as run.json")
     if not path.parent.is_dir():

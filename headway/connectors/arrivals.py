@@ -14,12 +14,12 @@ import numpy.typing as npt
 from headway.boxes.durations import Duration
 from headway.clock import SECOND
 from headway.columns import Int64s
-from headway.connectors.base import check_keys
+from headway.connectors.base import FASTEST, check_keys
+from headway.connectors.pacing import LONGEST, whole_moments
 from headway.errors import InputError, NetworkError, choices, unknown
 
+_YEARS = LONGEST // (365 * 86_400 * SECOND)
 ARRIVALS = ("constant", "poisson", "bursty")
-LONGEST = 2**62
-"""The end of the last phase at most, in nanoseconds, and the most tuples: so that sums still fit into 64 bits."""
 
 
 class Arrivals(Protocol):
@@ -47,8 +47,7 @@ class Constant:
 
     def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
         """Return evenly spaced moments."""
-        due: Int64s = np.rint(numbers * self._gap).astype(np.int64)
-        return due
+        return whole_moments(numbers * self._gap)
 
 
 class Poisson:
@@ -63,8 +62,10 @@ class Poisson:
 
     def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
         """Return the moments of a Poisson process; whole nanoseconds, so their sum is exact."""
-        gaps = np.rint(random.standard_exponential(len(numbers)) * self._gap).astype(np.int64)
+        gaps = whole_moments(random.standard_exponential(len(numbers)) * self._gap)
         due: Int64s = np.cumsum(gaps) + self._last
+        far = np.cumsum(gaps.astype(np.float64)) + self._last > LONGEST  # the sum of whole ones may have wrapped around
+        due[far] = LONGEST
         self._last = int(due[-1])
         return due
 
@@ -81,7 +82,9 @@ class Bursts:
     def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
         """Return the moments of the bursts."""
         burst, place = np.divmod(numbers, self._size)
-        due: Int64s = burst * self._every + np.rint(place * self._gap).astype(np.int64)
+        far = burst.astype(np.float64) * self._every > LONGEST
+        due: Int64s = burst * self._every + whole_moments(place * self._gap)
+        due[far] = LONGEST
         return due
 
 
@@ -96,8 +99,11 @@ class OnOff:
 
     def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
         """Return the moments, with the silences put in."""
-        active = np.rint(numbers * self._gap).astype(np.int64)
-        due: Int64s = active + active // self._on * self._off
+        active = whole_moments(numbers * self._gap)
+        rounds = active // self._on
+        far = active + rounds.astype(np.float64) * self._off > LONGEST
+        due: Int64s = active + rounds * self._off
+        due[far] = LONGEST
         return due
 
 
@@ -208,13 +214,13 @@ def parse_phases(phases: object, who: str) -> tuple[Phase, ...]:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise InputError(f"{who}: phase {number}: expected {form}, not {pair!r}")
         rate = pair[1]
-        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= LONGEST:
-            raise InputError(f"{who}: phase {number}: its rate is a number of tuples per second from 0, not {rate!r}")
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= FASTEST:
+            raise InputError(
+                f"{who}: phase {number}: its rate is a number of tuples per second from 0 to {FASTEST:g}, not {rate!r}"
+            )
         found.append(Phase(nanoseconds(pair[0], f"{who}: phase {number}"), float(rate)))
     if sum(phase.span for phase in found) > LONGEST:
-        raise InputError(
-            f"{who}: phases: together they are too long; at most {LONGEST // (365 * 86_400 * SECOND)} years"
-        )
+        raise InputError(f"{who}: phases: together they are too long; at most {_YEARS} years")
     if not any(phase.rate for phase in found):
         raise InputError(f"{who}: phases: at least one rate must be above 0")
     return tuple(found)
@@ -238,8 +244,8 @@ def _parse_burst(burst: object, rate: float | None, who: str) -> Arrivals:
     spec = check_keys(burst, ("size", "every", "on", "off"), who, "burst")
     if set(spec) == {"size", "every"}:
         size, every = spec["size"], nanoseconds(spec["every"], f"{who}: burst: every")
-        if isinstance(size, bool) or not isinstance(size, int) or size <= 0:
-            raise InputError(f"{who}: burst: size is a whole number above 0, not {size!r}")
+        if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= LONGEST:
+            raise InputError(f"{who}: burst: size is a whole number from 1 to {LONGEST}, not {size!r}")
         gap = 0.0 if rate is None else SECOND / rate
         if gap * (size - 1) > every:
             raise InputError(f"{who}: burst: {size} tuples at {rate:g} per second do not fit into {spec['every']}")
@@ -262,4 +268,6 @@ def nanoseconds(value: object, who: str) -> int:
             raise InputError(f"{who}: {error}") from None
     if span <= 0:
         raise InputError(f"{who}: expected a span of time above 0, such as 5s, not {value!r}")
+    if span > LONGEST:
+        raise InputError(f"{who}: {value!r} is too long; at most {_YEARS} years")
     return span

@@ -5,7 +5,6 @@ A connector kind registers itself here (`register_source`, `register_sink`); thi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from headway.columns import Int64s
-from headway.errors import HeadwayError, InputError, OutputError, choices, unknown
+from headway.errors import HeadwayError, InputError, OutputError, choices, finite, unknown
+from headway.paths import unusable
 from headway.schema import Schema
 
 TEXT_LIMIT = 500
@@ -22,6 +22,10 @@ TEXT_LIMIT = 500
 
 PENDING_LIMIT = 10_000
 """A read that has met this many malformed rows hands over, so that memory does not grow with the input."""
+
+
+SLOWEST, FASTEST = 1e-9, 1e18
+"""The bounds of rates and speeds: a tuple in 31 years, and more than any clock tells apart."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -259,17 +263,23 @@ def check_rate(rate: object, who: str) -> float | None:
     """Return a rate in tuples per second, or raise InputError."""
     if rate is None:
         return None
-    if isinstance(rate, bool) or not isinstance(rate, int | float) or not math.isfinite(rate) or rate <= 0:
+    number = finite(rate)
+    if number is None or number <= 0:
         raise InputError(f"{who}: rate is a number of tuples per second above 0, not {rate!r}")
-    return float(rate)
+    if not SLOWEST <= number <= FASTEST:
+        raise InputError(f"{who}: rate is from {SLOWEST:g} to {FASTEST:g} tuples per second, not {rate!r}")
+    return number
 
 
 def find_path(settings: object, who: str, base: Path | None, error: type[HeadwayError]) -> Path:
     """Return the path in a file connector's settings: text or a Path, relative ones from `base`."""
     if not isinstance(settings, str | Path) or not str(settings):
         raise error(f"{who}: expected a path, not {settings!r}")
-    path = Path(settings)
-    return path if base is None else base / path
+    path = Path(settings) if base is None else base / settings
+    wrong = unusable(path)
+    if wrong:
+        raise error(f"{who}: '{path}' is no path: {wrong}")
+    return path
 
 
 def check_keys(settings: object, allowed: tuple[str, ...], who: str, what: str) -> Mapping[str, object]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,8 @@ from headway.columns import Int64s
 from headway.connectors.base import Reader, SinkRequest, SourceRequest, Writer, register_sink, register_source
 from headway.connectors.casting import match_columns
 from headway.connectors.cutting import BatchReader
-from headway.connectors.files import input_path, open_input
+from headway.connectors.files import check_encoding, input_path, open_input
+from headway.connectors.records import OPEN, STRAY, Records, filled, first_break, part, scan, several_lines
 from headway.connectors.texts import parse_texts, render_texts
 from headway.connectors.values import Bad
 from headway.connectors.writers import TextSink
@@ -31,65 +30,8 @@ BLOCK = 1 << 20
 MAX_RECORD = 1 << 22
 """A quoted value may not make a record longer than this; then its quote is taken for one that is never closed."""
 
-_QUOTED = re.compile(rb'(?:(?<=[,\n\r])|\A)"[^"]*+(?:""[^"]*+)*+(?:"(?:(?=[,\n\r])|\Z|())|())')
-"""A quoted field; with group 1 when other text follows it, with group 2 when the bytes end before its last quote."""
-
-_BREAK = re.compile(rb"[\r\n]")
-_OPEN = "a quote is opened but not closed"
-_STRAY = "a quote stands where it does not belong"
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """Where the complete records of some CSV start and end (at their line break), and which ones are broken."""
-
-    starts: Int64s
-    ends: Int64s
-    broken: dict[int, str]
-    """Start of a broken record to the reason."""
-
-
-def scan(data: bytes, final: bool) -> Records:
-    """Find the records in bytes that start with one. A line break inside a quoted field does not end a record.
-
-    A quoted field that other text follows breaks its line, and only this line: most often a quote was not
-    closed, and the next quote belongs to another record. An open quote stops the scan unless the bytes are
-    `final`: its end may still come.
-    """
-    view = np.frombuffer(data, np.uint8)
-    breaks = view == 10
-    lone = view == 13
-    lone[:-1] &= ~breaks[1:]
-    lone[-1:] &= final  # else its line feed may still come
-    ends: Int64s = np.flatnonzero(breaks | lone)
-    spans: list[tuple[int, int]] = []
-    wrong: dict[int, str] = {}
-    stop = at = 0
-    while match := _QUOTED.search(data, at):
-        at = match.end()
-        if match.lastindex is None:
-            spans.append(match.span())
-        elif match.lastindex == 2 and not final:
-            stop = match.start()
-            ends = ends[ends < stop]
-            break
-        else:
-            wrong[match.start()] = _STRAY if match.lastindex == 1 else _OPEN
-            line = _BREAK.search(data, match.start())
-            if line is None:
-                break
-            at = line.start()
-    if spans:
-        begin, end = np.array(spans, np.int64).T
-        within = np.searchsorted(begin, ends, "right") - 1
-        ends = ends[(within < 0) | (ends >= end[within])]
-    starts: Int64s = np.concatenate([np.zeros(1, np.int64), ends + 1])[: len(ends)]
-    broken: dict[int, str] = {}
-    for quote, reason in wrong.items():
-        record = int(np.searchsorted(starts, quote, "right")) - 1
-        if record >= 0 and quote < ends[record]:  # else it is in the part that is not complete
-            broken.setdefault(int(starts[record]), reason)
-    return Records(starts, ends, broken)
+_PARTS = 4
+"""How often a record over several lines is taken apart before each of its lines is read by itself."""
 
 
 class CsvReader(BatchReader):
@@ -123,8 +65,12 @@ class CsvReader(BatchReader):
         if found is None:
             return None
         block, records = found
-        batch = self._isolate(block, records) if records and records.broken else self._parse(block)
-        self._line += block.count(b"\n")
+        if records is not None and records.broken:
+            batch, used = self._isolate(block, records)
+        else:
+            batch, used = self._parse(block, records)
+        self._line += block.count(b"\n", 0, used)
+        self._rest = block[used:] + self._rest
         return batch
 
     def close(self) -> None:
@@ -150,28 +96,35 @@ class CsvReader(BatchReader):
                     return None
                 continue
             cut, records = data.rfind(b"\n") + 1, None
-            final = self._end or len(data) >= MAX_RECORD
-            if b'"' in data or (cut == 0 and self._end):
+            full = len(data) > MAX_RECORD
+            if full and not _has_break(data):
+                self._drop_line()
+                continue
+            if b'"' in data or (cut == 0 and (self._end or full)):
                 records = scan(data, False)
-                if not len(records.ends) and final:
+                if not len(records.ends) and self._end:
                     records = scan(data, True)
                 cut = int(records.ends[-1]) + 1 if len(records.ends) else 0
+                if full:
+                    cut, records = _bounded(data, records)
             if cut:
                 self._rest = data[cut:]
                 return data[:cut], records
-            if final:
+            if self._end:
                 self._drop_line()
             else:
                 self._rest = data + self._read()
 
     def _drop_line(self) -> None:
         """Refuse the line that fills the rest, and skip to its end."""
-        text = self._rest[:4096].decode("utf-8", "replace")
+        text = self._rest[: min(4096, MAX_RECORD)].decode("utf-8", "replace")
         self.refuse(f"{self._place} line {self._line}", text, f"a line longer than {MAX_RECORD} bytes")
         self._line += 1
-        self._rest = b""
-        while not self._rest and not self._end:
-            self._rest = self._read().partition(b"\n")[2]
+        data = self._rest
+        while (at := first_break(data)) < 0 and not self._end:
+            self._rest = b""
+            data = self._read()
+        self._rest = data[at + 1 :] if at >= 0 else b""
 
     def _read_header(self, request: SourceRequest) -> list[str]:
         names = choices(request.schema.names)
@@ -179,7 +132,7 @@ class CsvReader(BatchReader):
         while not self._end and not len(scan(data, False).ends) and len(data) < MAX_RECORD:
             self._rest = data
             data += self._read()
-        data = data.removeprefix(b"\xef\xbb\xbf")
+        data = check_encoding(data, self._who, f"'{self._path}'")
         ends = scan(data, True).ends
         if not len(ends) or not data[: ends[0]].strip():
             raise InputError(f"{self._who}: '{self._path}' has no header line; expected the columns {names}")
@@ -189,32 +142,36 @@ class CsvReader(BatchReader):
             header = data[: ends[0]].decode().rstrip("\r")
         except UnicodeDecodeError:
             raise InputError(f"{self._who}: the header of '{self._path}' is not valid UTF-8") from None
-        return [name.strip() for name in next(csv.reader([header]))]
-
-    def _parse(self, block: bytes) -> pa.RecordBatch:
-        """Return the good rows of a block."""
-        if not self._single and not block.strip(b"\r\n"):
-            return pa.RecordBatch.from_pylist([], schema=self._schema)
-        types = [type_ if _native(type_) else pa.string() for type_ in self._schema.types]
-        invalid: list[Any] = []
         try:
-            columns = self._arrays(block, types, invalid)
+            return [name.strip() for name in next(csv.reader([header]))]
+        except csv.Error as error:
+            raise InputError(f"{self._who}: the header of '{self._path}' cannot be read: {error}") from None
+
+    def _parse(self, block: bytes, records: Records | None) -> tuple[pa.RecordBatch, int]:
+        """Return the good rows of a block, and how much of it they are."""
+        if not self._single and not block.strip(b"\r\n"):
+            return pa.RecordBatch.from_pylist([], schema=self._schema), len(block)
+        types = [type_ if _native(type_) else pa.string() for type_ in self._schema.types]
+        try:
+            columns = self._arrays(block, types)
         except pa.ArrowInvalid:
-            return self._isolate(block, None)
-        if invalid:
-            return self._isolate(block, None)
+            return self._isolate(block, records)
         arrays = []
         for array, type_ in zip(columns, self._schema.types, strict=True):
             parsed, bad = (array, {}) if array.type == type_ else parse_texts(array, type_)
             if bad:
-                return self._isolate(block, None)
+                return self._isolate(block, records)
             arrays.append(parsed)
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema), len(block)
 
-    def _arrays(self, block: bytes, types: list[pa.DataType], invalid: list[Any]) -> list[pa.Array]:
-        """Run Arrow's parser; rows with a wrong number of values go to `invalid`."""
+    def _arrays(self, block: bytes, types: list[pa.DataType], invalid: list[Any] | None = None) -> list[pa.Array]:
+        """Run Arrow's parser; rows with a wrong number of values go to `invalid`, or else raise ArrowInvalid.
+
+        Arrow decodes a row to hand it over, and prints a traceback if it cannot: with `invalid`, the block is UTF-8.
+        """
 
         def skip(row: Any) -> str:
+            assert invalid is not None
             invalid.append(row)
             return "skip"
 
@@ -223,7 +180,9 @@ class CsvReader(BatchReader):
             io.BytesIO(block),
             read_options=arrow_csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=self._labels),
             parse_options=arrow_csv.ParseOptions(
-                newlines_in_values=b'"' in block, ignore_empty_lines=not self._single, invalid_row_handler=skip
+                newlines_in_values=b'"' in block,
+                ignore_empty_lines=not self._single,
+                invalid_row_handler=None if invalid is None else skip,
             ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict(zip(wanted, types, strict=True)),
@@ -235,36 +194,72 @@ class CsvReader(BatchReader):
         )
         return [_whole(column) for column in table.columns]
 
-    def _isolate(self, block: bytes, records: Records | None) -> pa.RecordBatch:
-        """Return the good rows of a block that has malformed ones, and refuse those."""
+    def _isolate(self, block: bytes, records: Records | None) -> tuple[pa.RecordBatch, int]:
+        """Return the good rows of a block that has malformed ones, refuse those, and say how much of it that was.
+
+        A record over several lines that is no row is taken apart: its first line has a quote that is not closed in
+        it and is refused, the lines after it are read anew. Where that finds no row at all, the record was one after
+        all, and is refused as a whole.
+        """
         records = records or scan(block, True)
+        breaks = np.flatnonzero(np.frombuffer(block, np.uint8) == 10)
+        used = len(block)
+        taken: dict[int, tuple[int, str]] = {}
+        for attempt in range(_PARTS + 1):
+            records = records if self._single else filled(block, records)
+            batch, reasons = self._sort_out(block, records)
+            ends = dict(zip(records.starts.tolist(), records.ends.tolist(), strict=True))
+            wide = {
+                start: (ends[start], reason)
+                for start, reason in reasons.items()
+                if several_lines(block, start, ends[start])
+            }
+            if not wide:
+                break
+            taken = taken or wide
+            told = {start: self._opened(breaks, start, *wide[start]) for start in wide}
+            records, length = part(block, records, told, by_line=attempt == _PARTS - 1)
+            used = min(used, length)
+        good = np.array(sorted(ends.keys() - reasons.keys()), np.int64)
+        known = 0
+        for start in sorted(reasons):
+            if start < known:
+                continue
+            end, reason = ends[start], reasons[start]
+            if start in taken and taken[start][0] < used and not _any_within(good, start, taken[start][0]):
+                end, reason = taken[start]
+            known = end
+            text = block[start:end].decode("utf-8", "replace").rstrip("\r")
+            self.refuse(f"{self._place} line {self._line_of(breaks, start)}", text, reason)
+        return batch, used
+
+    def _line_of(self, breaks: Int64s, at: int) -> int:
+        return self._line + int(np.searchsorted(breaks, at))
+
+    def _opened(self, breaks: Int64s, start: int, end: int, reason: str) -> str:
+        first, last = self._line_of(breaks, start), self._line_of(breaks, end)
+        return f"a quote opened here makes lines {first} to {last} one row, which is none: {reason}"
+
+    def _sort_out(self, block: bytes, records: Records) -> tuple[pa.RecordBatch, dict[int, str]]:
+        """Return the good rows among the records of a block, and the starts of the others with their reasons."""
         starts, ends = records.starts, records.ends
-        if not self._single:
-            filled = np.array([bool(block[s:e].strip(b"\r\n")) for s, e in zip(starts, ends, strict=True)], np.bool_)
-            starts, ends = starts[filled], ends[filled]
         reasons = {int(np.searchsorted(starts, start)): reason for start, reason in records.broken.items()}
         whole = np.setdiff1d(np.arange(len(starts)), np.fromiter(reasons, np.int64, len(reasons)))
-        parts = [block[starts[at] : ends[at] + 1] for at in whole] if reasons else [block]
+        parts = [block[starts[at] : ends[at] + 1] for at in whole]
         batch = self._good(b"".join(parts), whole, reasons)
         if batch is None:  # the parser sees other records than we do: give it one at a time
-            each = [
-                self._good(block[starts[at] : ends[at] + 1], whole[k : k + 1], reasons) for k, at in enumerate(whole)
-            ]
+            each = [self._good(text, whole[at : at + 1], reasons) for at, text in enumerate(parts)]
             good = pa.Table.from_batches([part for part in each if part is not None], self._schema)
-            reasons |= {int(at): _STRAY for at, part in zip(whole, each, strict=True) if part is None}
+            reasons |= {int(at): STRAY for at, part in zip(whole, each, strict=True) if part is None}
             batch = next(iter(good.combine_chunks().to_batches()), pa.RecordBatch.from_pylist([], schema=self._schema))
-        breaks = np.flatnonzero(np.frombuffer(block, np.uint8) == 10)
-        lines = self._line + np.searchsorted(breaks, starts)
-        for record in sorted(reasons):
-            start, line = int(starts[record]), int(lines[record])
-            text = block[start : int(ends[record])].decode("utf-8", "replace").rstrip("\r")
-            self.refuse(f"{self._place} line {line}", text, reasons[record])
-        return batch
+        return batch, {int(starts[at]): reason for at, reason in reasons.items()}
 
     def _good(self, block: bytes, records: Int64s, reasons: dict[int, str]) -> pa.RecordBatch | None:
         """Return the good rows of a block with these records; the others get a reason. None if they do not agree."""
         if not len(records):
             return pa.RecordBatch.from_pylist([], schema=self._schema)
+        foreign = not _is_utf8(block)
+        block = block.decode("latin-1").encode() if foreign else block  # the same fields, byte for character
         invalid: list[Any] = []
         try:
             columns = self._arrays(block, [pa.binary()] * len(self._schema), invalid)
@@ -278,7 +273,7 @@ class CsvReader(BatchReader):
         keep = np.ones(len(rows), np.bool_)
         arrays = []
         for field, column in zip(self._schema, columns, strict=True):
-            texts, undecodable = _decode(column)
+            texts, undecodable = _decode(column, foreign)
             array, bad = parse_texts(texts, field.type)
             arrays.append(array)
             for position, reason in {**bad, **undecodable}.items():
@@ -292,19 +287,51 @@ def _native(type_: pa.DataType) -> bool:
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_date(type_))
 
 
-def _decode(column: pa.Array) -> tuple[pa.Array, Bad]:
-    try:
+def _decode(column: pa.Array, foreign: bool) -> tuple[pa.Array, Bad]:
+    """Return a column of bytes as text, and which are none; `foreign` ones have a character for each byte."""
+    if not foreign:
         return column.cast(pa.string()), {}
-    except pa.ArrowInvalid:
-        bad: Bad = {}
-        texts: list[str | None] = []
-        for position, value in enumerate(column.to_pylist()):
-            try:
-                texts.append(None if value is None else value.decode())
-            except UnicodeDecodeError:
-                bad[position] = "not valid UTF-8"
-                texts.append(None)
-        return pa.array(texts, pa.string()), bad
+    bad: Bad = {}
+    texts: list[str | None] = []
+    for position, value in enumerate(column.to_pylist()):
+        try:
+            texts.append(None if value is None else value.decode().encode("latin-1").decode())
+        except UnicodeDecodeError:
+            bad[position] = "not valid UTF-8"
+            texts.append(None)
+    return pa.array(texts, pa.string()), bad
+
+
+def _is_utf8(block: bytes) -> bool:
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _has_break(data: bytes) -> bool:
+    """Whether the line at the start is not longer than a record may be."""
+    return first_break(data[:MAX_RECORD]) >= 0
+
+
+def _bounded(data: bytes, records: Records) -> tuple[int, Records]:
+    """Return the records before one that is too long, and their length; if that is the first, its first line, broken.
+
+    So a quote is taken for one that is never closed wherever the file was cut into reads.
+    """
+    long = np.flatnonzero(records.ends - records.starts >= MAX_RECORD)
+    count = int(long[0]) if len(long) else len(records.ends)
+    if count:
+        kept = Records(records.starts[:count], records.ends[:count], records.broken)
+        cut = int(kept.ends[-1]) + 1
+        return cut, Records(kept.starts, kept.ends, {at: why for at, why in kept.broken.items() if at < cut})
+    line = first_break(data)
+    return line + 1, Records(np.zeros(1, np.int64), np.array([line], np.int64), {0: OPEN})
+
+
+def _any_within(sorted_places: Int64s, start: int, end: int) -> bool:
+    return bool(np.searchsorted(sorted_places, end) > np.searchsorted(sorted_places, start))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

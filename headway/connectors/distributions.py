@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from headway.columns import Column, numpy_type, to_arrow
 from headway.connectors.arrivals import nanoseconds
 from headway.connectors.values import convert, to_array
-from headway.errors import HeadwayError, InputError, choices, unknown
+from headway.errors import HeadwayError, InputError, choices, finite, unknown
 from headway.schema import Field, Schema, type_name
 
 FieldMaker = Callable[[Sequence[Column | None], int, np.random.Generator], pa.Array]
@@ -215,7 +215,7 @@ def _number_type(type_: pa.DataType, who: str) -> None:
 
 def _numbers(spec: object, count: int, form: str, who: str) -> list[Any]:
     if isinstance(spec, list | tuple) and len(spec) == count:
-        fine = [isinstance(part, int | float) and not isinstance(part, bool) and math.isfinite(part) for part in spec]
+        fine = [finite(part) is not None for part in spec]
         if all(fine):
             return list(spec)
     raise InputError(f"{who}: expected {form}, not {spec!r}")

@@ -41,6 +41,17 @@ def open_input(path: Path, who: str) -> BinaryIO:
         raise InputError(f"{who}: '{path}' cannot be read: {error.strerror or error}") from error
 
 
+_MARKS = {b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+
+
+def check_encoding(data: bytes, who: str, place: str) -> bytes:
+    """Return the first bytes of a text without UTF-8's byte-order mark; another encoding's raises InputError."""
+    for mark, encoding in _MARKS.items():
+        if data.startswith(mark):
+            raise InputError(f"{who}: {place} is in {encoding}, by its byte-order mark; expected UTF-8")
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
 class PartialFile:
     """A file under a temporary name beside its target, renamed when it is complete.
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from headway.connectors.base import Reader, SinkRequest, SourceRequest, Writer, register_sink, register_source
 from headway.connectors.cutting import BatchReader
-from headway.connectors.files import input_path, open_input
+from headway.connectors.files import check_encoding, input_path, open_input
 from headway.connectors.iterables import RowConverter
 from headway.connectors.texts import plain, render_texts, to_json
 from headway.connectors.values import show
@@ -60,7 +60,7 @@ class JsonLinesReader(BatchReader):
         self._loads = json.JSONDecoder(parse_float=Decimal).decode if exact else json.loads
         self._rest = b""
         self._line = 1
-        self._skipping = False
+        self._skipping = self._begun = False
 
     def next_batch(self, limit: int) -> pa.RecordBatch | None:
         """Parse the lines that are there; wait for one if there is none."""
@@ -92,12 +92,14 @@ class JsonLinesReader(BatchReader):
                 raise InputError(f"{self._who}: {self._place} cannot be read: {error}") from error
             if not data:
                 block, self._rest = self._rest, b""
-                return block + b"\n" if block else None
+                return self._begin(block) + b"\n" if block else None
             cut = data.rfind(b"\n") + 1
             if cut:
+                if not self._skipping and len(self._rest) + data.find(b"\n") > MAX_LINE:
+                    self._skip_line(self._rest + data[: data.find(b"\n")])
                 block, self._rest = self._rest + data[:cut], data[cut:]
                 if not self._skipping:
-                    return block
+                    return self._begin(block)
                 self._skipping = False
                 self._line += 1
                 block = block.partition(b"\n")[2]
@@ -106,8 +108,18 @@ class JsonLinesReader(BatchReader):
             elif not self._skipping:
                 self._rest += data
                 if len(self._rest) > MAX_LINE:
-                    self._refuse(0, self._rest, f"a line longer than {MAX_LINE} bytes")
-                    self._rest, self._skipping = b"", True
+                    self._skip_line(self._rest)
+
+    def _skip_line(self, line: bytes) -> None:
+        self._refuse(0, line, f"a line longer than {MAX_LINE} bytes")
+        self._rest, self._skipping = b"", True
+
+    def _begin(self, block: bytes) -> bytes:
+        """Return the first lines without a byte-order mark; all others as they are."""
+        if self._begun:
+            return block
+        self._begun = True
+        return check_encoding(block, self._who, self._place)
 
     def _load(self, block: bytes, reasons: dict[int, str]) -> tuple[list[Any], list[int]]:
         """Return the objects of a block and the lines they stand on; no line numbers if every line has one."""

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.connectors.base import Chunk, Reader
 from headway.connectors.wrapping import Wrapped
 
+LONGEST = 2**62
+"""The last moment, in nanoseconds, and the most tuples: so that sums still fit into 64 bits."""
+
 
 def constant_due(start: int, count: int, rate: float) -> Int64s:
     """Return the moments of tuples start, start+1, ... at `rate` tuples per second: tuple i at i/rate."""
     moments = np.arange(start, start + count, dtype=np.float64) * (SECOND / rate)
-    due: Int64s = np.rint(moments).astype(np.int64)
+    return whole_moments(moments)
+
+
+def whole_moments(moments: npt.NDArray[np.float64]) -> Int64s:
+    """Return moments in whole nanoseconds; what lies beyond LONGEST comes at its end, 146 years from now: never."""
+    due: Int64s = np.minimum(np.rint(moments), LONGEST).astype(np.int64)
     return due
 
 

@@ -30,7 +30,7 @@ class ParquetReader(BatchReader):
         try:
             self._file = pq.ParquetFile(self._handle, pre_buffer=False)
             given = self._file.schema_arrow
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, ValueError) as error:
             self._handle.close()
             raise self._unreadable(error) from error
         try:
@@ -38,6 +38,7 @@ class ParquetReader(BatchReader):
         except InputError:
             self._handle.close()
             raise
+        self._row = 0
         self._names = [given.names[at] for at in self._caster.columns]
         self._batches: Iterator[pa.RecordBatch] = self._file.iter_batches(BATCH, columns=self._names)
 
@@ -49,7 +50,32 @@ class ParquetReader(BatchReader):
             raise self._unreadable(error) from error
         if batch is None:
             return None
-        return self._caster.cast_columns([batch.column(name) for name in self._names])
+        start, self._row = self._row, self._row + batch.num_rows
+        return self._caster.cast_columns(self._valid([batch.column(name) for name in self._names], start))
+
+    def _valid(self, columns: list[pa.Array], start: int) -> list[pa.Array]:
+        """Return the columns without the rows whose text is no text, which are refused; Parquet does not look."""
+        try:
+            for column in columns:
+                column.validate(full=True)
+            return columns
+        except pa.ArrowInvalid as error:
+            bad: dict[int, str] = {}
+            for name, column in zip(self._names, columns, strict=True):
+                if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+                    bad |= dict.fromkeys(_undecodable(column), name)
+            keep = pa.array([at not in bad for at in range(len(columns[0]))])
+            kept = [column.filter(keep) for column in columns] if bad else []
+            try:
+                for column in kept:
+                    column.validate(full=True)
+            except pa.ArrowInvalid:
+                kept = []
+            if not kept:
+                raise self._unreadable(error) from error
+        for at, name in sorted(bad.items()):
+            self.refuse(f"{self._path.name} row {start + at + 1}", "", f"column '{name}': not valid UTF-8")
+        return kept
 
     def close(self) -> None:
         """Close the file."""
@@ -58,6 +84,17 @@ class ParquetReader(BatchReader):
 
     def _unreadable(self, error: Exception) -> InputError:
         return InputError(f"{self._who}: '{self._path}' cannot be read as Parquet: {error}")
+
+
+def _undecodable(column: pa.Array) -> list[int]:
+    """Return the places of values that are not UTF-8."""
+    found = []
+    for at, value in enumerate(column.cast(pa.large_binary()).to_pylist()):
+        try:
+            (value or b"").decode()
+        except UnicodeDecodeError:
+            found.append(at)
+    return found
 
 
 class ParquetSink:

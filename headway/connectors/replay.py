@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
 from headway.clock import MICROSECOND, SECOND
 from headway.columns import Int64s, from_arrow
 from headway.connectors.base import (
+    FASTEST,
+    SLOWEST,
     Chunk,
     Reader,
     SourceRequest,
@@ -20,7 +20,7 @@ from headway.connectors.base import (
 )
 from headway.connectors.pacing import PacedReader
 from headway.connectors.wrapping import Wrapped
-from headway.errors import InputError, SchemaError
+from headway.errors import InputError, SchemaError, finite
 from headway.schema import Schema, type_name
 
 KEYS = ("file", "rate", "by", "speed")
@@ -96,8 +96,8 @@ def _open(request: SourceRequest) -> Reader:
         raise InputError(f"{who}: rate and by exclude each other")
     if "speed" in settings and by is None:
         raise InputError(f"{who}: speed goes with by, not with rate")
-    if isinstance(speed, bool) or not isinstance(speed, int | float) or not math.isfinite(speed) or speed <= 0:
-        raise InputError(f"{who}: speed is a number above 0, not {speed!r}")
+    if not isinstance(speed, int | float) or finite(speed) is None or not SLOWEST <= speed <= FASTEST:
+        raise InputError(f"{who}: speed is a number above 0, from {SLOWEST:g} to {FASTEST:g}, not {speed!r}")
     path = settings["file"]
     if not isinstance(path, str) and not hasattr(path, "__fspath__"):
         raise InputError(f"{who}: file is a path, not {path!r}")

@@ -20,6 +20,7 @@ from typing import Any
 
 from headway.clock import MICROSECOND
 from headway.errors import InputError, OutputError
+from headway.paths import unusable
 
 Event = dict[str, Any]
 
@@ -86,7 +87,11 @@ def to_json(number: float) -> float | str:
 
 def from_json(value: float | str) -> float:
     """Return the number that `to_json` was given."""
-    return _ODD[value] if isinstance(value, str) else value
+    if isinstance(value, str):
+        return _ODD[value]
+    if not isinstance(value, int | float):
+        raise TypeError(f"a number is expected, not {value!r:.40}")
+    return value
 
 
 def document(about: Mapping[str, Any], events: Iterable[Event]) -> dict[str, Any]:
@@ -121,10 +126,13 @@ def read_events(path: Path, mark: str) -> tuple[Mapping[str, Any], Iterator[Even
 
     A file as it was written is read line by line, one that another program laid out anew as a whole.
     """
+    wrong = unusable(path)
+    if wrong:
+        raise InputError(f"'{path}' cannot be read: {wrong}")
     if path.is_dir():
         raise InputError(f"'{path}' is a directory; expected {EXPECTED}")
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             try:
                 return _about(json.loads(file.readline().rstrip("\n") + _END), path, mark), _lines(path)
             except ValueError:
@@ -141,7 +149,7 @@ def read_events(path: Path, mark: str) -> tuple[Mapping[str, Any], Iterator[Even
 
 def _lines(path: Path) -> Iterator[Event]:
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             file.readline()
             for line in file:
                 text = line.strip()

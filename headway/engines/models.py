@@ -157,16 +157,23 @@ def model_of_summary(summary: object) -> Model:
             {name: _measured(name, one["cost_per_tuple"]) for name, one in boxes.items()},
             {name: _measured(name, one["cost_per_call"]).mean for name, one in boxes.items()},
             overheads=Overheads(
-                scheduler=float(spent["scheduler"]) / max(1, plans),
-                storage=float(spent["storage"]) / max(1, calls),
-                round=sum(float(spent.get(name, 0)) for name in ("sources", "sinks")) / max(1, plans) if local else 0.0,
+                scheduler=_each(spent, plans, "scheduler"),
+                storage=_each(spent, calls, "storage"),
+                round=_each({"sources": 0, "sinks": 0, **spent}, plans, "sources", "sinks") if local else 0.0,
             ),
             like=LOCAL if local else "",
         )
-    except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
+    except (AssertionError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise RunError(
             f"model: measured: this is not the summary of a run ({type(error).__name__}: {error})"
         ) from error
+
+
+def _each(spent: Mapping[str, Any], times: Any, *names: str) -> float:
+    """Return the seconds that each time took, of what a summary says was spent in all; somebody may have edited it."""
+    total = sum([float(spent[name]) for name in names])
+    with inside("model"), inside("measured"), inside(f"time: {' and '.join(names)}"):
+        return parse_cost(total / max(1, times)).mean
 
 
 def _measured(box: str, value: Any) -> Cost:
@@ -178,10 +185,11 @@ def _measured(box: str, value: Any) -> Cost:
 def _read(path: Path) -> object:
     try:
         text = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file in UTF-8"
+    except (OSError, ValueError) as error:
+        unreadable = "not a text file in UTF-8" if isinstance(error, UnicodeDecodeError) else error
+        reason = getattr(error, "strerror", None) or unreadable
         raise RunError(f"model: {path}: cannot be read: {reason}") from error
     try:
         return json.loads(text) if path.suffix == ".json" else read_text(text)
-    except (ValueError, HeadwayError) as error:
+    except (ValueError, RecursionError, HeadwayError) as error:
         raise RunError(f"model: {path}: {error}") from error

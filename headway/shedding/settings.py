@@ -6,13 +6,12 @@ limits are ours: how much an output may lose, and how much all of them together 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from headway.boxes.durations import Duration
-from headway.errors import NetworkError, PolicyError, choices, did_you_mean, unknown
+from headway.errors import NetworkError, PolicyError, choices, did_you_mean, finite, unknown
 from headway.qos import QoS
 from headway.shedding.base import registered_strategies
 
@@ -138,14 +137,10 @@ def _truth(key: str, value: object) -> bool:
 
 
 def _number(key: str, value: object, expected: str, fits: Callable[[float], bool]) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not math.isfinite(value)
-        or not fits(float(value))
-    ):
+    number = finite(value)
+    if number is None or not fits(number):
         raise PolicyError(f"shed: {key}: must be a number {expected}, not {value!r}")
-    return float(value)
+    return number
 
 
 def _share(key: str, value: object) -> float:
@@ -177,8 +172,9 @@ def _allowed(key: str, value: object) -> tuple[str, ...]:
 def _time(key: str, value: object) -> Duration:
     """Read a duration; a plain number means seconds."""
     try:
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            duration = Duration(round(value * 1_000_000))
+        seconds = finite(value)
+        if seconds is not None:
+            duration = Duration(round(seconds * 1_000_000))
         else:
             duration = Duration.parse(value)
     except NetworkError as error:

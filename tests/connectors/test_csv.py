@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headway.connectors import csv as csv_module
 from headway.connectors import open_source
+from headway.connectors.skipping import skip
 from headway.errors import InputError
 from headway.schema import Schema
 from tests.connectors.helpers import drain, read_text, rows, write
@@ -163,3 +167,103 @@ def test_written_text(tmp_path: Path) -> None:
 def test_header_without_tuples(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", pa.table({"a": pa.array([], pa.int32()), "b,c": pa.array([], pa.int32())}))
     assert (tmp_path / "a.csv").read_text() == 'a,"b,c"\n'
+
+
+def test_two_stray_quotes_cost_their_lines_only(tmp_path: Path) -> None:
+    lines = [f"{at},{at}.5,n{at}" for at in range(40)]
+    lines[2], lines[38] = '2,"2.5,n2', '38,38.5",n38'
+    table, _, malformed = drain(read_text(tmp_path / "a.csv", "sid,x,name\n" + "\n".join(lines), SCHEMA))
+    assert table is not None
+    assert table.column("sid").to_pylist() == [at for at in range(40) if at not in (2, 38)]
+    assert [row.where for row in malformed] == ["a.csv line 4", "a.csv line 40"]
+    assert malformed[0].reason.startswith("a quote opened here makes lines 4 to 40 one row, which is none: column 'x'")
+    assert malformed[0].text == '2,"2.5,n2'
+
+
+def test_a_row_over_two_lines_that_hides_no_other_stays_one(tmp_path: Path) -> None:
+    content = 'sid,x,name\nx,1,"two\nlines"\n1,1,"two\nlines"\n'
+    table, _, malformed = drain(read_text(tmp_path / "a.csv", content, SCHEMA))
+    assert table is not None
+    assert table.to_pylist() == [{"sid": 1, "x": 1.0, "name": "two\nlines"}]
+    assert [(row.where, row.text) for row in malformed] == [("a.csv line 2", 'x,1,"two\nlines"')]
+
+
+def test_rows_between_quotes_that_make_text_are_text(tmp_path: Path) -> None:
+    content = 'sid,x,name\n1,1,"a\n2,2,b\n3,3,c"\n'  # RFC 4180: nobody can know that this was not meant
+    assert rows(read_text(tmp_path / "a.csv", content, SCHEMA)) == [{"sid": 1, "x": 1.0, "name": "a\n2,2,b\n3,3,c"}]
+
+
+_good_texts = st.text('ab ,"\n', max_size=6)
+_strays = st.tuples(st.sampled_from((0, 1, 3)), st.sampled_from(('"{}', '{}"', '"{}"x', 'x"{}', '""{}')))
+
+
+@given(
+    st.lists(_good_texts | _strays, max_size=25), st.sampled_from((1, 2, 5, 30, 1000)), st.sampled_from(("\n", "\r\n"))
+)
+@settings(max_examples=120)
+def test_no_good_row_is_lost_to_a_stray_quote(
+    tmp_path_factory: pytest.TempPathFactory, drawn: list[Any], block: int, ending: str
+) -> None:
+    """Quotes stray into numbers: what they open is no number, so every other row is good beyond doubt."""
+    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    lines, good = [], []
+    for at, one in enumerate(drawn):
+        if isinstance(one, str):
+            quoted = '"' + one.replace('"', '""') + '"'
+            good.append({"a": at, "b": at * 2, "s": one, "c": at * 3})
+            lines.append(f"{at},{at * 2},{quoted},{at * 3}")
+        else:
+            cells = [str(at), str(at * 2), "text", str(at * 3)]
+            cells[one[0]] = one[1].format(cells[one[0]])
+            lines.append(",".join(cells))
+    path.write_bytes(("a,b,s,c" + ending + ending.join(lines)).encode())
+    schema = Schema.parse("a int, b int, s string, c int")
+    whole = drain(open_source("s", schema, path))
+    found = [] if whole[0] is None else whole[0].to_pylist()
+    left = iter(found)
+    assert all(any(row == one for one in left) for row in good)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_module, "BLOCK", block)
+        again = drain(open_source("s", schema, path), [3])
+        rest = drain(skip(open_source("s", schema, path), len(found) // 2), [2])
+    assert ([] if again[0] is None else again[0].to_pylist()) == found
+    assert again[2] == whole[2]
+    assert ([] if rest[0] is None else rest[0].to_pylist()) == found[len(found) // 2 :]
+
+
+def test_a_record_that_is_too_long_does_not_hang_on_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_module, "MAX_RECORD", 64)
+    for length in range(40, 90):
+        content = f'a,s\n1,x\n2,"{"y" * 20}\n{"z" * (length - 20)}"\n3,z\n4,{"v" * (length - 20)}\n5,5'
+        results = []
+        for block in (1, 7, 31):  # reads are shorter than half of the longest record
+            monkeypatch.setattr(csv_module, "BLOCK", block)
+            table, _, malformed = drain(read_text(tmp_path / "a.csv", content, "a int, s string"))
+            assert table is not None
+            results.append((table.to_pylist(), malformed))
+        assert all(one == results[0] for one in results)
+        assert {1, 3, 5} <= {row["a"] for row in results[0][0]}
+
+
+def test_lines_that_are_not_utf8_leave_no_traceback(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    content = b"sid,x,name\n1,1,a\n2,\xff\n3,3,\xff\n4,4,b\n5,5,c,\xff\n6,6,d\n"
+    table, _, malformed = drain(read_text(tmp_path / "a.csv", content, SCHEMA))
+    assert table is not None
+    assert table.column("sid").to_pylist() == [1, 4, 6]
+    assert [row.reason for row in malformed] == [
+        "expected 3 values, not 2",
+        "column 'name': not valid UTF-8",
+        "expected 3 values, not 4",
+    ]
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_other_encodings_are_named(tmp_path: Path, encoding: str) -> None:
+    with pytest.raises(InputError, match=rf"a\.csv' is in {encoding.upper()}, by its byte-order mark; expected UTF-8"):
+        read_text(tmp_path / "a.csv", "a\n1\n".encode(encoding), "a int")
+
+
+def test_a_header_of_one_huge_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"the header of .* cannot be read: field larger"):
+        read_text(tmp_path / "a.csv", "a," + "b" * 200_000 + "\n1,2\n", "a int")

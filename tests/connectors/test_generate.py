@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -197,3 +198,37 @@ def test_a_sequence_that_leaves_its_range() -> None:
     assert make("a tinyint", count=128, fields=fields)[0].num_rows == 128
     with pytest.raises(InputError, match="leaves the range of tinyint"):
         make("a tinyint", count=129, fields=fields)
+
+
+@pytest.mark.parametrize("rate", [1e-300, 5e-324, 1e-10, 1e19, 1e300, 10**400, math.inf, math.nan, 0, -1])
+def test_rates_beyond_sense_are_refused(rate: float) -> None:
+    settings = {"generate": {"rate": rate, "count": 3, "fields": {"a": "i"}}}
+    with pytest.raises(InputError, match=r"rate is (from 1e-09 to 1e\+18|a number of) tuples per second"):
+        open_source("s", Schema.parse("a bigint"), settings)
+    with pytest.raises(InputError, match="tuples per second"):
+        open_source("s", Schema.parse("a bigint"), [{"a": 1}], rate=rate)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rate": 1e-9},
+        {"rate": 1e-9, "arrivals": "poisson"},
+        {"burst": {"size": 1, "every": 4e9}},
+        {"burst": {"size": 3, "every": "7000w"}},
+        {"rate": 1e-8, "burst": {"on": "1us", "off": "7000w"}},
+        {"rate": 1e18, "burst": {"on": "1us", "off": "1us"}},
+    ],
+)
+def test_moments_too_far_away_never_come(settings: dict[str, Any]) -> None:
+    generate = {"generate": {**settings, "count": 2000, "fields": {"a": "i"}}}
+    _, due, _ = drain(open_source("s", Schema.parse("a bigint"), generate))
+    assert due == sorted(due)
+    assert due[0] >= 0
+    assert max(due) <= 2**62
+
+
+def test_a_burst_of_a_size_without_end() -> None:
+    generate = {"generate": {"burst": {"size": 10**30, "every": "1s"}, "fields": {"a": "i"}}}
+    with pytest.raises(InputError, match="size is a whole number from 1 to 4611686018427387904"):
+        open_source("s", Schema.parse("a bigint"), generate)

@@ -165,3 +165,33 @@ def test_a_closed_pipe_in_a_real_process() -> None:
     assert process.wait(20) == 3
     assert process.stderr.read() == b""
     process.stderr.close()
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = '\ufeff{"sid":1}\n{"sid":2}\n'
+    assert [row["sid"] for row in rows(read_text(tmp_path / "a.jsonl", content, SCHEMA))] == [1, 2]
+    monkeypatch.setattr(jsonl, "BLOCK", 1)
+    assert [row["sid"] for row in rows(read_text(tmp_path / "a.jsonl", content, SCHEMA))] == [1, 2]
+    assert [row["sid"] for row in rows(read_text(tmp_path / "a.jsonl", '\ufeff{"sid":1}', SCHEMA))] == [1]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_other_encodings_are_named(tmp_path: Path, encoding: str) -> None:
+    reader = read_text(tmp_path / "a.jsonl", '{"sid":1}\n'.encode(encoding), SCHEMA)
+    with pytest.raises(InputError, match=f"is in {encoding.upper()}, by its byte-order mark; expected UTF-8"):
+        reader.read(10)
+    reader.close()
+
+
+def test_a_long_line_does_not_hang_on_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "MAX_LINE", 40)
+    for length in range(15, 60):
+        content = f'{{"sid":1}}\n{{"name":"{"y" * length}"}}\n{{"sid":3}}\n'
+        results = []
+        for block in (1, 7, 20):
+            monkeypatch.setattr(jsonl, "BLOCK", block)
+            table, _, malformed = drain(read_text(tmp_path / "a.jsonl", content, SCHEMA))
+            assert table is not None
+            results.append((table.to_pylist(), [(row.where, row.reason) for row in malformed]))
+        assert all(one == results[0] for one in results)
+        assert len(results[0][0]) == (3 if length + 11 <= 40 else 2)

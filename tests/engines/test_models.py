@@ -143,11 +143,26 @@ def test_a_measured_cost_that_cannot_be(name: str, cost: float) -> None:
         parse_model(summary)
 
 
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), 10**400])
+@pytest.mark.parametrize("name", ["scheduler", "storage"])
+def test_measured_overheads_that_cannot_be(name: str, seconds: float) -> None:
+    with pytest.raises(HeadwayError, match=r"^model: measured: "):
+        parse_model({**SUMMARY, "time": {**SUMMARY["time"], name: seconds}})
+
+
+@pytest.mark.parametrize("cost", [float("inf"), 10**400, "9" * 5000 + "s", {"zipf": [10**400, 5, "1us"]}])
+def test_costs_without_end(cost: Any) -> None:
+    with pytest.raises(HeadwayError, match=r"^model: default: "):
+        parse_model({"default": cost})
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("none.yaml", None, "cannot be read: No such file"),
         ("m.json", b"{", "m.json: Expecting property name"),
+        ("m.json", b"[" * 100_000, "m.json: .*recursion"),
+        ("m.yaml", b"default: !!timestamp x", "m.yaml: line 1: unknown tag '!!timestamp'"),
         ("m.yaml", b"costs: [", "m.yaml: "),
         ("m.yaml", b"\xff\xfe\x00", "cannot be read: not a text file in UTF-8"),
         ("m.yaml", b"just words", "m.yaml: must hold a mapping, not 'just words'"),

@@ -498,3 +498,14 @@ def test_numbers_that_json_does_not_have() -> None:
     for number in (math.inf, -math.inf, 0.0, 1, -2.5):
         assert chrome.from_json(strict(json.dumps(chrome.to_json(number)))) == number
     assert math.isnan(chrome.from_json(chrome.to_json(math.nan)))
+
+
+def test_terms_that_are_no_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    recorded().write(path)
+    whole = json.loads(path.read_text())
+    step = next(event for event in whole["traceEvents"] if event.get("cat") == "step" and event["args"]["terms"])
+    step["args"]["terms"] = {name: {} for name in step["args"]["terms"]}
+    path.write_text("\ufeff" + json.dumps(whole))
+    with pytest.raises(InputError, match=r"is not a trace .*TypeError: a number is expected, not {}"):
+        read_trace(path)

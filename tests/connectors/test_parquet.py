@@ -1,0 +1,36 @@
+"""Parquet that was not written by us; the rest is in test_roundtrip and test_opening."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from headway.connectors import open_source
+from headway.errors import InputError
+from headway.schema import Schema
+from tests.connectors.helpers import drain
+
+
+def _texts(values: list[bytes]) -> pa.Array:
+    return pa.Array.from_buffers(pa.string(), len(values), pa.array(values, pa.binary()).buffers())
+
+
+def test_text_that_is_no_text_is_a_malformed_row(tmp_path: Path) -> None:
+    table = pa.table({"a": pa.array([1, 2, 3], pa.int32()), "s": _texts([b"x", b"\xff\xfe", b"z"])})
+    pq.write_table(table, tmp_path / "a.parquet")
+    read, _, malformed = drain(open_source("s", Schema.parse("a int, s string"), tmp_path / "a.parquet"))
+    assert read is not None
+    assert read.to_pylist() == [{"a": 1, "s": "x"}, {"a": 3, "s": "z"}]
+    assert [(row.where, row.reason) for row in malformed] == [("a.parquet row 2", "column 's': not valid UTF-8")]
+
+
+def test_such_text_in_a_list_stops(tmp_path: Path) -> None:
+    lists = pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), _texts([b"x", b"\xff"]))
+    pq.write_table(pa.table({"s": lists}), tmp_path / "a.parquet")
+    reader = open_source("s", Schema.parse("s array<string>"), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
+        reader.read(10)
+    reader.close()

@@ -1,0 +1,39 @@
+"""Static tables from files that are none; what joins make of good ones is in tests/behaviour."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headway.errors import NetworkError
+from headway.tables import load_table
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.jsonl", b"null\n", 'line 1 is no object such as {"a": 1}'),  # Arrow ends the process over this
+        ("t.jsonl", b'{"a":1}\n[1]\n', "line 2 is no object"),
+        ("t.jsonl", b'{"a":1}\n{"a":"\xff"}\n', "line 2 is not valid UTF-8"),
+        ("t.csv", b"\xff,b\n1,2\n", "line 1 is not valid UTF-8"),
+        ("t.csv", b"a,b\n1,2\n3,\xff\n", "line 3 is not valid UTF-8"),
+        ("t.csv", b"", "Empty CSV file"),
+        ("t.parquet", b"PAR1", "t.parquet: "),
+        ("x" * 300 + ".csv", None, "is no path: file name too long"),
+        ("a\0.csv", None, "is no path: it has a character"),
+    ],
+)
+def test_files_that_are_no_tables(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(NetworkError) as raised:
+        load_table(name, folder=tmp_path)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+def test_a_byte_order_mark_is_skipped(tmp_path: Path, name: str) -> None:
+    text = "a\n1\n2\n" if name == "t.csv" else '{"a":1}\n{"a":2}\n'
+    (tmp_path / name).write_text("\ufeff" + text)
+    assert load_table(name, folder=tmp_path).to_pylist() == [{"a": 1}, {"a": 2}]
