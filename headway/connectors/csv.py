@@ -10,6 +10,7 @@ import csv
 import io
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from headway.connectors.base import Reader, SinkRequest, SourceRequest, Writer, 
 from headway.connectors.casting import match_columns
 from headway.connectors.cutting import BatchReader
 from headway.connectors.files import input_path, open_input
+from headway.connectors.identity import Identity, TrackedFile
 from headway.connectors.texts import parse_texts, render_texts
 from headway.connectors.values import Bad
 from headway.connectors.writers import TextSink
@@ -104,7 +106,7 @@ class CsvReader(BatchReader):
         path = input_path(request)
         self._who, self._path, self._place = request.who, path, path.name
         self._schema = request.schema.to_arrow()
-        self._file = open_input(path, request.who)
+        self._file = TrackedFile(open_input(path, request.who), path)
         self._rest = b""
         self._line = 1
         self._end = False
@@ -130,6 +132,10 @@ class CsvReader(BatchReader):
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+    def identity(self) -> tuple[Path, Identity] | None:
+        """Return which file this is, and how far it is read."""
+        return self._file.identity()
 
     def _read(self) -> bytes:
         try:
