@@ -94,8 +94,8 @@ def check_input(source: str, reader: object, known: Any, ended: bool) -> None:
     why = _difference(path, now, then, ended)
     if why is not None:
         raise InputError(
-            f"source '{source}': '{path}' is not the file that the saved run has read: {why}; give that file, or another "
-            "--state"
+            f"source '{source}': '{path}' is not the file that the saved run has read: {why}; give that file, or "
+            "another --state"
         )
 
 

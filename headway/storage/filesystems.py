@@ -90,7 +90,7 @@ class Place:
         rename = rename and self.renames
         written = target + TEMPORARY if rename else target
         if self.local:
-            with open(written, "wb", opener=_private) as file:  # noqa: PTH123 - only this one takes an opener
+            with open(written, "wb", opener=_private) as file:
                 file.write(data)
                 if sync:
                     file.flush()

@@ -361,9 +361,7 @@ def _check_sizes(place: Place, commits: Sequence[Commit], present: Mapping[str, 
             size = present.get(segment.file)
             if size != segment.bytes:
                 what = "missing" if size is None else f"damaged: {size} bytes, not {segment.bytes}"
-                raise RunError(
-                    f"source '{source}': the log's segment '{place.name(segment.file)}' is {what}; {_MEND}"
-                )
+                raise RunError(f"source '{source}': the log's segment '{place.name(segment.file)}' is {what}; {_MEND}")
 
 
 def _number(tick: Any) -> int:

@@ -1,4 +1,7 @@
-"""Who may use a state directory, and whether it is whole: settled before anything else happens with it."""
+"""Who may use a state directory, whether it is whole, and whether it belongs to these inputs.
+
+All of that is settled before anything else happens with it, and before Spark starts.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,18 @@ import contextlib
 import fcntl
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from headway.connectors.base import Reader
+from headway.connectors.identity import check_input
+from headway.engines.base import RunSettings
 from headway.engines.spark.verifying import PLAN, Found, verify
 from headway.errors import RunError
+from headway.network import Source
 from headway.storage.filesystems import FAILURES, locate, reason
+from headway.storage.temporary import clean_temporary, make_temporary, remove_temporary
 
 
 class Directory:
@@ -49,7 +58,9 @@ class Directory:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.release()
-            raise RunError(f"the state '{self.folder}' is in use by another run; wait for it, or give another") from None
+            raise RunError(
+                f"the state '{self.folder}' is in use by another run; wait for it, or give another"
+            ) from None
 
     def _close_to_others(self) -> None:
         """Let nobody else into a new state, also one in a directory that was there; an old one stays as it is."""
@@ -65,3 +76,24 @@ class Directory:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+def open_directory(
+    sources: Sequence[Source], readers: Sequence[Reader], settings: RunSettings, stack: contextlib.ExitStack
+) -> Directory:
+    """Open the state directory of a run, or a temporary one; `stack` closes it.
+
+    Raises an InputError for an input that is not the one which a saved run has read.
+    """
+    clean_temporary()
+    folder = settings.state
+    if folder is None:
+        folder = make_temporary()
+        stack.callback(remove_temporary, folder)
+    directory = Directory(folder, settings.state is not None)
+    stack.callback(directory.release)
+    found = directory.found
+    if found is not None and found.commit is not None:
+        for source, reader in zip(sources, readers, strict=True):
+            check_input(source.name, reader, found.commit.inputs.get(source.name), found.ended)
+    return directory

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import shutil
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +12,7 @@ from uuid import uuid4
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.connectors.base import Writer
-from headway.connectors.identity import check_input, describe
+from headway.connectors.identity import describe
 from headway.connectors.resuming import Resumable
 from headway.connectors.skipping import skip
 from headway.engines.base import RunResult, RunSettings
@@ -23,7 +21,7 @@ from headway.engines.interrupts import on_interrupt
 from headway.engines.opening import open_letters, open_readers
 from headway.engines.spark.arrivals import Arrivals, commit_letters
 from headway.engines.spark.cut import Cut
-from headway.engines.spark.directory import Directory
+from headway.engines.spark.directory import open_directory
 from headway.engines.spark.exchange import clear
 from headway.engines.spark.failures import describe_failure, describe_losses, is_loss, no_executors
 from headway.engines.spark.front import choose_front
@@ -95,17 +93,7 @@ class _Run:
         self._recorder: Recorder | None = None
         network = checked.network
         self._readers = open_readers(checked, settings, stack)
-        if settings.state is None:
-            folder = tempfile.mkdtemp(prefix="headway-")
-            stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        else:
-            folder = settings.state
-        directory = Directory(folder, settings.state is not None)  # what is damaged is said before Spark starts
-        stack.callback(directory.release)
-        if directory.found is not None and directory.found.commit is not None:
-            known, ended = directory.found.commit.inputs, directory.found.ended
-            for source, reader in zip(network.sources, self._readers, strict=True):
-                check_input(source.name, reader, known.get(source.name), ended)
+        directory = open_directory(network.sources, self._readers, settings, stack)
         self._queries = Queries(settings.master, settings.spark)
         ship_functions(checked.functions)
         self._state = State(directory, checked, settings, self._queries.parallelism)
@@ -160,10 +148,8 @@ class _Run:
                 what = {"discard": None}
             schema = self._checked.output_schema(output.name)
             base = None if given else network.folder
-            delivered = self._state.results(output.name)
-            self._results[output.name] = Result(
-                output, schema, what, base, self._clock, place, settings.half_life, delivered
-            )
+            old, half_life = self._state.results(output.name), settings.half_life
+            self._results[output.name] = Result(output, schema, what, base, self._clock, place, half_life, old)
         self._letters, self._letter_sink = open_letters(settings)
 
     def _abort(self) -> None:
@@ -487,15 +473,9 @@ class _Run:
         """Return the tasks of a micro-batch; called from the gate."""
         one = self._units[unit]
         sources, name = one.cut.sources, self._state.unit_id(one.cut)
-        before = self._state.journal(one.cut).at(after)
-        if (before is None and after != one.begin) or upto > self._log.issued:
-            raise RunError(
-                f"'{self._state.checkpoint(one.cut)}' is damaged: it asks for arrival numbers above {after} up to "
-                f"{upto}, and these are not what was granted; restore it, or give another --state"
-            )
+        states = self._state.before(one, after, upto, self._log.issued)
         one.covering = after, upto
         ticks, end = self._log.marks(after, upto)
-        states = [] if before is None else list(before.states.items())
         marks = [upto, ticks, end is not None, self._sifting.kept(name), states]
         sieves = self._sifting.at(name, after)
         return split_tasks(self._log, sources, after, upto, self._queries.parallelism, marks, sieves)

@@ -14,10 +14,36 @@ _LOST = (
     "Broken pipe",
 )
 
+_UNREADABLE = (
+    "ChecksumException",
+    "CANNOT_LOAD_STATE_STORE",
+    "CHECKPOINT_FILE_CHECKSUM",
+    "FAILED_TO_READ",
+    "RocksDBException",
+    "StateStoreId",
+    "STATE_STORE_",
+    ".changelog",
+    "Changelog",
+    "StateStore.*EOFException",
+    "OffsetSeqLog",
+    "CommitLog",
+    "HDFSMetadataLog",
+    "StreamMetadata",
+    "StateSchema",
+    "OperatorStateMetadata",
+)
+"""How Spark's failures read that come from what its checkpoint holds."""
+_FILE = re.compile(r"(?:file:)?(/[^\s'\",;()]*/checkpoints/[^\s'\",;()]+)")
+
+
+def is_damage(error: str) -> bool:
+    """Return whether a query failed because Spark cannot read what its checkpoint holds."""
+    return not _raised(error) and any(re.search(sign, error) for sign in _UNREADABLE)
+
 
 def is_loss(error: str) -> bool:
     """Return whether a query failed because a process of it was lost, and not because of what the process did."""
-    return any(sign in error for sign in _LOST) and not _raised(error)
+    return any(sign in error for sign in _LOST) and not _raised(error) and not is_damage(error)
 
 
 def _raised(error: str) -> list[re.Match[str]]:
@@ -27,10 +53,19 @@ def _raised(error: str) -> list[re.Match[str]]:
 
 def describe_failure(unit: str, error: str) -> str:
     """Return one line for a query's failure: what was raised last in our own words, not Spark's stack."""
+    if is_damage(error):
+        return _describe_damage(unit, error)
     found = _raised(error)
     kind, text = (found[-1][1], found[-1][2].strip()) if found else ("", (error.strip() or "no reason").splitlines()[0])
     own = kind in ("RunError", "InputError", "OutputError", "NetworkError")
     return text if own else f"'{unit}' failed on Spark: {f'{kind}: ' if kind else ''}{text}"
+
+
+def _describe_damage(unit: str, error: str) -> str:
+    """Return one line for a checkpoint that Spark cannot read: the file if Spark names one, and why."""
+    named = _FILE.search(error)
+    where = f"'{named[1].rstrip('.:')}'" if named else "a file under 'checkpoints' in the state"
+    return f"'{unit}' cannot go on: Spark cannot read {where}: missing or damaged; restore it, or give another --state"
 
 
 def describe_losses(unit: str, count: int) -> str:

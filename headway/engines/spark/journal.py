@@ -1,9 +1,9 @@
 """The journal: what each micro-batch of a query covered and delivered, written down before Spark commits it.
 
 Spark's checkpoint says where a query is, the results say what it delivered; the journal holds both to account. One
-record for each micro-batch: the arrival numbers that it covered, a checksum of Spark's offset file, its files of results
-and letters, and a checksum of every shard's state. Records lie in ``journal/<unit>/<batch>.json``; every FOLD of them
-become one ``<last batch>.jsonl``, so that a long run is verified from few files. Every file is written whole.
+record for each micro-batch: the arrival numbers that it covered, a checksum of Spark's offset file, its files of
+results and letters, and a checksum of every shard's state. Records lie in ``journal/<unit>/<batch>.json``; every FOLD
+of them become one ``<last batch>.jsonl``, so that a long run is verified from few files. Every file is written whole.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Record:
     def from_line(cls, line: bytes) -> Record:
         """Read what `to_line` wrote; a ValueError, KeyError or TypeError for anything else."""
         values: dict[str, Any] = unseal(line)
-        results = {output: (str(file), int(size), int(rows)) for output, (file, size, rows) in values["results"].items()}
-        return cls(**{**values, "results": results, "states": {shard: crc for shard, crc in values["states"]}})
+        results = {output: (one[0], one[1], one[2]) for output, one in values["results"].items()}
+        return cls(**{**values, "results": results, "states": dict(values["states"])})
 
 
 class Journal:

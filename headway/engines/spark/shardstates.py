@@ -17,8 +17,8 @@ def check_state(unit: str, shard: int, saved: bytes | None, expected: int | None
     if expected is not None and (saved is None or checksum(saved) != expected):
         what = "missing" if saved is None else "damaged"
         raise RunError(
-            f"the state of shard {shard} of '{unit}' is {what}: a file under checkpoints/*/state/0/{shard} is not the one "
-            "that was written; restore it, or give another --state"
+            f"the state of shard {shard} of '{unit}' is {what}: a file under checkpoints/*/state/0/{shard} is not the "
+            "one that was written; restore it, or give another --state"
         )
 
 

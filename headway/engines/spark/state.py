@@ -23,6 +23,7 @@ from headway.engines.letters import LetterRow
 from headway.engines.spark.cut import Cut, CutUnit, cut
 from headway.engines.spark.directory import Directory
 from headway.engines.spark.journal import Journal, Record
+from headway.engines.spark.units import RunningUnit
 from headway.engines.spark.verifying import FORMAT, PLAN, read_letters
 from headway.engines.spark.work import fingerprint
 from headway.errors import RunError, choices, unknown
@@ -201,8 +202,8 @@ class State:
         for source, count in refused.items():
             if counts[source] != count:
                 raise RunError(
-                    f"a file 'log-*.json' in '{self.place.name('letters')}' is missing: the log has refused {count} rows "
-                    f"of source '{source}', and {counts[source]} are there; restore it, or give another --state"
+                    f"a file 'log-*.json' in '{self.place.name('letters')}' is missing: the log has refused {count} "
+                    f"rows of source '{source}', and {counts[source]} are there; restore it, or give another --state"
                 )
         return found
 
@@ -212,6 +213,19 @@ class State:
         if name not in self._journals:
             self._journals[name] = Journal.open(self.place, name)[0] if self._kept else Journal(None, name)
         return self._journals[name]
+
+    def before(self, unit: RunningUnit, after: int, upto: int, issued: int) -> list[tuple[int, int]]:
+        """Return by shard the checksum of its state before a micro-batch, which covers what is above `after`.
+
+        Raises a RunError if Spark asks for what it was never granted: its checkpoint is not the one that it wrote.
+        """
+        last = self.journal(unit.cut).at(after)
+        if (last is None and after != unit.begin) or upto > issued:
+            raise RunError(
+                f"'{self.checkpoint(unit.cut)}' is damaged: it asks for arrival numbers above {after} up to {upto}, "
+                "and these were not granted; restore it, or give another --state"
+            )
+        return [] if last is None else list(last.states.items())
 
     def offset_sum(self, unit: CutUnit, batch: int) -> int | None:
         """Return the checksum of Spark's offset file of a micro-batch; elsewhere than on a local disk it would cost."""

@@ -98,9 +98,7 @@ class Takings:
     def _outputs(self, unit: RunningUnit, lane: Lane) -> list[str]:
         return [name for name in unit.cut.outputs if self._checked.outputs[name] == lane.arc]
 
-    def _deliver(
-        self, outputs: Sequence[str], train: Train, unit: str, batch: int
-    ) -> dict[str, tuple[str, int, int]]:
+    def _deliver(self, outputs: Sequence[str], train: Train, unit: str, batch: int) -> dict[str, tuple[str, int, int]]:
         kept = {name: self._results[name].deliver(train, unit, batch) for name in outputs}
         return {name: one for name, one in kept.items() if one is not None}
 

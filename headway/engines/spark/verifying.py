@@ -81,7 +81,9 @@ def read_plan(place: Place) -> dict[str, Any] | None:
             return None
         data = place.read(PLAN)
     except FAILURES as error:
-        raise RunError(f"cannot read the state '{place.root}': {reason(error)}; give a directory to write to") from error
+        raise RunError(
+            f"cannot read the state '{place.root}': {reason(error)}; give a directory to write to"
+        ) from error
     try:
         plan = unseal(data)
         if plan["format"] == FORMAT and not plan.keys() >= _WHOLE:
@@ -176,10 +178,16 @@ class _Checkpoint:
         """Hold Spark's files against its checksum files; what lies behind the last commit may be half written."""
         for file in self._files:
             folder, _, name = file.rpartition("/")
+            if name.startswith("."):
+                continue  # the checksums themselves, and what was not complete when a process was killed
             version = _VERSION.match(name)
             ahead = "/state/" in file and version is not None and int(version[1]) > committed + 1
             sums = f"{folder}/.{name}.crc"
-            if sums in self._all and not ahead and not _fits(Path(self._place.base, file), Path(self._place.base, sums)):
+            if (
+                sums in self._all
+                and not ahead
+                and not _fits(Path(self._place.base, file), Path(self._place.base, sums))
+            ):
                 raise RunError(f"'{self._place.name(file)}' is damaged: its checksum is wrong; {_MEND}")
 
     def _missing(self, file: str) -> RunError:
@@ -218,8 +226,8 @@ def _verify_results(place: Place, records: Mapping[str, list[Record]]) -> None:
                     raise RunError(f"output '{output}': '{place.name(relative)}' is missing; {_MEND}")
                 if present[relative] != size:
                     raise RunError(
-                        f"output '{output}': '{place.name(relative)}' is damaged: {present[relative]} bytes, not {size}; "
-                        f"{_MEND}"
+                        f"output '{output}': '{place.name(relative)}' is damaged: {present[relative]} bytes, not "
+                        f"{size}; {_MEND}"
                     )
                 if place.local:
                     verify_table(place.name(relative))
