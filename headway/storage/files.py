@@ -11,7 +11,7 @@ import re
 import pyarrow as pa
 
 from headway.errors import RunError
-from headway.storage.checksums import checksum
+from headway.storage.checksums import bulk_checksum
 from headway.storage.filesystems import FAILURES, Place, open_input, reason
 
 SUFFIX = ".arrow"
@@ -28,7 +28,7 @@ def write_table(place: Place, relative: str, table: pa.Table, sync: bool = False
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
     data = sink.getvalue()
-    named = f"{relative.removesuffix(SUFFIX)}.{checksum(data):08x}{SUFFIX}"
+    named = f"{relative.removesuffix(SUFFIX)}.{bulk_checksum(data):08x}{SUFFIX}"
     place.write(named, data, sync=sync)
     return named, data.size
 
@@ -58,6 +58,6 @@ def _open(name: str) -> pa.Buffer:
         raise RunError(f"'{name}' is missing; {_MEND}") from error
     except FAILURES as error:
         raise RunError(f"'{name}' cannot be read: {reason(error)}; {_MEND}") from error
-    if found is None or int(found[1], 16) != checksum(data):
+    if found is None or int(found[1], 16) != bulk_checksum(data):
         raise RunError(f"'{name}' is damaged: its checksum is wrong; {_MEND}")
     return data

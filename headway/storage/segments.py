@@ -20,7 +20,7 @@ import pyarrow as pa
 from headway.columns import Int64s
 from headway.errors import RunError
 from headway.schema import Schema
-from headway.storage.checksums import checksum
+from headway.storage.checksums import bulk_checksum
 from headway.storage.filesystems import FAILURES, Stat, open_input, reason, stat
 from headway.trains import Train, constant
 
@@ -142,7 +142,7 @@ def encode(source: str, train: Train, schema: Schema, file: str) -> tuple[Segmen
         total = exact_sum(stamps)
     else:
         total = rows * stamp + stamp_step * (rows * (rows - 1) // 2)
-    crc = checksum(data)
+    crc = bulk_checksum(data)
     segment = Segment(file, rows, first, int(numbers[-1]), data.size, step, stamp, stamp_step, total, crc)
     return segment, data
 
@@ -155,7 +155,7 @@ class Opened:
     def __init__(self, name: str, found: Stat, crc: int | None) -> None:
         """Open a file that `Place.name` named; a ValueError if its checksum is not `crc`."""
         data = open_input(name).read_buffer()
-        if crc is not None and checksum(data) != crc:
+        if crc is not None and bulk_checksum(data) != crc:
             raise ValueError("it is damaged: its checksum is wrong")
         self.crc = crc
         reader = pa.ipc.open_file(pa.BufferReader(data))

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 import json
+import random
 import zlib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.storage.checksums import checksum, seal, unseal
+from headway.storage.checksums import bulk_checksum, checksum, seal, unseal
 
 
 @given(st.binary(), st.binary())
 def test_a_checksum_goes_on_where_another_stopped(before: bytes, after: bytes) -> None:
     assert checksum(after, checksum(before)) == checksum(before + after) == zlib.crc32(before + after)
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 4095, 4096, 4097, 20_000])
+def test_every_kind_of_damage_to_large_data_is_noticed(size: int) -> None:
+    data = random.Random(size).randbytes(size)
+    right = bulk_checksum(data)
+    assert bulk_checksum(memoryview(data)) == bulk_checksum(bytearray(data)) == right
+    for at in range(0, size, 97):
+        assert bulk_checksum(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :]) != right
+    assert size == 0 or bulk_checksum(data[:-1]) != right
+    assert bulk_checksum(data + b"\0") != right
+    if size > 8192:
+        assert bulk_checksum(data[4096:8192] + data[:4096] + data[8192:]) != right  # pages in each other's place
+        assert bulk_checksum(data[8:16] + data[:8] + data[16:]) != right
+        assert bulk_checksum(bytes(4096) + data[4096:]) != right
+    if size:
+        low, high = data[0] ^ 1, data[size // 2] ^ 1
+        twice = bytes([low]) + data[1 : size // 2] + bytes([high]) + data[size // 2 + 1 :]
+        assert size == 1 or bulk_checksum(twice) != right
 
 
 @pytest.mark.parametrize("indent", [None, 2])

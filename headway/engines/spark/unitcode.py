@@ -35,7 +35,7 @@ from headway.kernels.chain import ChainKernel
 from headway.kernels.compile import compile_kernel, compile_link
 from headway.network import Table, arc_name
 from headway.schema import Schema
-from headway.storage.checksums import checksum
+from headway.storage.checksums import bulk_checksum
 from headway.storage.files import read_table
 from headway.trains import Train
 
@@ -281,7 +281,7 @@ class UnitCode:
             if train is not None and len(train):
                 out += self._pack(lane, train, key, ranks.get(lane.arc))
         blob = states.dump() if states.changed else None
-        readings.state = None if blob is None else checksum(blob)
+        readings.state = None if blob is None else bulk_checksum(blob)
         out += readings.rows(key, True)
         return out, blob
 

@@ -49,7 +49,7 @@ Change = Callable[[Path], None]
 Outputs = dict[str, list[dict[str, Any]]]
 
 
-class _Stop(Exception):
+class _StopError(Exception):
     """Ends a run as a fault would."""
 
 
@@ -86,7 +86,7 @@ def stopped(spark: SparkSession, inputs: dict[str, Path], tmp_path_factory: pyte
         nonlocal seen
         seen += batch.num_rows
         if seen > STOP:
-            raise _Stop
+            raise _StopError
 
     with pytest.raises(HeadwayError):
         go_on(state, inputs, outputs={"flat": tap})
@@ -165,7 +165,9 @@ def outcome(state: Path, file: str, kind: str, inputs: dict[str, Path], right: O
         else:
             assert found == right, f"{kind} {file}: wrong results, and nothing was said"
             return "right"
-    assert "--state" in message and len(message) < 1000 and "Traceback" not in message, f"{kind} {file}: {message}"
+    assert "--state" in message, f"{kind} {file}: {message}"
+    assert len(message) < 1000, f"{kind} {file}: {message}"
+    assert "Traceback" not in message, f"{kind} {file}: {message}"
     return f"refused: {message}"
 
 
@@ -187,7 +189,8 @@ def test_damage_is_named_before_spark_starts(stopped: Path, tmp_path: Path) -> N
         if state is not None and file.startswith(MUST_BE_NOTICED) and not _open_ended(stopped, file, kind):
             assert message is not None, f"{kind} {file}: not noticed"
         if message is not None:
-            assert message.endswith("--state") and len(message) < 1000, message
+            assert message.endswith("--state"), message
+            assert len(message) < 1000, message
         shutil.rmtree(folder)
 
 
@@ -256,8 +259,8 @@ def test_an_input_that_has_grown_is_accepted(stopped: Path, inputs: dict[str, Pa
     state = Path(shutil.copytree(stopped, tmp_path / "state"))
     found = go_on(state, {**inputs, "more": grown})
     assert found["flat"][-1] == {"sid": 1, "share": 20.0}
+    grown.write_text(grown.read_text() + "1,999,5\n")
     with pytest.raises(HeadwayError, match="grown since it was read to its end"):
-        grown.write_text(grown.read_text() + "1,999,5\n")
         go_on(state, {**inputs, "more": grown})
 
 
