@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from headway.connectors.base import Reader, SinkRequest, SourceRequest, Writer, 
 from headway.connectors.casting import match_columns
 from headway.connectors.cutting import BatchReader
 from headway.connectors.files import check_encoding, input_path, open_input
+from headway.connectors.identity import Identity, TrackedFile
 from headway.connectors.records import OPEN, STRAY, Records, filled, first_break, part, scan, several_lines
 from headway.connectors.texts import parse_texts, render_texts
 from headway.connectors.values import Bad
@@ -46,7 +48,7 @@ class CsvReader(BatchReader):
         path = input_path(request)
         self._who, self._path, self._place = request.who, path, path.name
         self._schema = request.schema.to_arrow()
-        self._file = open_input(path, request.who)
+        self._file = TrackedFile(open_input(path, request.who), path)
         self._rest = b""
         self._line = 1
         self._end = False
@@ -76,6 +78,10 @@ class CsvReader(BatchReader):
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+    def identity(self) -> tuple[Path, Identity] | None:
+        """Return which file this is, and how far it is read."""
+        return self._file.identity()
 
     def _read(self) -> bytes:
         try:

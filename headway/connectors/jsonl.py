@@ -10,6 +10,7 @@ import stat
 import sys
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 from headway.connectors.base import Reader, SinkRequest, SourceRequest, Writer, register_sink, register_source
 from headway.connectors.cutting import BatchReader
 from headway.connectors.files import check_encoding, input_path, open_input
+from headway.connectors.identity import Identity, TrackedFile
 from headway.connectors.iterables import RowConverter
 from headway.connectors.texts import plain, render_texts, to_json
 from headway.connectors.values import show
@@ -54,6 +56,8 @@ class JsonLinesReader(BatchReader):
             self.live = not stat.S_ISREG(path.stat().st_mode)
             self.finite = not self.live
             self._file = open_input(path, request.who)
+            if not self.live:
+                self._file = TrackedFile(self._file, path)
             self._read = self._file.read1
         self._converter = RowConverter(request.schema)
         exact = any(pa.types.is_decimal(type_) for type_ in request.schema.types)
@@ -82,6 +86,10 @@ class JsonLinesReader(BatchReader):
         """Close the file; standard input stays open."""
         if not self._stdin:
             self._file.close()
+
+    def identity(self) -> tuple[Path, Identity] | None:
+        """Return which file this is, and how far it is read; None for what is no file."""
+        return self._file.identity() if isinstance(self._file, TrackedFile) else None
 
     def _next_block(self) -> bytes | None:
         """Return complete lines, or None at the end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ from headway.connectors.casting import Caster
 from headway.connectors.cutting import BatchReader
 from headway.connectors.files import PartialFile, input_path, open_input
 from headway.connectors.heaps import GROUP_ROWS, Heap
+from headway.connectors.identity import Identity, identify_whole
 from headway.errors import InputError, OutputError
 
 BATCH = 1 << 16
@@ -26,6 +28,7 @@ class ParquetReader(BatchReader):
         super().__init__(request.name, request.strict)
         path = input_path(request)
         self._who, self._path = request.who, path
+        self._known: Identity | None = None
         self._handle = open_input(path, request.who)
         try:
             self._file = pq.ParquetFile(self._handle, pre_buffer=False)
@@ -41,6 +44,12 @@ class ParquetReader(BatchReader):
         self._row = 0
         self._names = [given.names[at] for at in self._caster.columns]
         self._batches: Iterator[pa.RecordBatch] = self._file.iter_batches(BATCH, columns=self._names)
+
+    def identity(self) -> tuple[Path, Identity] | None:
+        """Return which file this is."""
+        found = identify_whole(self._path) if self._known is None else self._known
+        self._known = found
+        return None if found is None else (self._path, found)
 
     def next_batch(self, limit: int) -> pa.RecordBatch | None:
         """Decode the next batch."""

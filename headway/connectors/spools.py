@@ -10,17 +10,19 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from headway.connectors.base import Malformed
-from headway.errors import InputError
+from headway.errors import InputError, RunError
 from headway.storage.files import read_table, write_table
 from headway.storage.filesystems import FAILURES, locate, reason
 
 _FOLDER = "batches"
-_NAME = re.compile(r"(\d+)-(\d+)-(\d+)-(\d+)-(\d+)\.arrow")
+_NAME = re.compile(r"(\d+)-(\d+)-(\d+)-(\d+)-(\d+)\.[0-9a-f]{8}\.arrow")
+_MEND = "restore it, or give another --state"
 _REFUSED = b"headway.malformed"
 
 
@@ -35,7 +37,7 @@ class Kept(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The file inside the spool."""
+        """The file inside the spool, but for its checksum."""
         return f"{_FOLDER}/{self.batch:010d}-{self.first}-{self.upto}-{self.first_refused}-{self.upto_refused}.arrow"
 
 
@@ -61,7 +63,23 @@ class Spool:
         except FAILURES as error:
             raise self._failed(folder, error) from error
         found = [match for match in map(_NAME.fullmatch, names) if match]
-        self._kept = sorted(Kept(*map(int, match.groups())) for match in found)
+        self._names = {Kept(*map(int, match.groups())): f"{_FOLDER}/{match[0]}" for match in found}
+        self._kept = sorted(self._names)
+        self._check_gaps()
+
+    def _check_gaps(self) -> None:
+        """Refuse a spool that has lost a batch which its origin counts as read."""
+        commits = [name.rpartition("/")[2] for name in self._place.files("checkpoint/commits")]
+        committed = max((int(name) for name in commits if name.isdecimal()), default=-1)
+        numbers = [one.batch for one in self._kept]
+        gap = next((before + 1 for before, after in pairwise(numbers) if after != before + 1), None)
+        if gap is None and committed > self.newest:
+            gap = committed
+        if gap is None and self._kept and self._kept[0].first > self._tuples:
+            gap = self._kept[0].batch - 1
+        if gap is not None:
+            where = self._place.name(_FOLDER)
+            raise InputError(f"source '{self._source}': '{where}' has no file for batch {gap} any more; {_MEND}")
 
     @property
     def newest(self) -> int:
@@ -75,9 +93,9 @@ class Spool:
             if kept.upto <= self._tuples and kept.upto_refused <= self._refused:
                 continue
             try:
-                table = read_table(self._place.name(kept.name))
-            except FAILURES as error:
-                raise self._failed(self._place.name(kept.name), error) from error
+                table = read_table(self._place.name(self._names[kept]))
+            except RunError as error:
+                raise InputError(f"source '{self._source}': {error}") from error
             rows = json.loads((table.schema.metadata or {}).get(_REFUSED, b"[]"))
             table = table.replace_schema_metadata(None)
             if not table.schema.equals(self._schema):
@@ -96,7 +114,8 @@ class Spool:
         kept = Kept(batch, first, first + table.num_rows, first_refused, first_refused + len(malformed))
         rows = json.dumps([[row.where, row.text, row.reason] for row in malformed])
         try:
-            write_table(self._place, kept.name, table.replace_schema_metadata({_REFUSED: rows.encode()}), sync=True)
+            noted = table.replace_schema_metadata({_REFUSED: rows.encode()})
+            self._names[kept], _ = write_table(self._place, kept.name, noted, sync=True)
         except FAILURES as error:
             raise self._failed(self._place.name(kept.name), error) from error
         self._kept.append(kept)
@@ -105,7 +124,7 @@ class Spool:
         """Delete the batches that the log has; not the newest, which its origin may not have committed yet."""
         done = [one for one in self._kept[:-1] if one.upto <= tuples and one.upto_refused <= refused]
         if done:
-            self._place.delete([one.name for one in done])
+            self._place.delete([self._names.pop(one) for one in done])
             self._kept = [one for one in self._kept if one not in done]
 
     def checkpoint(self) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from headway.connectors.base import Chunk, Malformed, Reader
+from headway.connectors.identity import Identified, Identity
 
 
 class Wrapped:
@@ -21,6 +24,10 @@ class Wrapped:
     def live(self) -> bool:
         """Whether reads of the source under it can block."""
         return self._reader.live
+
+    def identity(self) -> tuple[Path, Identity] | None:
+        """Return which file the source under it is, if it is one."""
+        return self._reader.identity() if isinstance(self._reader, Identified) else None
 
     def malformed(self) -> list[Malformed]:
         """Return the malformed rows of the source under it."""

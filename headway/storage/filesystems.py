@@ -1,7 +1,8 @@
 """Where durable files lie: a directory of this machine, or of any file system that Arrow can open.
 
 Everything is written so that a file is either whole under its name or not there. On local disks and HDFS that
-takes a temporary name and a rename; an object store shows an object only when its upload is complete.
+takes a temporary name and a rename; an object store shows an object only when its upload is complete. On local disks
+only this user may read it.
 """
 
 from __future__ import annotations
@@ -73,8 +74,9 @@ class Place:
                     self.filesystem.create_dir(f"{self.base}/{relative}", recursive=True)
             return
         base = Path(self.base)
-        for relative in relatives:
-            (base / relative).mkdir(parents=True, exist_ok=True)
+        base.parent.mkdir(parents=True, exist_ok=True)
+        for relative in ["", *relatives]:
+            _make_private(base, relative)
         if sync:
             for directory in dict.fromkeys([base.parent, base, *((base / relative).parent for relative in relatives)]):
                 _sync_directory(directory)
@@ -88,7 +90,7 @@ class Place:
         rename = rename and self.renames
         written = target + TEMPORARY if rename else target
         if self.local:
-            with Path(written).open("wb") as file:
+            with open(written, "wb", opener=_private) as file:
                 file.write(data)
                 if sync:
                     file.flush()
@@ -207,6 +209,20 @@ def _find(name: str) -> tuple[Any, str]:
 def _known(directory: str) -> Place:
     """Return a place; finding one may ask the network, and readers come back to the same few."""
     return locate(directory)
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that nobody else may read, if it is new: what streams hold is not for everybody on the machine."""
+    return os.open(path, flags, 0o600)
+
+
+def _make_private(base: Path, relative: str) -> None:
+    """Make a directory, and those between it and the base, for this user only; existing ones stay as they are."""
+    path = base
+    path.mkdir(mode=0o700, exist_ok=True)
+    for part in Path(relative).parts:
+        path /= part
+        path.mkdir(mode=0o700, exist_ok=True)
 
 
 def _sync_directory(path: Path) -> None:

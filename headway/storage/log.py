@@ -17,7 +17,7 @@ from typing import Any
 from headway.clock import SECOND
 from headway.errors import InputError, RunError, unknown
 from headway.schema import Schema
-from headway.storage.filesystems import FAILURES, locate, reason
+from headway.storage.filesystems import FAILURES, Place, locate, reason
 from headway.storage.log_commits import Commit, Refusal
 from headway.storage.log_files import CommitFiles
 from headway.storage.log_index import SourceIndex
@@ -32,7 +32,7 @@ from headway.storage.segments import (
 )
 from headway.trains import NOTHING, Tick, Train
 
-__all__ = ["Commit", "Log", "Segment", "Slice", "read_slice"]
+__all__ = ["Commit", "Log", "Segment", "Slice", "read_slice", "verify_log"]
 
 _OWN = re.compile(r"segments/[^/]+/\d{12}\.arrow")
 """What recovery may delete: files that a log names like this."""
@@ -83,15 +83,9 @@ class Log:
 
     def _check(self, commits: Sequence[Commit], present: Mapping[str, int]) -> None:
         """Refuse a log with missing segments, or of another network."""
+        _check_sizes(self._place, commits, present)
         newest: dict[str, Segment] = {}
         for commit in commits:
-            for source, segment in commit.segments.items():
-                if present.get(segment.file) != segment.bytes:
-                    size = present.get(segment.file)
-                    what = "missing" if size is None else f"damaged: {size} bytes, not {segment.bytes}"
-                    raise RunError(
-                        f"source '{source}': the log's segment '{self._place.name(segment.file)}' is {what}; {_MEND}"
-                    )
             newest.update(commit.segments)
         for source, segment in newest.items():
             name = self._place.name(segment.file)
@@ -101,7 +95,7 @@ class Log:
                     "run the network that wrote it, or start anew with another --state"
                 )
             # One is enough: all segments of a source were written under a schema that was checked like this.
-            check_schema(open_segment(name, source), name, source, self._schemas[source])
+            check_schema(open_segment(name, source, segment.crc), name, source, self._schemas[source])
 
     def _add(self, commit: Commit, trains: Mapping[str, Train]) -> None:
         self._commits.append(commit)
@@ -138,6 +132,11 @@ class Log:
         return dict.fromkeys(self._schemas, 0) | (dict(self._commits[-1].refused) if self._commits else {})
 
     @property
+    def inputs(self) -> dict[str, Any]:
+        """What is known of the sources that are files; see `Commit`."""
+        return dict(self._commits[-1].inputs) if self._commits else {}
+
+    @property
     def commits(self) -> tuple[Commit, ...]:
         """The commits still held, in order."""
         with self._lock:
@@ -158,6 +157,7 @@ class Log:
         end: int | None = None,
         positions: Mapping[str, int],
         malformed: Iterable[Refusal] = (),
+        inputs: Mapping[str, Any] | None = None,
     ) -> Commit:
         """Log what entered since the last append; it is durable and visible when this returns.
 
@@ -176,7 +176,8 @@ class Log:
                 for refusal in refusals:
                     refused[refusal[0]] = refused.get(refusal[0], 0) + 1
                 segments = dict(zip(filled, written, strict=True))
-                commit = Commit(sequence, issued, moment, ticks, end, segments, dict(positions), refusals, refused)
+                counts = dict(positions), refusals, refused, {**self.inputs, **(inputs or {})}
+                commit = Commit(sequence, issued, moment, ticks, end, segments, *counts)
                 self._files.write(commit)
             except FAILURES as error:
                 raise self._unwritten(error) from error
@@ -336,6 +337,31 @@ class Log:
             return [self._indexes[source] for source in dict.fromkeys(sources)]
         except KeyError as error:
             raise ValueError(unknown("source", str(error.args[0]), self._indexes)) from None
+
+
+def verify_log(path: str) -> tuple[Commit | None, int]:
+    """Look whether a log is whole; return its newest commit, and the largest arrival number that is forgotten.
+
+    Every byte on a local disk is looked at, elsewhere what costs no transfer: there readers notice what is damaged.
+    Raises a RunError that names the first file that is missing or damaged. Nobody may have the log open.
+    """
+    place = locate(path)
+    commits, forgotten = CommitFiles(place, False).recover()
+    _check_sizes(place, commits, place.files("segments"))
+    if place.local:
+        for commit in commits:
+            for source, segment in commit.segments.items():
+                open_segment(place.name(segment.file), source, segment.crc)
+    return (commits[-1] if commits else None), forgotten
+
+
+def _check_sizes(place: Place, commits: Sequence[Commit], present: Mapping[str, int]) -> None:
+    for commit in commits:
+        for source, segment in commit.segments.items():
+            size = present.get(segment.file)
+            if size != segment.bytes:
+                what = "missing" if size is None else f"damaged: {size} bytes, not {segment.bytes}"
+                raise RunError(f"source '{source}': the log's segment '{place.name(segment.file)}' is {what}; {_MEND}")
 
 
 def _number(tick: Any) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from headway.storage.checksums import seal, unseal
 from headway.storage.segments import Segment
 from headway.trains import Tick
 
@@ -21,7 +21,8 @@ class Commit:
     """What one append put into the log.
 
     `issued` is the largest arrival number given so far, marks included; `end` the number of the end mark if it is
-    in this commit. `positions` and `refused` count the tuples and the malformed rows of each source so far.
+    in this commit. `positions` and `refused` count the tuples and the malformed rows of each source so far; `inputs`
+    says of sources that are files which ones they are and how far they have been read (`headway.connectors.identity`).
     """
 
     sequence: int
@@ -33,9 +34,10 @@ class Commit:
     positions: Mapping[str, int]
     malformed: tuple[Refusal, ...]
     refused: Mapping[str, int]
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
     def to_line(self) -> bytes:
-        """Return the commit as one line of JSON."""
+        """Return the commit as one line of JSON, with a checksum."""
         values = {
             "sequence": self.sequence,
             "issued": self.issued,
@@ -48,13 +50,14 @@ class Commit:
             "positions": dict(self.positions),
             "malformed": self.malformed,
             "refused": dict(self.refused),
+            "inputs": dict(self.inputs),
         }
-        return json.dumps(values, separators=(",", ":")).encode() + b"\n"
+        return seal(values) + b"\n"
 
     @classmethod
     def from_line(cls, line: bytes) -> Commit:
         """Read what `to_line` returned; a ValueError, KeyError or TypeError for anything else."""
-        values: dict[str, Any] = json.loads(line)
+        values = unseal(line)
         return cls(
             int(values["sequence"]),
             int(values["issued"]),
@@ -65,4 +68,5 @@ class Commit:
             values["positions"],
             tuple([(source, where, text, why) for source, where, text, why in values["malformed"]]),
             values["refused"],
+            values["inputs"],
         )

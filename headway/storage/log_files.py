@@ -7,10 +7,10 @@ is forgotten: it is written before anything is deleted. Every name is written on
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from headway.errors import RunError
+from headway.storage.checksums import seal, unseal
 from headway.storage.filesystems import FAILURES, TEMPORARY, Place, reason
 from headway.storage.log_commits import Commit
 from headway.trains import NOTHING
@@ -73,7 +73,7 @@ class CommitFiles:
             return 0, NOTHING
         file = _file(self._floors[-1], "floor")
         try:
-            return self._floors[-1], int(json.loads(self._place.read(file))["issued"])
+            return self._floors[-1], int(unseal(self._place.read(file))["issued"])
         except (ValueError, KeyError, TypeError) as error:
             raise RunError(f"the log's file '{self._place.name(file)}' is damaged; {_MEND}") from error
 
@@ -89,6 +89,9 @@ class CommitFiles:
     def _check_order(self, commits: Sequence[Commit], floor: int) -> None:
         if not commits and floor:
             raise RunError(f"the log's commit '{self._place.name(_file(floor, 'json'))}' is missing; {_MEND}")
+        if commits and not self._floors and commits[0].sequence:
+            file = _file(commits[0].sequence, "floor")
+            raise RunError(f"the log's file '{self._place.name(file)}' is missing, or commits are; {_MEND}")
         for expected, commit in enumerate(commits, floor):
             if commit.sequence != expected:
                 raise RunError(f"the log's commit '{self._place.name(_file(expected, 'json'))}' is missing; {_MEND}")
@@ -117,7 +120,7 @@ class CommitFiles:
 
     def forget(self, floor: int, issued: int) -> None:
         """Forget the commits before a sequence, whose largest arrival number was `issued`: from now on for good."""
-        self._place.write(_file(floor, "floor"), json.dumps({"issued": issued}).encode(), sync=self._sync)
+        self._place.write(_file(floor, "floor"), seal({"issued": issued}), sync=self._sync)
         waste = [_file(sequence, "floor") for sequence in self._floors]
         waste += [_file(sequence, "json") for sequence in self._singles if sequence < floor]
         waste += [_file(sequence, "jsonl") for sequence in self._folds if sequence < floor]

@@ -91,7 +91,7 @@ class SourceIndex:
             stop = end.row if at == end.segment else segment.rows
             if start < stop:
                 first, last = self._number(segment, start), self._number(segment, stop - 1)
-                yield Slice(self.source, self._place.name(segment.file), first, last, start, stop)
+                yield Slice(self.source, self._place.name(segment.file), first, last, start, stop, segment.crc)
 
     def _spot(self, number: int) -> _Spot:
         """Return the spot behind the tuples up to an arrival number."""
@@ -118,6 +118,6 @@ class SourceIndex:
         """Return the numbers and the stamps of a segment."""
         held = self._recent.get(segment.file)
         if held is None:
-            opened = open_segment(self._place.name(segment.file), self.source)
+            opened = open_segment(self._place.name(segment.file), self.source, segment.crc)
             held = (opened.numbers(0, segment.rows), opened.stamps(0, segment.rows))
         return held

@@ -20,6 +20,7 @@ import pyarrow as pa
 from headway.columns import Int64s
 from headway.errors import RunError
 from headway.schema import Schema
+from headway.storage.checksums import bulk_checksum
 from headway.storage.filesystems import FAILURES, Stat, open_input, reason, stat
 from headway.trains import Train, constant
 
@@ -39,7 +40,7 @@ class Segment:
     """What the log knows about a segment without opening it.
 
     Arrival numbers are first, first + step, ...; with `step` None they stand in the file. The same holds for
-    `stamp` and `stamp_step`. `stamp_sum` is exact, and so may be longer than 64 bits.
+    `stamp` and `stamp_step`. `stamp_sum` is exact, and so may be longer than 64 bits. `crc` is the file's checksum.
     """
 
     file: str
@@ -51,11 +52,15 @@ class Segment:
     stamp: int
     stamp_step: int | None
     stamp_sum: int
+    crc: int
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Rows `start` to `stop` of one segment, numbered from `first` to `last`. It travels to executors."""
+    """Rows `start` to `stop` of one segment, numbered from `first` to `last`. It travels to executors.
+
+    `crc` is the checksum of the whole segment; None: nobody knows it.
+    """
 
     source: str
     path: str
@@ -63,6 +68,7 @@ class Slice:
     last: int
     start: int
     stop: int
+    crc: int | None = None
 
     def __len__(self) -> int:
         """Return the number of tuples."""
@@ -136,18 +142,23 @@ def encode(source: str, train: Train, schema: Schema, file: str) -> tuple[Segmen
         total = exact_sum(stamps)
     else:
         total = rows * stamp + stamp_step * (rows * (rows - 1) // 2)
-    segment = Segment(file, rows, first, int(numbers[-1]), data.size, step, stamp, stamp_step, total)
+    crc = bulk_checksum(data)
+    segment = Segment(file, rows, first, int(numbers[-1]), data.size, step, stamp, stamp_step, total, crc)
     return segment, data
 
 
 class Opened:
     """An open segment: its batch, and its hidden values row by row."""
 
-    __slots__ = ("_number", "_stamp", "batch", "bytes", "rows", "stat")
+    __slots__ = ("_number", "_stamp", "batch", "bytes", "crc", "rows", "stat")
 
-    def __init__(self, name: str, found: Stat) -> None:
-        """Open a file that `Place.name` named."""
-        reader = pa.ipc.open_file(open_input(name))
+    def __init__(self, name: str, found: Stat, crc: int | None) -> None:
+        """Open a file that `Place.name` named; a ValueError if its checksum is not `crc`."""
+        data = open_input(name).read_buffer()
+        if crc is not None and bulk_checksum(data) != crc:
+            raise ValueError("it is damaged: its checksum is wrong")
+        self.crc = crc
+        reader = pa.ipc.open_file(pa.BufferReader(data))
         hidden = json.loads(reader.schema.metadata[_KEY])
         batch = reader.get_batch(0)
         width = batch.num_columns
@@ -182,14 +193,14 @@ class _Cache:
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def open(self, name: str) -> Opened:
+    def open(self, name: str, crc: int | None) -> Opened:
         found = stat(name)
         with self._lock:
             opened = self._opened.get(name)
-            if opened is not None and opened.stat == found:
+            if opened is not None and opened.stat == found and crc in (None, opened.crc):
                 self._opened.move_to_end(name)
                 return opened
-        opened = Opened(name, found)
+        opened = Opened(name, found, crc)
         with self._lock:
             before = self._opened.pop(name, None)
             self._bytes += opened.bytes - (0 if before is None else before.bytes)
@@ -202,10 +213,10 @@ class _Cache:
 _cache = _Cache()
 
 
-def open_segment(name: str, source: str) -> Opened:
+def open_segment(name: str, source: str, crc: int | None = None) -> Opened:
     """Open a segment, or return it open; a RunError that names the file if it is not there or damaged."""
     try:
-        return _cache.open(name)
+        return _cache.open(name, crc)
     except FileNotFoundError as error:
         raise RunError(f"source '{source}': the log's segment '{name}' is missing; {_MEND}") from error
     except (*FAILURES, ValueError, KeyError, TypeError, IndexError) as error:
@@ -230,7 +241,7 @@ def read_slice(slice: Slice, schema: Schema) -> Train:
 
     The train's progress is its last number. Raises a RunError for a file that is missing, damaged or another's.
     """
-    opened = open_segment(slice.path, slice.source)
+    opened = open_segment(slice.path, slice.source, slice.crc)
     check_schema(opened, slice.path, slice.source, schema)
     if not 0 <= slice.start <= slice.stop <= opened.rows:
         raise RunError(

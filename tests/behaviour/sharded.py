@@ -145,9 +145,11 @@ class _Run:
         network = self.checked.network
         place = locate(self.folder)
         refs = sorted({item.ref for box in network.boxes for item in box.inputs if isinstance(item, Table)})
+        found = {}
         for at, ref in enumerate(refs):
-            write_table(place, f"{at}.arrow", load_table(ref, self.settings.tables, network.folder))
-        return {ref: place.name(f"{at}.arrow") for at, ref in enumerate(refs)}
+            file, _ = write_table(place, f"{at}.arrow", load_table(ref, self.settings.tables, network.folder))
+            found[ref] = place.name(file)
+        return found
 
     def go(self) -> RunResult:
         while not self.finished():

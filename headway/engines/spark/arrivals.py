@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from headway.clock import SECOND, Clock
 from headway.connectors.base import Malformed
@@ -75,8 +76,8 @@ class Arrivals:
         """Whether a tick or the end waits to be sealed."""
         return bool(self._ticks) or self._end is not None
 
-    def seal(self, issued: int, positions: dict[str, int]) -> Commit | None:
-        """Make everything durable; None if there is nothing."""
+    def seal(self, issued: int, positions: dict[str, int], inputs: Mapping[str, Any] | None = None) -> Commit | None:
+        """Make everything durable, and which inputs it came from; None if there is nothing."""
         if self._since is None:
             return None
         commit = self._log.append(
@@ -87,6 +88,7 @@ class Arrivals:
             end=self._end,
             positions=positions,
             malformed=[(row.source, row.where, row.text, row.reason) for row in self._malformed],
+            inputs=inputs,
         )
         self._trains, self._ticks, self._malformed, self._since, self.bytes = {}, [], [], None, 0
         self._end = None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import shutil
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,6 +12,7 @@ from uuid import uuid4
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.connectors.base import Writer
+from headway.connectors.identity import describe
 from headway.connectors.resuming import Resumable
 from headway.connectors.skipping import skip
 from headway.engines.base import RunResult, RunSettings
@@ -22,6 +21,7 @@ from headway.engines.interrupts import on_interrupt
 from headway.engines.opening import open_letters, open_readers
 from headway.engines.spark.arrivals import Arrivals, commit_letters
 from headway.engines.spark.cut import Cut
+from headway.engines.spark.directory import open_directory
 from headway.engines.spark.exchange import clear
 from headway.engines.spark.failures import describe_failure, describe_losses, is_loss, no_executors
 from headway.engines.spark.front import choose_front
@@ -93,15 +93,10 @@ class _Run:
         self._recorder: Recorder | None = None
         network = checked.network
         self._readers = open_readers(checked, settings, stack)
-        if settings.state is None:
-            folder = tempfile.mkdtemp(prefix="headway-")
-            stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        else:
-            folder = settings.state
+        directory = open_directory(network.sources, self._readers, settings, stack)
         self._queries = Queries(settings.master, settings.spark)
         ship_functions(checked.functions)
-        self._state = State(folder, checked, settings, self._queries.parallelism)
-        stack.callback(self._state.release)
+        self._state = State(directory, checked, settings, self._queries.parallelism)
         self._cut: Cut = self._state.cut
         self._open_results()
         self._log = Log(
@@ -113,11 +108,12 @@ class _Run:
         self._recovered = self._log.issued > NOTHING
         for commit in self._log.commits:
             self._state.keep_letters(f"log-{commit.sequence:012d}", commit_letters(commit))
-        self._letters.add(self._state.letters())
+        self._letters.add(self._state.letters(self._log.refused))
         self._topology = topology_of(checked)
         self._units = [RunningUnit(at, unit, self._state.begin(unit)) for at, unit in enumerate(self._cut.units)]
         self._sifting = Sifting(self._state.place)
         self._takings = Takings(checked, self._results, self._letters, self._state, settings.fading)
+        self._takings.sieves = lambda: self._sifting.written
         self._arrivals = Arrivals(self._log, self._clock)
         self._gate = Gate(self._tasks, self._wake.set)
         stack.callback(self._gate.shut)
@@ -152,7 +148,8 @@ class _Run:
                 what = {"discard": None}
             schema = self._checked.output_schema(output.name)
             base = None if given else network.folder
-            self._results[output.name] = Result(output, schema, what, base, self._clock, place, settings.half_life)
+            old, half_life = self._state.results(output.name), settings.half_life
+            self._results[output.name] = Result(output, schema, what, base, self._clock, place, half_life, old)
         self._letters, self._letter_sink = open_letters(settings)
 
     def _abort(self) -> None:
@@ -444,7 +441,9 @@ class _Run:
 
     def _seal(self) -> None:
         positions = {feed.name: feed.tuples for feed in self._feeds}
-        commit = self._arrivals.seal(self._ingest.issued, positions)
+        readers = {feed.name: feed.reader for feed in self._feeds}
+        inputs = {} if self._settings.state is None else describe(readers, self._log.inputs)
+        commit = self._arrivals.seal(self._ingest.issued, positions, inputs)
         if commit is not None and commit.malformed:
             letters = commit_letters(commit)
             self._state.keep_letters(f"log-{commit.sequence:012d}", letters)
@@ -472,9 +471,12 @@ class _Run:
 
     def _tasks(self, unit: int, after: int, upto: int) -> list[Any]:
         """Return the tasks of a micro-batch; called from the gate."""
-        sources, name = self._units[unit].cut.sources, self._state.unit_id(self._units[unit].cut)
+        one = self._units[unit]
+        sources, name = one.cut.sources, self._state.unit_id(one.cut)
+        states = self._state.before(one, after, upto, self._log.issued)
+        one.covering = after, upto
         ticks, end = self._log.marks(after, upto)
-        marks = [upto, ticks, end is not None, self._sifting.kept(name)]
+        marks = [upto, ticks, end is not None, self._sifting.kept(name), states]
         sieves = self._sifting.at(name, after)
         return split_tasks(self._log, sources, after, upto, self._queries.parallelism, marks, sieves)
 

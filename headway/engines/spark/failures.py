@@ -13,11 +13,42 @@ _LOST = (
     "Connection reset",
     "Broken pipe",
 )
+_OURS = ("RunError", "InputError", "OutputError", "NetworkError")
+_UNREADABLE = (
+    "ChecksumException",
+    "CANNOT_LOAD_STATE_STORE",
+    "ChangelogReader",
+    "RocksDB.load",
+    "RocksDB.replayChangelog",
+    "RocksDBFileManager",
+    "RocksDBException",
+    "HDFSMetadataLog",
+    "OffsetSeqLog",
+    "CommitLog",
+    "StreamMetadata",
+    "OperatorStateMetadata",
+    "StateSchemaCompatibilityChecker",
+)
+"""What stands in Spark's stack when it fails to read what its checkpoint holds, and in no other one."""
+_OTHERWISE = ("No space left", "UNRELEASED_THREAD_ERROR")
+"""What fails there too, and is no damage: a full disk, and a task that still holds the state."""
+_FILE = re.compile(r"(?:file:)?(/[^\s'\",;()\[\]]*/checkpoints/[^\s'\",;()\[\]]+)")
+
+
+def is_damage(error: str) -> bool:
+    """Return whether a query failed because Spark cannot read what its checkpoint holds."""
+    read = any(sign in error for sign in _UNREADABLE) and not any(sign in error for sign in _OTHERWISE)
+    return read and not _own(error)
 
 
 def is_loss(error: str) -> bool:
     """Return whether a query failed because a process of it was lost, and not because of what the process did."""
-    return any(sign in error for sign in _LOST) and not _raised(error)
+    return any(sign in error for sign in _LOST) and not _raised(error) and not is_damage(error)
+
+
+def _own(error: str) -> bool:
+    """Return whether a message of ours is in it."""
+    return any(match[1] in _OURS for match in _raised(error))
 
 
 def _raised(error: str) -> list[re.Match[str]]:
@@ -27,10 +58,18 @@ def _raised(error: str) -> list[re.Match[str]]:
 
 def describe_failure(unit: str, error: str) -> str:
     """Return one line for a query's failure: what was raised last in our own words, not Spark's stack."""
+    if is_damage(error):
+        return _describe_damage(unit, error)
     found = _raised(error)
     kind, text = (found[-1][1], found[-1][2].strip()) if found else ("", (error.strip() or "no reason").splitlines()[0])
-    own = kind in ("RunError", "InputError", "OutputError", "NetworkError")
-    return text if own else f"'{unit}' failed on Spark: {f'{kind}: ' if kind else ''}{text}"
+    return text if kind in _OURS else f"'{unit}' failed on Spark: {f'{kind}: ' if kind else ''}{text}"
+
+
+def _describe_damage(unit: str, error: str) -> str:
+    """Return one line for a checkpoint that Spark cannot read: the longest path in it that Spark names."""
+    named = max((match[1].rstrip(".:") for match in _FILE.finditer(error)), key=len, default="")
+    where = f"'{named}', or a file in it," if named else "a file under 'checkpoints' in the state"
+    return f"'{unit}' cannot go on: {where} is missing or damaged; restore it, or give another --state"
 
 
 def describe_losses(unit: str, count: int) -> str:

@@ -35,7 +35,8 @@ def split_tasks(
     for at in range(count):
         high = upto if at + 1 == count else min(upto, log.cut(sources, low, -(-total // count)))
         slices = [
-            [one.source, one.path, one.first, one.last, one.start, one.stop] for one in log.slices(sources, low, high)
+            [one.source, one.path, one.first, one.last, one.start, one.stop, one.crc]
+            for one in log.slices(sources, low, high)
         ]
         if slices or not tasks:
             tasks.append([slices, now, None if tasks else marks, sieves or None])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headway.engines.spark.failures import is_loss
+from headway.engines.spark.failures import describe_failure, is_damage, is_loss
 from headway.engines.spark.gate import Gate
 from headway.engines.spark.rows import Row
 from headway.engines.spark.sealed import Sealed
@@ -16,6 +16,7 @@ from headway.engines.spark.session import STREAMING, open_session
 from headway.engines.spark.units import RunningUnit
 from headway.engines.spark.wire import ROWS
 from headway.engines.spark.work import Work
+from headway.errors import RunError
 from headway.trains import Train
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ class Queries:
                 unit.query = self._start(self._launches[unit.number])
                 return
             except Exception as error:
+                if is_damage(str(error)):
+                    raise RunError(describe_failure(unit.cut.name, str(error))) from error
                 if not left or not is_loss(str(error)):
                     raise
 

@@ -1,13 +1,15 @@
 """Results: delivered once, also when the driver dies between writing and committing.
 
 With a state directory every micro-batch's results are written under its number before anything else happens
-with them; a replay writes the same again in the same place. Files for the user are put together from these.
+with them, and count when the journal has them: what a killed process left beside is deleted, and the replay of its
+micro-batch writes it again. Files for the user are put together from these.
 Functions and terminals get results as they come: after a crash, those of the last micro-batch may come again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,6 +28,9 @@ from headway.storage.filesystems import Place
 from headway.storage.segments import quote_name
 from headway.trains import Train
 
+_OWN = re.compile(r"-\d+[sf]-\d{10}\.[0-9a-f]{8}\.arrow(?:\.tmp)?$")
+"""What may be deleted: files that this module names like this."""
+
 
 class Result:
     """One output."""
@@ -39,8 +44,13 @@ class Result:
         clock: Clock,
         place: Place | None,
         half_life: float = HALF_LIFE,
+        delivered: Sequence[str] = (),
     ) -> None:
-        """Deliver to what the user gave (None: a table in memory), and keep results at `place` if there is one."""
+        """Deliver to what the user gave (None: a table in memory), and keep results at `place` if there is one.
+
+        `delivered` are the files of results that an earlier process has delivered; others in their folder are what
+        it did not come to deliver.
+        """
         self.name = output.name
         self._schema = schema
         self._place = place
@@ -49,11 +59,11 @@ class Result:
         self.table: TableSink | None = None
         self.writer: Writer
         self._later = place is not None and is_file(what)
-        self._named: set[str] = set()
+        self._named: dict[str, str] = {name.partition(".")[0]: name for name in delivered}
         if place is not None:
             place.make([self._folder], False)
-            # What a killed process left unfinished has another ending.
-            self._named = {Path(name).name for name in place.files(self._folder) if name.endswith(".arrow")}
+            counted = {f"{self._folder}/{name}" for name in delivered}
+            place.delete([name for name in place.files(self._folder) if name not in counted and _OWN.search(name)])
         if what is None:
             self.writer = self.table = TableSink(schema)
         elif self._later:
@@ -78,26 +88,32 @@ class Result:
         """Whether nobody reads the tuples, so that only their number is needed."""
         return self._place is None and isinstance(self.writer, DiscardSink)
 
-    def deliver(self, train: Train, unit: str, batch: int) -> None:
-        """Take the results of one micro-batch, which may have been delivered before."""
-        name = f"{unit}-{batch:010d}.arrow"
+    def deliver(self, train: Train, unit: str, batch: int) -> tuple[str, int, int] | None:
+        """Take the results of one micro-batch, which may have been delivered before.
+
+        Returns the file in which they are kept now, its bytes and rows, if there is a new one.
+        """
+        name = f"{unit}-{batch:010d}"
         known = name in self._named
+        kept = None
         if self._place is not None and not known and len(train):
             table = pa.Table.from_batches([train.to_batch(self._schema.to_arrow())])
-            write_table(self._place, f"{self._folder}/{name}", table, sync=True)
-            self._named.add(name)
+            file, size = write_table(self._place, f"{self._folder}/{name}.arrow", table, sync=True)
+            self._named[name] = file.rpartition("/")[2]
+            kept = self._named[name], size, len(train)
         begin = getattr(self.writer, "begin", None)
         if begin is not None:
             begin(unit, batch)
         if known and not self._streams and not isinstance(self.writer, CallbackSink):
-            return
+            return kept
         before = self.delivery.tuples
         self.delivery.deliver(train)
         if known:
             self.delivery.tuples = before
+        return kept
 
     def _stored(self) -> Iterator[pa.RecordBatch]:
-        for name in sorted(self._named, key=_order):
+        for name in sorted(self._named.values(), key=_order):
             assert self._place is not None
             table, schema = read_table(self._place.name(f"{self._folder}/{name}")), self._schema.to_arrow()
             if table.schema.names != schema.names or table.schema.types != schema.types:
@@ -130,7 +146,7 @@ class Result:
 
 def _order(name: str) -> tuple[int, int]:
     """Return where a file of results stands: units are numbered in the order in which they had the output."""
-    *_, unit, batch = name.removesuffix(".arrow").split("-")
+    *_, unit, batch = name.partition(".")[0].split("-")
     return int(unit.rstrip("sf")), int(batch)
 
 

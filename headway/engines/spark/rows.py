@@ -32,16 +32,19 @@ class Marks(NamedTuple):
     now: int
     kept: tuple[tuple[int, float], ...] = ()
     """From which arrival numbers on which share of the tuples was kept, for boxes that estimate."""
+    states: tuple[tuple[int, int], ...] = ()
+    """By shard that has one: the checksum of its state before this micro-batch."""
 
     def to_json(self) -> bytes:
         """Write to bytes."""
-        return json.dumps([self.progress, self.ticks, self.end, self.now, self.kept]).encode()
+        return json.dumps([self.progress, self.ticks, self.end, self.now, self.kept, self.states]).encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> Marks:
         """Read what `to_json` wrote."""
-        progress, ticks, end, now, kept = json.loads(data)
-        return cls(progress, tuple(Tick(*tick) for tick in ticks), end, now, tuple((one[0], one[1]) for one in kept))
+        progress, ticks, end, now, kept, states = json.loads(data)
+        pairs = tuple((one[0], one[1]) for one in kept), tuple((one[0], one[1]) for one in states)
+        return cls(progress, tuple(Tick(*tick) for tick in ticks), end, now, *pairs)
 
 
 @dataclass
@@ -54,6 +57,8 @@ class Readings:
     """When a shard wants a tick."""
     sifted: dict[str, list[Any]] = field(default_factory=dict)
     """By source: tuples seen and dropped by the unit's drop box, and why."""
+    state: int | None = None
+    """The checksum of a shard's new state."""
 
     def note(self, box: str, tuples_in: int, tuples_out: int, spent: int, bytes_in: int, ignored: int) -> None:
         """Count one call."""
@@ -75,6 +80,8 @@ class Readings:
         report: dict[str, Any] = {"boxes": self.boxes}
         if shard:
             report["deadline"] = self.deadline
+            if self.state is not None:
+                report["state"] = self.state
         if self.sifted:
             report["sifted"] = self.sifted
         found = [Row(key, READINGS, 0, json.dumps(report).encode())]

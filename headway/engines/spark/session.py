@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.errors import RunError
+from headway.storage.temporary import make_temporary, remove_temporary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +73,10 @@ def open_session(master: str | None, settings: Mapping[str, str] | None = None) 
 
 def _defaults(master: str) -> dict[str, str]:
     logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+    # A driver that is killed leaves shuffles, working copies of states and native libraries behind.
+    logging += f" -Djava.io.tmpdir={_scratch()}"
     return {
+        **({"spark.local.dir": _scratch()} if master.startswith("local") else {}),
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
@@ -121,9 +125,7 @@ def _quiet() -> Iterator[Callable[[], str]]:
     if os.environ.get("HEADWAY_SPARK_LOG"):
         yield lambda: ""
         return
-    folder = tempfile.mkdtemp(prefix="headway-spark-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = Path(folder, "spark.log")
+    path = Path(_scratch(), "spark.log")
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [(number, os.dup(number)) for number in (1, 2)]
@@ -141,6 +143,14 @@ def _quiet() -> Iterator[Callable[[], str]]:
         for number, copy in kept:
             os.dup2(copy, number)
             os.close(copy)
+
+
+@functools.cache
+def _scratch() -> str:
+    """Return a folder for what Spark and we leave lying about; the next run removes it if this one is killed."""
+    folder = make_temporary()
+    atexit.register(remove_temporary, folder)
+    return folder
 
 
 def _is_alive(session: SparkSession) -> bool:
@@ -169,7 +179,7 @@ def check_java() -> None:
 def _package() -> str:
     """Return this package as an archive that executors can import from."""
     root = Path(__file__).parents[2]
-    path = Path(tempfile.mkdtemp(prefix="headway-")) / "headway.zip"
+    path = Path(_scratch()) / "headway.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted([*root.rglob("*.py"), *root.rglob("*.json")]):
             archive.write(file, Path("headway") / file.relative_to(root))

@@ -7,7 +7,19 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+from headway.errors import RunError
 from headway.kernels.base import Kernel
+from headway.storage.checksums import bulk_checksum
+
+
+def check_state(unit: str, shard: int, saved: bytes | None, expected: int | None) -> None:
+    """Refuse a shard's state that is not the one that its last micro-batch left, whatever became of it since."""
+    if expected is not None and (saved is None or bulk_checksum(saved) != expected):
+        what = "missing" if saved is None else "damaged"
+        raise RunError(
+            f"the state of shard {shard} of '{unit}' is {what}: a file under checkpoints/*/state/0/{shard} is not the "
+            "one that was written; restore it, or give another --state"
+        )
 
 
 class ShardStates:

@@ -58,12 +58,11 @@ def write_tables(checked: CheckedNetwork, place: Place, tables: Mapping[str, Any
     network = checked.network
     refs = {item.ref for box in network.boxes for item in box.inputs if isinstance(item, Table)}
     place.make(["tables"], False)
-    names = {}
+    written = {}
     for at, ref in enumerate(sorted(refs)):
-        relative = f"tables/{at}.arrow"
-        write_table(place, relative, load_table(ref, tables, network.folder))
-        names[ref] = place.name(relative)
-    return names
+        written[ref], _ = write_table(place, f"tables/{at}.arrow", load_table(ref, tables, network.folder))
+    place.delete(set(place.files("tables")).difference(written.values()))
+    return {ref: place.name(relative) for ref, relative in written.items()}
 
 
 def exchange_of(state: State, unit: CutUnit, master: str) -> str | None:

@@ -6,17 +6,18 @@ so what is in force is written down before a grant that it counts for is given.
 
 from __future__ import annotations
 
-import json
 import threading
 from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any
 
+from headway.engines.spark.verifying import SIEVES
 from headway.errors import RunError
 from headway.sieves import Sieve
+from headway.storage.checksums import seal, unseal
 from headway.storage.filesystems import Place
 
-_FILE = "sieves.json"
+_FILE = SIEVES
 _MOST = 256
 """Steps of a query that are remembered at most: long before that, what they are about is committed."""
 
@@ -30,11 +31,13 @@ class Sifting:
         self._lock = threading.Lock()
         self._steps: dict[str, list[tuple[int, dict[str, Any]]]] = {}
         self._dirty = False
-        if _FILE in place.files(""):
+        self.written = _FILE in place.files("")
+        """Whether there is a file of it."""
+        if self.written:
             try:
-                saved = json.loads(place.read(_FILE))
+                saved = unseal(place.read(_FILE))["steps"]
                 self._steps = {unit: [(int(at), dict(sieves)) for at, sieves in steps] for unit, steps in saved.items()}
-            except (ValueError, TypeError, AttributeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise RunError(f"'{place.name(_FILE)}' is damaged; restore it, or give another --state") from error
 
     def put(self, unit: str, position: int, source: str, sieve: Sieve | None) -> None:
@@ -70,8 +73,8 @@ class Sifting:
         """Write down what has changed, before it counts."""
         with self._lock:
             if self._dirty:
-                self._place.write(_FILE, json.dumps(self._steps).encode(), sync=sync)
-                self._dirty = False
+                self._place.write(_FILE, seal({"steps": self._steps}), sync=sync)
+                self._dirty, self.written = False, True
 
     def at(self, unit: str, after: int) -> dict[str, Any]:
         """Return by source the sieves that count for a micro-batch that begins after an arrival number."""

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from headway.engines.spark.gate import Asker
 from headway.engines.spark.sealed import Sealed
+from headway.errors import RunError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +59,7 @@ class LogReader(DataSourceStreamReader):
             self._asker = Asker(*self._address)
         answer = self._asker.ask(question)
         if "error" in answer:
-            raise RuntimeError(answer["error"])
+            raise RunError(answer["error"])
         return answer
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name

@@ -2,14 +2,16 @@
 
 - ``plan.json``: how the network was cut, and what every saved box state depends on;
 - ``log/``: the arrivals; ``checkpoints/``: Spark's offsets, commits and box states, by unit;
+- ``journal/``: what every micro-batch covered and delivered, with checksums of it;
 - ``results/`` and ``letters/``: what was delivered; ``tables/``: static tables as they were;
 - ``lock``: who uses it now.
+
+`verifying` looks whether all of it is whole before a run goes on.
 """
 
 from __future__ import annotations
 
-import fcntl
-import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,43 +21,33 @@ from headway.checking import CheckedNetwork
 from headway.engines.base import RunSettings
 from headway.engines.letters import LetterRow
 from headway.engines.spark.cut import Cut, CutUnit, cut
+from headway.engines.spark.directory import Directory
+from headway.engines.spark.journal import Journal, Record
+from headway.engines.spark.units import RunningUnit
+from headway.engines.spark.verifying import FORMAT, PLAN, read_letters
 from headway.engines.spark.work import fingerprint
 from headway.errors import RunError, choices, unknown
 from headway.network import thaw
-from headway.storage.filesystems import FAILURES, locate, reason
+from headway.storage.checksums import checksum, seal
 from headway.trains import NOTHING
 
-_FORMAT = 1
 CUT_KEYS = ("units", "spread", "shards", "front")
 """What a network file or a run may say about the cut."""
-_PLAN = "plan.json"
-_WHOLE = {"shards", "spread", "sources", "next", "units"}
-"""What a plan holds beside its format."""
 
 
 class State:
     """A run's directory, new or found."""
 
-    def __init__(self, folder: str, checked: CheckedNetwork, settings: RunSettings, shards: int) -> None:
-        """Open the directory, cut the network as it was cut before, and refuse what cannot go on."""
-        self.place = locate(folder)
-        self._folder = folder
-        self._lock: Any = None
-        try:
-            self._open(checked, settings, shards)
-        except BaseException:
-            self.release()
-            raise
-
-    def _open(self, checked: CheckedNetwork, settings: RunSettings, shards: int) -> None:
-        folder = self._folder
-        try:
-            self.place.make(["checkpoints", "letters"], settings.state is not None)
-            self._acquire()
-            saved = self._read_plan()
-            self._letters = {Path(name).stem for name in self.place.files("letters") if name.endswith(".json")}
-        except FAILURES as error:
-            raise RunError(f"cannot use the state '{folder}': {reason(error)}; give a directory to write to") from error
+    def __init__(self, directory: Directory, checked: CheckedNetwork, settings: RunSettings, shards: int) -> None:
+        """Cut the network as it was cut before, and refuse what cannot go on."""
+        self.place = directory.place
+        self._kept = directory.kept
+        self._folder = directory.folder
+        found = directory.found
+        saved = None if found is None else found.plan
+        self._journals: dict[str, Journal] = {} if found is None else dict(found.journals)
+        self._records: dict[str, list[Record]] = {} if found is None else dict(found.records)
+        self._letters = {Path(name).stem for name in self.place.files("letters") if name.endswith(".json")}
         network: Mapping[str, Any] = checked.network.schedule or {}
         asked = {**{key: thaw(network[key]) for key in CUT_KEYS if key in network}, **settings.cut}
         self._saved = saved
@@ -76,40 +68,6 @@ class State:
         self._check_sources(checked)
         self._match(checked, settings.restart)
         self._write_plan(checked, number)
-
-    def release(self) -> None:
-        """Let others use the directory."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-
-    def _acquire(self) -> None:
-        if not self.place.local:
-            return
-        self._lock = Path(self.place.base, "lock").open("a")  # noqa: SIM115 - held as long as the run
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.close()
-            raise RunError(
-                f"the state '{self._folder}' is in use by another run; wait for it, or give another"
-            ) from None
-
-    def _read_plan(self) -> dict[str, Any] | None:
-        if _PLAN not in self.place.files(""):
-            return None
-        try:
-            plan: dict[str, Any] = json.loads(self.place.read(_PLAN))
-            if plan["format"] == _FORMAT and not plan.keys() >= _WHOLE:
-                raise ValueError("it is not whole")
-            if plan["format"] != _FORMAT:
-                raise RunError(
-                    f"the state '{self._folder}' was written in format {plan['format']}, and this version reads "
-                    f"format {_FORMAT}; give another --state"
-                )
-        except (ValueError, KeyError, TypeError) as error:
-            raise RunError(f"'{self.place.name(_PLAN)}' is damaged; restore it, or give another --state") from error
-        return plan
 
     def _check_sources(self, checked: CheckedNetwork) -> None:
         """Refuse sources that are not what the log holds; new ones may come."""
@@ -170,23 +128,22 @@ class State:
 
     def _committed(self, old: Mapping[str, Any]) -> int:
         """Return up to which arrival number Spark has committed a unit's query."""
-        folder = f"checkpoints/{old['id']}"
-        commits = [name.rpartition("/")[2] for name in self.place.files(f"{folder}/commits")]
-        numbers = [int(name) for name in commits if name.isdecimal()]
-        if not numbers:
-            return int(old["begin"])
-        text = self.place.read(f"{folder}/offsets/{max(numbers)}").decode()
-        return int(json.loads(text.splitlines()[-1])["upto"])
+        last = self._last_commit(old)
+        return int(old["begin"]) if last < 0 else self._records[old["id"]][last].upto
+
+    def _last_commit(self, old: Mapping[str, Any]) -> int:
+        commits = [name.rpartition("/")[2] for name in self.place.files(f"checkpoints/{old['id']}/commits")]
+        return max((int(name) for name in commits if name.isdecimal()), default=-1)
 
     def _discard(self, old: Mapping[str, Any]) -> None:
         """Forget what a unit delivered but did not commit, when another goes on from its last commit."""
-        commits = [name.rpartition("/")[2] for name in self.place.files(f"checkpoints/{old['id']}/commits")]
-        last = max((int(name) for name in commits if name.isdecimal()), default=-1)
-        for file in [*self.place.files("results"), *self.place.files("letters")]:
-            *_, unit, batch = ["", *Path(file).stem.split("-")]
-            if unit == old["id"] and int(batch.partition(".")[0]) > last:
-                self.place.delete([file])
-                self._letters.discard(Path(file).stem)
+        last = self._last_commit(old)
+        for record in self._records[old["id"]][last + 1 :]:
+            self._journals[old["id"]].cut(last)
+            if record.letters is not None:
+                self.place.delete([f"letters/{record.letters}.json"])
+                self._letters.discard(record.letters)
+        del self._records[old["id"]][last + 1 :]
 
     def _write_plan(self, checked: CheckedNetwork, shards: int) -> None:
         units = [
@@ -202,7 +159,7 @@ class State:
         spread = [name for unit in self.cut.units for name, place in unit.placements.items() if place.spread]
         boxes = {box.name: box.spec for box in checked.order}
         plan = {
-            "format": _FORMAT,
+            "format": FORMAT,
             "token": self.token,
             "network": checked.network.name,
             "shards": shards,
@@ -211,7 +168,7 @@ class State:
             "next": self._next,
             "units": units,
         }
-        self.place.write(_PLAN, json.dumps(plan, indent=2).encode(), sync=True)
+        self.place.write(PLAN, seal(plan, indent=2), sync=True)
 
     def begin(self, unit: CutUnit) -> int:
         """Return the arrival number after which a unit's query starts if it has no checkpoint."""
@@ -230,16 +187,56 @@ class State:
         if name in self._letters or not letters:
             return False
         self._letters.add(name)
-        self.place.write(f"letters/{name}.json", json.dumps(letters).encode(), sync=False)
+        self.place.write(f"letters/{name}.json", seal({"letters": letters}), sync=self._kept)
         return True
 
-    def letters(self) -> list[LetterRow]:
-        """Return the dead letters that earlier processes of this run met."""
+    def letters(self, refused: Mapping[str, int]) -> list[LetterRow]:
+        """Return the dead letters that earlier processes of this run met; the log has counted its part by source."""
         found: list[LetterRow] = []
+        counts: Counter[str] = Counter()
         for name in sorted(self._letters):
-            rows = json.loads(self.place.read(f"letters/{name}.json"))
-            found += [(row[0], row[1], row[2], row[3]) for row in rows]
+            rows = read_letters(self.place, f"letters/{name}.json")
+            if name.startswith("log-"):
+                counts.update(row[0] for row in rows)
+            found += rows
+        for source, count in refused.items():
+            if counts[source] != count:
+                raise RunError(
+                    f"a file 'log-*.json' in '{self.place.name('letters')}' is missing: the log has refused {count} "
+                    f"rows of source '{source}', and {counts[source]} are there; restore it, or give another --state"
+                )
         return found
+
+    def journal(self, unit: CutUnit) -> Journal:
+        """Return where a unit's micro-batches are written down."""
+        name = self._ids[unit.name]
+        if name not in self._journals:
+            self._journals[name] = Journal.open(self.place, name)[0] if self._kept else Journal(None, name)
+        return self._journals[name]
+
+    def before(self, unit: RunningUnit, after: int, upto: int, issued: int) -> list[tuple[int, int]]:
+        """Return by shard the checksum of its state before a micro-batch, which covers what is above `after`.
+
+        Raises a RunError if Spark asks for what it was never granted: its checkpoint is not the one that it wrote.
+        """
+        last = self.journal(unit.cut).at(after)
+        if (last is None and after != unit.begin) or upto > issued:
+            raise RunError(
+                f"'{self.checkpoint(unit.cut)}' is damaged: it asks for arrival numbers above {after} up to {upto}, "
+                "and these were not granted; restore it, or give another --state"
+            )
+        return [] if last is None else list(last.states.items())
+
+    def offset_sum(self, unit: CutUnit, batch: int) -> int | None:
+        """Return the checksum of Spark's offset file of a micro-batch; elsewhere than on a local disk it would cost."""
+        if not self._kept or not self.place.local:
+            return None
+        return checksum(self.place.read(f"checkpoints/{self._ids[unit.name]}/offsets/{batch}"))
+
+    def results(self, output: str) -> list[str]:
+        """Return the files of an output's results that count, of all units that ever had it."""
+        found = [record.results.get(output) for records in self._records.values() for record in records]
+        return [one[0] for one in found if one is not None]
 
 
 def _sources(checked: CheckedNetwork) -> dict[str, str]:

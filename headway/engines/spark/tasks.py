@@ -57,9 +57,10 @@ def read_task(work: Sealed[Work], native: Sealed[NativePlan] | None, task: Task)
     }
     rows: list[Row] = []
     if task.marks is not None and code.work.unit.stateful:
-        progress, ticks, end, kept = task.marks
+        progress, ticks, end, kept, *states = task.marks
         steps = tuple((first, share) for first, share in kept)
-        rows += code.marks(Marks(progress, tuple(Tick(*tick) for tick in ticks), end, task.now, steps))
+        sums = tuple((shard, crc) for shard, crc in states[0]) if states else ()
+        rows += code.marks(Marks(progress, tuple(Tick(*tick) for tick in ticks), end, task.now, steps, sums))
     if readings.sifted:
         rows += code.report(readings, task.number)
     for piece in pieces(trains_of):

@@ -22,7 +22,7 @@ from headway.engines.spark.hashing import shard_keys, shards_of
 from headway.engines.spark.packing import Packed, Ranks, merge, pack, pack_counts, unpack
 from headway.engines.spark.rows import Marks, Readings, Row
 from headway.engines.spark.sealed import Sealed
-from headway.engines.spark.shardstates import ShardStates
+from headway.engines.spark.shardstates import ShardStates, check_state
 from headway.engines.spark.wire import MARKS
 from headway.engines.spark.work import Lane, Work
 from headway.errors import RunError
@@ -36,6 +36,7 @@ from headway.kernels.compile import compile_kernel, compile_link
 from headway.kernels.pieces import whole
 from headway.network import Table, arc_name
 from headway.schema import Schema
+from headway.storage.checksums import bulk_checksum
 from headway.storage.files import read_table
 from headway.trains import Train
 
@@ -249,6 +250,7 @@ class UnitCode:
         for kernel in self._estimating:
             kernel.kept = Kept.of(marks.kept)
         arcs = self._receive(shard, by_lane, marks)
+        check_state(self.work.unit.name, shard, saved, dict(marks.states).get(key))
         states = ShardStates(saved, self._kernels, self.work.prints)
         ranks: dict[str, Ranks] = {}
         for call in self.inner_calls:
@@ -279,8 +281,10 @@ class UnitCode:
             train = arcs.get(lane.arc) if lane.out and lane.arc in self._made else None
             if train is not None and len(train):
                 out += self._pack(lane, train, key, ranks.get(lane.arc))
+        blob = states.dump() if states.changed else None
+        readings.state = None if blob is None else bulk_checksum(blob)
         out += readings.rows(key, True)
-        return out, states.dump() if states.changed else None
+        return out, blob
 
     def _arc_for(self, call: _Call, arc: str) -> str:
         """Return under which name a call finds an arc: lanes by hash are told apart by their fields."""

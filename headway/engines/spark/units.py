@@ -125,6 +125,8 @@ class RunningUnit:
     seconds: float = 0.0
     taken: int = -1
     """The last micro-batch whose results were taken."""
+    covering: tuple[int, int] = (NOTHING, NOTHING)
+    """The arrival numbers that the micro-batch under way covers: above the first, up to the second."""
     losses: int = 0
     """How often its query has lost a process since it last committed."""
     restarts: int = 0

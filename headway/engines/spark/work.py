@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from headway.boxes.aggregate import Aggregate
 from headway.checking import CheckedNetwork
-from headway.engines.spark.cut import CutUnit
+from headway.engines.spark.cut import CutUnit, order_agnostic
 from headway.expressions.registry import Functions, ScalarFunction, UserAggregate
 from headway.network import Network
 from headway.structure import owner
@@ -49,7 +49,7 @@ class Work:
     scalars: Mapping[str, ScalarFunction] = field(default_factory=dict)
     aggregates: Mapping[str, UserAggregate] = field(default_factory=dict)
     prints: Mapping[str, str] = field(default_factory=dict)
-    """By box that keeps state: a print of all that its state depends on."""
+    """By box in shards: a print of all that what it keeps depends on."""
     exchange: str | None = None
     """The folder by which large trains travel, where driver and executors share a disk."""
     run: str = ""
@@ -107,14 +107,18 @@ def make_work(
         dict(tables),
         dict(functions.scalars),
         dict(functions.aggregates),
-        {name: mark[:16] for name, mark in fingerprint(checked, unit, shards).items()},
+        {name: mark[:16] for name, mark in fingerprint(checked, unit, shards, every=True).items()},
         exchange,
         run,
     )
 
 
-def fingerprint(checked: CheckedNetwork, unit: CutUnit, shards: int) -> dict[str, str]:
-    """Return by box in shards what its saved state depends on: its specification and all that lies before it."""
+def fingerprint(checked: CheckedNetwork, unit: CutUnit, shards: int, every: bool = False) -> dict[str, str]:
+    """Return by box that keeps state what it depends on: its specification and all that lies before it.
+
+    Filters, maps, unions and joins with tables keep none, wherever they run: they may change freely, unless they lie
+    before a box that does. With `every`, all boxes in shards are there, to tell by which name they keep what they hold.
+    """
     texts: dict[str, str] = {source.name: f"{source.name} {source.schema}" for source in checked.network.sources}
     found: dict[str, str] = {}
     boxes = {box.name: box for box in checked.order}
@@ -125,6 +129,7 @@ def fingerprint(checked: CheckedNetwork, unit: CutUnit, shards: int) -> dict[str
         spread = f" by {place.by} over {shards}" if place.spread else ""
         text = f"{box.spec.op} {box.spec.to_mapping()} {inputs}{spread}"
         texts[name] = hashlib.sha256(text.encode()).hexdigest()
-        if not place.front and (not place.spread or isinstance(box.spec, Aggregate)):
+        inside = not place.front and (not place.spread or isinstance(box.spec, Aggregate))
+        if inside and (every or not order_agnostic(box)):
             found[name] = texts[name]
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.engines.spark.failures import describe_failure, is_loss
+from headway.engines.spark.failures import describe_failure, is_damage, is_loss
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,55 @@ from headway.engines.spark.failures import describe_failure, is_loss
 )
 def test_failures_in_plain_words(error: str, said: str) -> None:
     assert describe_failure("u", error) == said
+
+
+_LOADING = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
+  File "/x/headway/engines/spark/queries.py", line 118, in take
+py4j.protocol.Py4JJavaError: An error occurred while calling o272.getResult.
+: org.apache.spark.SparkException: Exception thrown in awaitResult:
+Caused by: org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state.
+Caused by: {}
+~WriteToMicroBatchDataSourceV1 ForeachBatchSink, 4440, [queryName=a, checkpointLocation=/s/checkpoints/0s], Append
+"""
+"""How Spark speaks of a state that it cannot load."""
+
+
+@pytest.mark.parametrize(
+    ("error", "named"),
+    [
+        (_LOADING.format("java.io.IOException: Stream is corrupted"), "/s/checkpoints/0s"),
+        (_LOADING.format("java.io.EOFException"), "/s/checkpoints/0s"),
+        (
+            _LOADING.format("java.io.FileNotFoundException: File file:/s/checkpoints/0s/state/0/0/5.changelog is gone"),
+            "/s/checkpoints/0s/state/0/0/5.changelog",
+        ),
+        (
+            "org.apache.hadoop.fs.ChecksumException: Checksum error: file:/s/checkpoints/0s/offsets/7 at 0 exp: 1 got: 2",
+            "/s/checkpoints/0s/offsets/7",
+        ),
+        ("java.lang.IllegalStateException\n at org.apache.spark.sql.HDFSMetadataLog.get(H.scala:1)", "checkpoints"),
+    ],
+)
+def test_a_checkpoint_that_spark_cannot_read_is_no_lost_process(error: str, named: str) -> None:
+    assert is_damage(error)
+    assert not is_loss(error)
+    said = describe_failure("u", error)
+    assert f"{named}'" in said
+    assert said.endswith("missing or damaged; restore it, or give another --state")
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "caused by org.apache.spark.SparkException: Python worker failed to connect back.",
+        "at org.apache.spark.sql.HDFSMetadataLog.add(H.scala:1)\njava.io.IOException: No space left on device",
+        "[CANNOT_LOAD_STATE_STORE.UNRELEASED_THREAD_ERROR] could not be acquired by task 3",
+        _LOADING.format("x") + "\nheadway.errors.RunError: the state of shard 1 of 'u' is damaged",
+    ],
+)
+def test_what_is_no_damage_to_a_checkpoint(error: str) -> None:
+    assert not is_damage(error)
 
 
 @pytest.mark.parametrize(

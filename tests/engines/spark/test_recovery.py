@@ -267,6 +267,34 @@ def test_another_filter_behind_the_state_goes_on(state: Path) -> None:
     assert listed(result, "large") in mixed
 
 
+def test_boxes_without_state_change_freely_behind_one_that_keeps_it(spark: SparkSession, tmp_path: Path) -> None:
+    """All of it in one shard: the aggregate has no partitions."""
+    names = pa.table({"n": list(range(200)), "name": [f"n{at}" for at in range(200)]})
+    network = copy.deepcopy(NETWORK)
+    network["boxes"]["sums"]["order"] = {"on": "time", "slack": 2}
+    network["boxes"]["named"] = {
+        "op": "join",
+        "in": ["large", {"table": "names"}],
+        "on": "left.n = right.n",
+        "select": "time, left.n as n, total, name",
+    }
+    network["outputs"]["large"] = {"from": "named"}
+    state, more = tmp_path / "state", {"tables": {"names": names}}
+    with pytest.raises(OutputError, match="the tap is closed"):
+        go(network, make_rows(), state, outputs={"tap": failing(STOP)}, **more)
+    network["boxes"]["large"]["where"] = ["total > 0"]
+    network["boxes"]["named"]["select"] = "time, left.n as n, total + 0 as total, concat(name, '!') as name"
+    result, local = go(network, make_rows(), state, **more), go(network, make_rows(), None, **more)
+    assert listed(result, "sums") == listed(local, "sums")
+    new, old = [row for row in listed(result, "large") if row["name"].endswith("!")], listed(local, "large")
+    assert new
+    assert new == old[-len(new) :]
+    network["boxes"]["halves"]["in"] = "even"
+    network["boxes"]["even"] = {"op": "filter", "in": "s", "where": ["v % 2 = 0"]}
+    network["boxes"]["sums"]["in"] = "even"
+    refused(RunError, "box sums", "--restart sums", network=network, rows=make_rows(), state=state, **more)
+
+
 def test_a_new_output_starts_now(state: Path) -> None:
     network = copy.deepcopy(NETWORK)
     network["boxes"]["odd"] = {"op": "filter", "in": "s", "where": ["v % 2 = 1"]}
@@ -365,7 +393,7 @@ def test_a_missing_source_is_refused(state: Path) -> None:
         hw.run(network, {"t": make_rows()}, engine="spark", state=state)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', '{"format": 1, "shards": 2, "spread": []}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 2}', '{"format": 2, "shards": 2, "spread": []}'])
 def test_a_damaged_plan_is_refused(state: Path, text: str) -> None:
     (state / "plan.json").write_text(text)
     refused(RunError, "plan.json", "damaged", "another --state", network=NETWORK, rows=make_rows(), state=state)
@@ -375,6 +403,12 @@ def test_a_plan_of_another_format_is_refused(state: Path) -> None:
     plan = json.loads((state / "plan.json").read_text())
     (state / "plan.json").write_text(json.dumps({**plan, "format": 99}))
     refused(RunError, "format 99", "another --state", network=NETWORK, rows=make_rows(), state=state)
+
+
+def test_a_state_without_checksums_is_refused(state: Path) -> None:
+    """What version 1 wrote cannot be told from what is damaged."""
+    (state / "plan.json").write_text('{"format": 1, "shards": 2, "spread": []}')
+    refused(RunError, "written in format 1", "another --state", network=NETWORK, rows=make_rows(), state=state)
 
 
 def test_a_missing_segment_is_refused(state: Path) -> None:

@@ -1,0 +1,133 @@
+"""Which file a source has read, and how far: so that a run does not go on with another file under the same name.
+
+A file that is read from its beginning is known by the checksum of the bytes read so far. It may have grown since: what
+was read is still there. A file that is read in places (Parquet) is known by its size, its first and its last bytes,
+where it says what it holds.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, Protocol, runtime_checkable
+
+from headway.errors import InputError
+from headway.storage.checksums import checksum
+
+_EDGE = 1 << 16
+_BLOCK = 1 << 20
+
+
+class Identity(NamedTuple):
+    """What is known of a file: its size, how many bytes of it count, their checksum, and the same for both ends."""
+
+    size: int
+    read: int
+    crc: int
+    ends: int
+    whole: bool
+    """Whether it is known by its ends, and must not grow."""
+
+
+@runtime_checkable
+class Identified(Protocol):
+    """A reader that can say which file it reads."""
+
+    def identity(self) -> tuple[Path, Identity] | None:
+        """Return the file and what is known of it by now; None if this reader has none."""
+        ...
+
+
+class TrackedFile:
+    """A file that is read from its beginning, with the checksum of what was read. Reads like a binary file."""
+
+    def __init__(self, file: BinaryIO, path: Path) -> None:
+        """Track a file that is open at its beginning."""
+        self._file, self._path = file, path
+        self._read, self._crc = 0, 0
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes, at most `size`; none at the end."""
+        return self._note(self._file.read(size))
+
+    def read1(self, size: int) -> bytes:
+        """Return the next bytes that are there."""
+        return self._note(self._file.read1(size))  # type: ignore[attr-defined]
+
+    def _note(self, data: bytes) -> bytes:
+        self._crc = checksum(data, self._crc)
+        self._read += len(data)
+        return data
+
+    def identity(self) -> tuple[Path, Identity] | None:
+        """Return what was read by now; None for what is no regular file."""
+        size = _size(self._path)
+        return None if size is None else (self._path, Identity(size, self._read, self._crc, 0, False))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def identify_whole(path: Path) -> Identity | None:
+    """Return the identity of a file that is read in places; None if it is gone or no regular file."""
+    size = _size(path)
+    if size is None:
+        return None
+    with path.open("rb") as file:
+        head = checksum(file.read(_EDGE))
+        file.seek(max(0, size - _EDGE))
+        return Identity(size, size, 0, checksum(file.read(_EDGE), head), True)
+
+
+def check_input(source: str, reader: object, known: Any, ended: bool) -> None:
+    """Refuse an input that is not the one which the saved run has read: an InputError names the file.
+
+    `known` is what `describe` returned then; with `ended` the saved run has read it to its end.
+    """
+    found = reader.identity() if isinstance(reader, Identified) else None
+    if known is None or found is None:
+        return  # no file, then or now: a generator, a table, a pipe
+    path, now = found
+    then = Identity(*known)
+    why = _difference(path, now, then, ended)
+    if why is not None:
+        raise InputError(
+            f"source '{source}': '{path}' is not the file that the saved run has read: {why}; give that file, or "
+            "another --state"
+        )
+
+
+def describe(readers: Mapping[str, object], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return by source that is a file what is known of it, as JSON can hold it, where that is more than is `known`.
+
+    A run that goes on reads a file from its beginning again, and knows less than before until it is where it was.
+    """
+    found = {name: reader.identity() for name, reader in readers.items() if isinstance(reader, Identified)}
+    every = {name: list(one[1]) for name, one in found.items() if one is not None}
+    return {name: one for name, one in every.items() if name not in known or one[1] > Identity(*known[name]).read}
+
+
+def _difference(path: Path, now: Identity, then: Identity, ended: bool) -> str | None:
+    if now.whole or then.whole:
+        same = (now.size, now.ends, now.whole) == (then.size, then.ends, then.whole)
+        return None if same else "its size, its first or its last bytes are others"
+    if now.size < then.read:
+        return f"it has {now.size} bytes, and {then.read} were read"
+    if ended and now.size != then.read:
+        return "it has grown since it was read to its end"
+    crc = left = 0
+    with path.open("rb") as file:
+        left = then.read
+        while left > 0 and (data := file.read(min(_BLOCK, left))):
+            crc, left = checksum(data, crc), left - len(data)
+    return None if crc == then.crc else f"its first {then.read} bytes are others"
+
+
+def _size(path: Path) -> int | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None

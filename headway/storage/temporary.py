@@ -1,0 +1,77 @@
+"""Temporary folders of runs: for this user only, and cleaned up after runs that were killed.
+
+A folder is marked by a lock that its process holds. When the process is gone, however it ended, the lock is free, and
+the next run removes the folder. Folders of others, links, and what has no mark are left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+
+PREFIX = "headway-"
+_MARK = ".headway-lock"
+_held: dict[str, int] = {}
+
+
+def make_temporary() -> str:
+    """Make a folder that `remove_temporary` removes, or the next run if this process does not live that long."""
+    folder = tempfile.mkdtemp(prefix=PREFIX)  # for this user only
+    handle = os.open(Path(folder, _MARK), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    _held[folder] = handle
+    return folder
+
+
+def remove_temporary(folder: str) -> None:
+    """Remove a folder that `make_temporary` made."""
+    shutil.rmtree(folder, ignore_errors=True)
+    handle = _held.pop(folder, None)
+    if handle is not None:
+        os.close(handle)
+
+
+def clean_temporary() -> list[str]:
+    """Remove the folders of this user's runs that were killed; return them.
+
+    Nothing is followed: a folder counts only if it is one, belongs to this user, and has a mark of this user's that
+    nobody holds. What cannot be removed stays.
+    """
+    removed: list[str] = []
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(tempfile.gettempdir()):
+            if entry.name.startswith(PREFIX) and entry.path not in _held and _is_dead(entry.path):
+                shutil.rmtree(entry.path, ignore_errors=True)  # does not follow links, nor folders that become some
+                removed.append(entry.path)
+    return removed
+
+
+def _is_dead(folder: str) -> bool:
+    """Return whether a folder is of a run of this user that has ended."""
+    try:
+        at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        if os.fstat(at).st_uid != os.geteuid():
+            return False
+        mark = os.open(_MARK, os.O_RDWR | os.O_NOFOLLOW, dir_fd=at)
+    except OSError:
+        return False  # no mark: not made here, or just being made
+    finally:
+        os.close(at)
+    try:
+        found = os.fstat(mark)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            return False
+        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(mark)
