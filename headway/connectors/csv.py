@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import stat
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,6 +105,7 @@ class CsvReader(BatchReader):
         path = input_path(request)
         self._who, self._path, self._place = request.who, path, path.name
         self._schema = request.schema.to_arrow()
+        self.anew = stat.S_ISREG(path.stat().st_mode)
         self._file = open_input(path, request.who)
         self._rest = b""
         self._line = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headway.connectors.base import Chunk, Malformed, Reader
+from headway.connectors.resuming import begins_anew
 
 
 class Wrapped:
@@ -21,6 +22,11 @@ class Wrapped:
     def live(self) -> bool:
         """Whether reads of the source under it can block."""
         return self._reader.live
+
+    @property
+    def anew(self) -> bool:
+        """Whether the source under it begins with its first tuple whenever it is opened."""
+        return begins_anew(self._reader)
 
     def malformed(self) -> list[Malformed]:
         """Return the malformed rows of the source under it."""

@@ -21,7 +21,8 @@ class Commit:
     """What one append put into the log.
 
     `issued` is the largest arrival number given so far, marks included; `end` the number of the end mark if it is
-    in this commit. `positions` and `refused` count the tuples and the malformed rows of each source so far.
+    in this commit. `positions` and `refused` count the tuples and the malformed rows of each source so far; `reached`
+    is how long the run has gone on, in nanoseconds, without the time between its processes.
     """
 
     sequence: int
@@ -33,6 +34,7 @@ class Commit:
     positions: Mapping[str, int]
     malformed: tuple[Refusal, ...]
     refused: Mapping[str, int]
+    reached: int = 0
 
     def to_line(self) -> bytes:
         """Return the commit as one line of JSON."""
@@ -48,6 +50,7 @@ class Commit:
             "positions": dict(self.positions),
             "malformed": self.malformed,
             "refused": dict(self.refused),
+            "reached": self.reached,
         }
         return json.dumps(values, separators=(",", ":")).encode() + b"\n"
 
@@ -65,4 +68,5 @@ class Commit:
             values["positions"],
             tuple([(source, where, text, why) for source, where, text, why in values["malformed"]]),
             values["refused"],
+            int(values.get("reached", 0)),
         )

@@ -75,8 +75,8 @@ class Arrivals:
         """Whether a tick or the end waits to be sealed."""
         return bool(self._ticks) or self._end is not None
 
-    def seal(self, issued: int, positions: dict[str, int]) -> Commit | None:
-        """Make everything durable; None if there is nothing."""
+    def seal(self, issued: int, positions: dict[str, int], reached: int) -> Commit | None:
+        """Make everything durable, `reached` nanoseconds into the run; None if there is nothing."""
         if self._since is None:
             return None
         commit = self._log.append(
@@ -86,6 +86,7 @@ class Arrivals:
             ticks=self._ticks,
             end=self._end,
             positions=positions,
+            reached=reached,
             malformed=[(row.source, row.where, row.text, row.reason) for row in self._malformed],
         )
         self._trains, self._ticks, self._malformed, self._since, self.bytes = {}, [], [], None, 0
