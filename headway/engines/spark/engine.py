@@ -321,7 +321,9 @@ class _Run:
         """Let tuples arrive; those that only wait to be asked for, as many as a long train takes, but not for long."""
         patience = stopwatch() + _PULL_EVERY
         while self._ingest.pull(self._hungry()) and self._ingest.more_in_turn:
-            if stopwatch() > patience and any(unit.asking for unit in self._units):
+            # Units that ask meanwhile are not heard yet: a slow source would keep them waiting until its end.
+            asking = any(unit.asking for unit in self._units) or self._gate.waiting()
+            if stopwatch() > patience and (asking or self._arrivals.due):
                 return
 
     def _carry_out(self, step: Step) -> None:
