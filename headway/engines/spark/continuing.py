@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+
 from headway.connectors.base import Reader
 from headway.connectors.resuming import Resumable, begins_anew
 from headway.connectors.skipping import skip
 from headway.storage.log import Log
 from headway.storage.segments import quote_name
+
+_log = logging.getLogger("headway")
 
 
 def read_on(reader: Reader, source: str, log: Log, feeds: str | None) -> Reader:
@@ -21,4 +25,8 @@ def read_on(reader: Reader, source: str, log: Log, feeds: str | None) -> Reader:
     if feeds is not None and isinstance(reader, Resumable):
         reader.resume(f"{feeds}/{quote_name(source)}", tuples, refused)
         return reader
-    return skip(reader, tuples, source, refused) if begins_anew(reader) else reader
+    if not begins_anew(reader):
+        return reader
+    if reader.live and tuples:  # nobody can see whether it begins anew, so the user hears what that would mean
+        _log.warning("source '%s': its first %s tuples are passed over: the saved run has them", source, f"{tuples:,}")
+    return skip(reader, tuples, source, refused)

@@ -301,7 +301,9 @@ def drained(process: Process, count: int) -> None:
 
 
 @pytest.mark.parametrize("rate", [None, 20.0])
-def test_an_iterator_that_is_made_again_is_skipped(tmp_path: Path, rate: float | None) -> None:
+def test_an_iterator_that_is_made_again_is_skipped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, rate: float | None
+) -> None:
     clock = ManualClock(0)
 
     def rows(count: int) -> Iterator[tuple[float, object]]:
@@ -320,6 +322,7 @@ def test_an_iterator_that_is_made_again_is_skipped(tmp_path: Path, rate: float |
     found, refused = in_log(process.log)
     assert [value for _, value, _ in found] == [at for at in range(40) if at % 5]
     assert len(refused) == 8
+    assert caplog.messages == ["source 's': its first 16 tuples are passed over: the saved run has them"]
     if rate is not None:  # tuple i at i/20 s; the run had gone on for 1 s
         stamps = [stamp for piece in process.log.slices("s", 15, 99) for stamp in read_slice(piece, SCHEMA).stamps]
         assert [stamp - began + SECOND for stamp in stamps] == [at * SECOND // 20 for at in range(16, 32)]

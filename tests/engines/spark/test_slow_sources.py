@@ -1,0 +1,41 @@
+"""A source that is read in turn and takes its time: units do not wait for its end, and what arrived becomes durable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+import headway as hw
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FIELDS = pa.schema({"v": pa.int64()})
+NETWORK = {
+    "network": "slow",
+    "sources": {"s": {"schema": {"v": "bigint"}}},
+    "boxes": {"twice": {"op": "map", "in": "s", "select": "2 * v as w"}},
+    "outputs": {"twice": {"from": "twice"}},
+}
+
+
+def test_results_come_before_a_slow_source_ends(spark: SparkSession) -> None:
+    taken: list[int] = []
+    delivered: list[tuple[int, int]] = []
+
+    def pieces() -> Iterator[pa.RecordBatch]:
+        for at in range(40):
+            time.sleep(0.1)
+            taken.append(at)
+            yield pa.record_batch([pa.array([at])], schema=FIELDS)
+
+    def tap(batch: pa.RecordBatch) -> None:
+        delivered.append((len(taken), batch.num_rows))
+
+    reader = pa.RecordBatchReader.from_batches(FIELDS, pieces())
+    hw.run(NETWORK, {"s": reader}, engine="spark", outputs={"twice": tap})
+    assert sum(rows for _, rows in delivered) == 40
+    assert len([read for read, _ in delivered if read < 40]) >= 2
