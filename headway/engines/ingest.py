@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -152,6 +152,11 @@ class Feed:
         self.head = _FAR if due is None else int(due[0])
 
 
+def _keeps_its_moments(reader: Reader) -> bool:
+    """Whether the moments of a timed source count from the very first start when a run continues."""
+    return begins_anew(reader) or isinstance(reader, Resumable)
+
+
 class Ingest:
     """All sources of a run. Used by the scheduler thread."""
 
@@ -207,21 +212,22 @@ class Ingest:
         """How long the run has gone on, in nanoseconds, without the time between its processes."""
         return self._clock.now() - self._start
 
-    def go_on(self, reached: int) -> None:
+    def go_on(self, reached: int, known: Collection[str]) -> None:
         """Continue a run that had gone on for `reached` nanoseconds. Called once, before the first pull.
 
         All timed sources keep their moments, which count from the start of the very first process, and the run's
         start moves for all of them at once: so that the first tuple that remains is due now, and nobody waits for
         what had arrived. Where only live sources are timed, nobody knows their next tuple, and `reached` says where
-        the run was. A source that cannot begin anew counts from now on.
+        the run was. A source that cannot begin anew, or that the run did not have (`known` names those that it had),
+        counts from now on.
         """
-        ready = [feed for feed in self._timed if not feed.reader.live]
+        old = [feed for feed in self._timed if feed.name in known and _keeps_its_moments(feed.reader)]
+        ready = [feed for feed in old if not feed.reader.live]
         for feed in ready:
             feed.fill(self._chunk)
         reached = min((feed.head for feed in ready if feed.waiting), default=reached)
         for feed in self._timed:
-            if feed.reader.live and not begins_anew(feed.reader) and not isinstance(feed.reader, Resumable):
-                feed.shift = reached
+            feed.shift = 0 if feed in old else reached
         self._start = self._clock.now() - reached
 
     def stop(self) -> None:

@@ -133,6 +133,11 @@ class Log:
         return self._commits[-1].reached if self._commits else 0
 
     @property
+    def known(self) -> frozenset[str]:
+        """The sources that the run had at the newest commit."""
+        return frozenset(self._commits[-1].positions) if self._commits else frozenset()
+
+    @property
     def positions(self) -> dict[str, int]:
         """How many tuples of each source have entered so far, those dropped included."""
         return dict.fromkeys(self._schemas, 0) | (dict(self._commits[-1].positions) if self._commits else {})

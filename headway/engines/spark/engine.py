@@ -241,7 +241,7 @@ class _Run:
             self._ingest.stop()
             return
         if self._recovered:
-            self._ingest.go_on(self._log.reached)
+            self._ingest.go_on(self._log.reached, self._log.known)
         if self._recovered and any(getattr(box.spec, "timeout", None) is not None for box in self._checked.order):
             self._ingest.tick()  # windows may have timed out while nobody looked
 

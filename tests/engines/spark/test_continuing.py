@@ -110,7 +110,7 @@ class Process:
         if self.log.end is not None:
             self.ingest.stop()
         elif self.log.issued > NOTHING:
-            self.ingest.go_on(self.log.reached)
+            self.ingest.go_on(self.log.reached, self.log.known)
 
     def seal(self) -> None:
         positions = {feed.name: feed.tuples for feed in self.feeds}
@@ -285,6 +285,25 @@ def test_a_slower_rate_keeps_nobody_waiting(tmp_path: Path) -> None:
     process.seal()
     process = Process(tmp_path / "log", lambda: {"s": open_source("s", SCHEMA, rows, rate=1)}, clock, 1000)
     assert process.ingest.next_due() == clock.now()
+
+
+def test_a_new_source_counts_from_now_on(tmp_path: Path) -> None:
+    clock = ManualClock(0)
+    process = Process(tmp_path / "log", lambda: two(tmp_path), clock, 10_000)
+    clock.advance(11_500 * MILLISECOND)
+    process.ingest.pull(False)
+    process.seal()
+    new = {"generate": {"rate": 1, "count": 3, "fields": FIELDS}}
+    process = Process(tmp_path / "log", lambda: {**two(tmp_path), "c": open_source("c", SCHEMA, new)}, clock, 10_000)
+    began = clock.now()
+    assert process.ingest.next_due() == began
+    clock.advance(10 * SECOND)
+    process.ingest.pull(False)
+    stamps = {name: (train.stamps - began).tolist() for name, train in process.arrivals.latest.items()}
+    assert stamps["c"] == [0, SECOND, 2 * SECOND]
+    assert stamps["a"][:2] == [0, SECOND // 100]
+    process.ingest.pull(False)
+    assert (process.arrivals.latest["b"].stamps - began).tolist() == [8490 * MILLISECOND]
 
 
 # Live sources
