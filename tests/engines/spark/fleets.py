@@ -333,7 +333,11 @@ class Fleet:
 
     def start(self, train: int | None = None) -> Process:
         arguments = [self.folder, self.scale, train or self.train, *self.kinds]
-        return Process([sys.executable, PROGRAMS / "several.py", *arguments], log=self.folder / "said")
+        # Threads that open the session at once would redirect each other's words.
+        words = {"HEADWAY_SPARK_LOG": "1"}
+        return Process(
+            [sys.executable, PROGRAMS / "several.py", *arguments], log=self.folder / "said", environment=words
+        )
 
     @property
     def left(self) -> list[str]:

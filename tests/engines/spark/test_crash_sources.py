@@ -9,10 +9,10 @@ import pytest
 
 from tests.engines.spark.fleets import KINDS, Fleet, Kills
 
-PARTS = 11
+PARTS = 13
 """Parts of the campaign; each is a test of its own, so that it can be run, and run again, by itself."""
-LIVES = 4
-"""Processes of a part that are killed. Each one has a run of every kind in it."""
+MIDDLE = 16
+"""Runs that a part kills in mid-stream. Each of its processes has a run of every kind in it."""
 
 LOGGED = "log/commits/*"
 PLANNED = "checkpoints/*/offsets/[0-9]*"
@@ -42,13 +42,14 @@ def test_kills_at_the_start_and_at_the_end(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_campaign(tmp_path: Path, part: int) -> None:
-    """Eleven parts of four processes with five runs each; HEADWAY_KILLS may name a file for the counts."""
-    fleet = Fleet(tmp_path, list(KINDS), scale=3.0 + part % 3, seed=part, train=(40, 100, 250)[part % 3])
-    for life in range(LIVES):
-        chance = fleet.chance
-        pattern = chance.choice((DELIVERED, DELIVERED, COMMITTED, PLANNED, LOGGED))
-        fleet.crash(pattern, chance.randint(1, 2), chance.choice((0.0, chance.uniform(0.0, 1.0))))
-        print(f"part {part}, process {life}: {fleet.kills}, left: {fleet.left}", flush=True)
+    """Thirteen parts kill 208 runs in mid-stream and more; HEADWAY_KILLS may name a file for the counts."""
+    fleet = Fleet(tmp_path, list(KINDS), scale=5.0 + part % 3, seed=part, train=(40, 100, 250)[part % 3])
+    chance, pattern, count = fleet.chance, DELIVERED, 1
+    while fleet.kills.middle < MIDDLE:
+        assert fleet.left, f"all runs ended before enough were killed: {fleet.kills}"
+        fleet.crash(pattern, count, chance.choice((0.0, chance.uniform(0.0, 1.0))))
+        print(f"part {part}: {fleet.kills}, left: {fleet.left}", flush=True)
+        pattern, count = chance.choice((DELIVERED, DELIVERED, COMMITTED, PLANNED, LOGGED)), chance.randint(1, 2)
     fleet.complete()
     note(part, fleet.kills)
 

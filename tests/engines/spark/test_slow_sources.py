@@ -18,7 +18,7 @@ NETWORK = {
     "network": "slow",
     "sources": {"s": {"schema": {"v": "bigint"}}},
     "boxes": {"twice": {"op": "map", "in": "s", "select": "2 * v as w"}},
-    "outputs": {"twice": {"from": "twice"}},
+    "outputs": {"twice": {"from": "twice", "qos": {"latency": [[0, 1], [0.2, 1], [2, 0]]}}},
 }
 
 
