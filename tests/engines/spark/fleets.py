@@ -83,9 +83,12 @@ def position(state: Path, source: str) -> int:
 
 
 def newest_commit(state: Path) -> Commit | None:
-    """Return the newest commit of a log that may be in use; it is never folded before it is old."""
+    """Return the newest commit of a log that may be in use."""
     newest = max(state.glob("log/commits/*.json"), default=None)
-    return None if newest is None else Commit.from_line(newest.read_bytes())
+    try:
+        return None if newest is None else Commit.from_line(newest.read_bytes())
+    except FileNotFoundError:  # folded meanwhile: there is a newer one
+        return newest_commit(state)
 
 
 def living(number: int, count: int, pause: float) -> Iterator[Row]:
@@ -279,7 +282,11 @@ def judge(folder: Path, kind: str, scale: float) -> None:
             dead_letters=str(folder / f"letters.{name}.csv"),
         )
         values = [value for train in kept[name] for value in train.columns[1].values.tolist()]
-        assert values == alone.outputs["o"].column("v").to_pylist(), f"{kind}: source {name}"
+        expected = alone.outputs["o"].column("v").to_pylist()
+        if isinstance(one.what, Mapping) and "spark" in one.what:  # Spark may read two files at once, in its own order
+            values.sort()
+            expected.sort()
+        assert values == expected, f"{kind}: source {name}"
         wanted = sorted((folder / f"letters.{name}.csv").read_text().splitlines()[1:])
         assert [line for line in letters if line.startswith(f"{name},")] == wanted, f"{kind}: letters of {name}"
     if kind in ALIKE:
