@@ -213,7 +213,7 @@ def network_of(sources: list[Fed]) -> dict[str, Any]:
     }
 
 
-def run_one(folder: Path, kind: str, scale: float, train: int) -> None:
+def run_one(folder: Path, kind: str, scale: float, train: int, on_status: Callable[[Any], None]) -> None:
     """Run a network on Spark in this process, with a state, or go on with it; tables are left in its folder."""
     sources = KINDS[kind](folder, scale)
     result = hw.run(
@@ -226,6 +226,7 @@ def run_one(folder: Path, kind: str, scale: float, train: int) -> None:
         train=train,
         cut={"units": "one", "shards": 1},
         dead_letters=str(folder / "letters.csv"),
+        on_status=on_status,
     )
     for name, table in result.outputs.items():
         feather.write_feather(table, str(folder / f"{name}.arrow"), compression="uncompressed")

@@ -8,7 +8,13 @@ import traceback
 from pathlib import Path
 
 from headway.engines.spark.session import open_session
+from headway.errors import RunError
 from tests.engines.spark.fleets import run_one
+
+ATTEMPTS = 5
+"""On a busy machine Spark gives up on processes that do not start in ten seconds. Then a run is started again."""
+PATIENCE = 120.0
+"""Seconds that a run may take to start before the next one starts: too many at once would only starve each other."""
 
 
 def main() -> int:
@@ -17,18 +23,29 @@ def main() -> int:
     open_session("local[2]")
     failed = []
 
-    def run(kind: str) -> None:
+    def run(kind: str, running: threading.Event) -> None:
         try:
-            run_one(Path(folder, kind), kind, float(scale), int(train))
+            for left in reversed(range(ATTEMPTS)):
+                try:
+                    run_one(Path(folder, kind), kind, float(scale), int(train), lambda status: running.set())
+                    break
+                except RunError as error:
+                    print(kind, error, flush=True)
+                    if not left or "was lost" not in str(error):
+                        raise
             print("complete", kind, flush=True)
         except BaseException:
             failed.append(kind)
             traceback.print_exc()
+        finally:
+            running.set()
 
-    left = [kind for kind in kinds if not Path(folder, kind, "done").exists()]
-    threads = [threading.Thread(target=run, args=(kind,)) for kind in left]
-    for thread in threads:
-        thread.start()
+    threads = []
+    for kind in [kind for kind in kinds if not Path(folder, kind, "done").exists()]:
+        running = threading.Event()
+        threads.append(threading.Thread(target=run, args=(kind, running)))
+        threads[-1].start()
+        running.wait(PATIENCE)
     for thread in threads:
         thread.join()
     return len(failed)
