@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ class CsvReader(BatchReader):
         path = input_path(request)
         self._who, self._path, self._place = request.who, path, path.name
         self._schema = request.schema.to_arrow()
+        self.anew = stat.S_ISREG(path.stat().st_mode)
         self._file = TrackedFile(open_input(path, request.who), path)
         self._rest = b""
         self._line = 1

@@ -125,6 +125,8 @@ class LiveRowReader(RowReader):
 
     finite = False
     live = True
+    anew = True
+    """A run that continues gets its iterator from the program that made it before: it gives the same rows again."""
 
     def __init__(self, request: SourceRequest, rows: Iterable[Any]) -> None:
         """Prepare to take rows; nothing is taken before the first read."""

@@ -6,6 +6,7 @@ Lines go through Python's parser: Arrow's own (26.0) ends the process on a line 
 from __future__ import annotations
 
 import json
+import os
 import stat
 import sys
 from collections.abc import Callable
@@ -50,11 +51,13 @@ class JsonLinesReader(BatchReader):
             raw = getattr(stdin, "raw", None)
             self._read: Callable[[int], bytes] = stdin.read1 if raw is None else raw.read
             self.live, self.finite = True, False
+            self.anew = _is_file(stdin)
         else:
             path = input_path(request)
             self._place = path.name
             self.live = not stat.S_ISREG(path.stat().st_mode)
             self.finite = not self.live
+            self.anew = not self.live
             self._file = open_input(path, request.who)
             if not self.live:
                 self._file = TrackedFile(self._file, path)
@@ -159,6 +162,14 @@ class JsonLinesReader(BatchReader):
         self.refuse(
             f"{self._place} line {self._line + at}", line[:4096].decode("utf-8", "replace").rstrip("\r"), reason
         )
+
+
+def _is_file(stream: Any) -> bool:
+    """Whether a stream is a file that the shell opened, and opens again for the same command."""
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 class JsonLinesSink(TextSink):

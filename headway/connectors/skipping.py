@@ -16,7 +16,7 @@ def skip(reader: Reader, tuples: int, source: str = "", refused: int | None = No
     """Return a reader of what comes after the first `tuples` tuples of another, which it closes.
 
     Skipping happens at the first `read`, which raises an InputError that names the source if the input ends too
-    early. The moments of a timed source are moved so that the first remaining tuple is due at 0.
+    early. The moments of a timed source stay as they are: only who knows all sources can shift them, all by as much.
 
     `refused` says how many malformed rows the saved run has reported: so many are forgotten, which is exact,
     because malformed rows come in the input's order. Without it, those met while skipping are forgotten. That
@@ -39,7 +39,6 @@ class SkippingReader(Wrapped):
         self._exact = refused is not None
         self._forget = refused or 0
         self._skipped = 0
-        self._start: int | None = None if tuples > 0 else 0
         self._malformed: list[Malformed] = []
         self._lock = threading.RLock()
 
@@ -52,12 +51,7 @@ class SkippingReader(Wrapped):
         """Return the next tuples behind the skipped ones."""
         while self._skipped < self._tuples:
             self._skip()
-        chunk = self._reader.read(limit)
-        if chunk is None or chunk.due is None:
-            return chunk
-        if self._start is None and len(chunk):
-            self._start = int(chunk.due[0])
-        return Chunk(chunk.batch, chunk.due - (self._start or 0))
+        return self._reader.read(limit)
 
     def _skip(self) -> None:
         """Read and forget some tuples, none behind the last to be skipped."""

@@ -162,7 +162,7 @@ class SparkReader(BatchReader):
     def resume(self, folder: str, tuples: int, refused: int) -> None:
         """Go on where a saved run stopped, and keep batches in `folder` until they are acknowledged."""
         self._spool = Spool(folder, self._request.schema.to_arrow(), self.name, tuples, refused)
-        self._acknowledged = (tuples, refused)
+        self._acknowledged, self._given = (tuples, refused), tuples
         for rest in self._spool.rest():
             self._ready.append(rest)
             self._waiting += rest.table.num_rows

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from headway.connectors.base import Chunk, Malformed, Reader
 from headway.connectors.identity import Identified, Identity
+from headway.connectors.resuming import begins_anew
 
 
 class Wrapped:
@@ -28,6 +29,11 @@ class Wrapped:
     def identity(self) -> tuple[Path, Identity] | None:
         """Return which file the source under it is, if it is one."""
         return self._reader.identity() if isinstance(self._reader, Identified) else None
+
+    @property
+    def anew(self) -> bool:
+        """Whether the source under it begins with its first tuple whenever it is opened."""
+        return begins_anew(self._reader)
 
     def malformed(self) -> list[Malformed]:
         """Return the malformed rows of the source under it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from headway.catalog import HALF_LIFE, Floats
 from headway.clock import Clock
 from headway.columns import Int64s
 from headway.connectors.base import Chunk, Malformed, Reader
+from headway.connectors.resuming import Resumable, begins_anew
 from headway.engines.rates import Rates
 from headway.errors import HeadwayError
 from headway.trains import NOTHING, Tick, Train, constant, join_trains
@@ -43,6 +44,8 @@ class Feed:
         self.empty = empty
         self.tuples = 0
         self.ended = False
+        self.shift = 0
+        """What is added to the source's due moments: where the run was when it began to count, if not at the start."""
         self.read = False
         """Whether the reader was asked since somebody looked for malformed rows."""
         self.head = _FAR
@@ -138,6 +141,8 @@ class Feed:
 
     def _keep(self, chunk: Chunk) -> None:
         if len(chunk):
+            if self.shift and chunk.due is not None:
+                chunk = Chunk(chunk.batch, chunk.due + self.shift)
             self._buffer.append(chunk)
             self._buffered += len(chunk)
             self._set_head()
@@ -145,6 +150,11 @@ class Feed:
     def _set_head(self) -> None:
         due = self._buffer[0].due if self._buffer else None
         self.head = _FAR if due is None else int(due[0])
+
+
+def _keeps_its_moments(reader: Reader) -> bool:
+    """Whether the moments of a timed source count from the very first start when a run continues."""
+    return begins_anew(reader) or isinstance(reader, Resumable)
 
 
 class Ingest:
@@ -177,6 +187,8 @@ class Ingest:
         self._start = clock.now()
         self.stopped = False
         self._rates = Rates(len(self._feeds), self._start, half_life)
+        self._before = np.array([feed.tuples for feed in self._feeds], np.float64)
+        """By source: the tuples of earlier processes, which say nothing of how fast they come now."""
         for feed in self._live:
             feed.listen(self.wake, self._stop, chunk)
 
@@ -192,7 +204,31 @@ class Ingest:
 
     def rates(self, now: int) -> Floats:
         """Return by source the tuples per second that arrived lately."""
-        return self._rates.read(np.array([feed.tuples for feed in self._feeds], np.float64), now)
+        counts = np.array([feed.tuples for feed in self._feeds], np.float64)
+        return self._rates.read(counts - self._before, now)
+
+    @property
+    def reached(self) -> int:
+        """How long the run has gone on, in nanoseconds, without the time between its processes."""
+        return self._clock.now() - self._start
+
+    def go_on(self, reached: int, known: Collection[str]) -> None:
+        """Continue a run that had gone on for `reached` nanoseconds. Called once, before the first pull.
+
+        All timed sources keep their moments, which count from the start of the very first process, and the run's
+        start moves for all of them at once: so that the first tuple that remains is due now, and nobody waits for
+        what had arrived. Where only live sources are timed, nobody knows their next tuple, and `reached` says where
+        the run was. A source that cannot begin anew, or that the run did not have (`known` names those that it had),
+        counts from now on.
+        """
+        old = [feed for feed in self._timed if feed.name in known and _keeps_its_moments(feed.reader)]
+        ready = [feed for feed in old if not feed.reader.live]
+        for feed in ready:
+            feed.fill(self._chunk)
+        reached = min((feed.head for feed in ready if feed.waiting), default=reached)
+        for feed in self._timed:
+            feed.shift = 0 if feed in old else reached
+        self._start = self._clock.now() - reached
 
     def stop(self) -> None:
         """Take no more tuples in, as if all inputs had ended."""

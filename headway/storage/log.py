@@ -122,6 +122,16 @@ class Log:
         return self._commits[-1].moment if self._commits else 0
 
     @property
+    def reached(self) -> int:
+        """How long the run had gone on at the newest commit, in nanoseconds; 0 if there is none."""
+        return self._commits[-1].reached if self._commits else 0
+
+    @property
+    def known(self) -> frozenset[str]:
+        """The sources that the run had at the newest commit."""
+        return frozenset(self._commits[-1].positions) if self._commits else frozenset()
+
+    @property
     def positions(self) -> dict[str, int]:
         """How many tuples of each source have entered so far, those dropped included."""
         return dict.fromkeys(self._schemas, 0) | (dict(self._commits[-1].positions) if self._commits else {})
@@ -157,6 +167,7 @@ class Log:
         end: int | None = None,
         positions: Mapping[str, int],
         malformed: Iterable[Refusal] = (),
+        reached: int = 0,
         inputs: Mapping[str, Any] | None = None,
     ) -> Commit:
         """Log what entered since the last append; it is durable and visible when this returns.
@@ -176,7 +187,7 @@ class Log:
                 for refusal in refusals:
                     refused[refusal[0]] = refused.get(refusal[0], 0) + 1
                 segments = dict(zip(filled, written, strict=True))
-                counts = dict(positions), refusals, refused, {**self.inputs, **(inputs or {})}
+                counts = dict(positions), refusals, refused, reached, {**self.inputs, **(inputs or {})}
                 commit = Commit(sequence, issued, moment, ticks, end, segments, *counts)
                 self._files.write(commit)
             except FAILURES as error:

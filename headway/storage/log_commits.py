@@ -21,8 +21,9 @@ class Commit:
     """What one append put into the log.
 
     `issued` is the largest arrival number given so far, marks included; `end` the number of the end mark if it is
-    in this commit. `positions` and `refused` count the tuples and the malformed rows of each source so far; `inputs`
-    says of sources that are files which ones they are and how far they have been read (`headway.connectors.identity`).
+    in this commit. `positions` and `refused` count the tuples and the malformed rows of each source so far; `reached`
+    is how long the run has gone on, in nanoseconds, without the time between its processes; `inputs` says of sources
+    that are files which ones they are and how far they have been read (`headway.connectors.identity`).
     """
 
     sequence: int
@@ -34,6 +35,7 @@ class Commit:
     positions: Mapping[str, int]
     malformed: tuple[Refusal, ...]
     refused: Mapping[str, int]
+    reached: int = 0
     inputs: Mapping[str, Any] = field(default_factory=dict)
 
     def to_line(self) -> bytes:
@@ -50,6 +52,7 @@ class Commit:
             "positions": dict(self.positions),
             "malformed": self.malformed,
             "refused": dict(self.refused),
+            "reached": self.reached,
             "inputs": dict(self.inputs),
         }
         return seal(values) + b"\n"
@@ -68,5 +71,6 @@ class Commit:
             values["positions"],
             tuple([(source, where, text, why) for source, where, text, why in values["malformed"]]),
             values["refused"],
+            int(values["reached"]),
             values["inputs"],
         )

@@ -176,6 +176,17 @@ def test_going_on_in_the_middle_of_a_batch(spark: SparkSession, tmp_path: Path) 
     last.close()
 
 
+def test_moments_go_on_where_they_were(spark: SparkSession, tmp_path: Path) -> None:
+    _put(tmp_path / "in", "1", [0, 1, 2, 3])
+    reader = _open(_files(tmp_path / "in"), rate=10.0)
+    reader.resume(str(tmp_path / "state"), 2, 0)
+    chunk = reader.read(10)
+    reader.close()
+    assert chunk is not None
+    assert chunk.due is not None
+    assert chunk.due[0] == 200_000_000
+
+
 def test_a_batch_that_spark_did_not_commit_is_not_read_twice(spark: SparkSession, tmp_path: Path) -> None:
     folder, state = tmp_path / "in", tmp_path / "state"
     _put(folder, "1", [0, 1])

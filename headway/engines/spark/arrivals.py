@@ -76,8 +76,13 @@ class Arrivals:
         """Whether a tick or the end waits to be sealed."""
         return bool(self._ticks) or self._end is not None
 
-    def seal(self, issued: int, positions: dict[str, int], inputs: Mapping[str, Any] | None = None) -> Commit | None:
-        """Make everything durable, and which inputs it came from; None if there is nothing."""
+    def seal(
+        self, issued: int, positions: dict[str, int], reached: int, inputs: Mapping[str, Any] | None = None
+    ) -> Commit | None:
+        """Make everything durable: arrivals, how far the run has come in nanoseconds, and which inputs they are from.
+
+        Returns None if there is nothing.
+        """
         if self._since is None:
             return None
         commit = self._log.append(
@@ -87,6 +92,7 @@ class Arrivals:
             ticks=self._ticks,
             end=self._end,
             positions=positions,
+            reached=reached,
             malformed=[(row.source, row.where, row.text, row.reason) for row in self._malformed],
             inputs=inputs,
         )

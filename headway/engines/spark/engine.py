@@ -14,12 +14,12 @@ from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.connectors.base import Writer
 from headway.connectors.identity import describe
 from headway.connectors.resuming import Resumable
-from headway.connectors.skipping import skip
 from headway.engines.base import RunResult, RunSettings
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.interrupts import on_interrupt
 from headway.engines.opening import open_letters, open_readers
 from headway.engines.spark.arrivals import Arrivals, commit_letters
+from headway.engines.spark.continuing import read_on
 from headway.engines.spark.cut import Cut
 from headway.engines.spark.directory import open_directory
 from headway.engines.spark.exchange import clear
@@ -45,7 +45,6 @@ from headway.errors import HeadwayError, RunError
 from headway.network import thaw
 from headway.scheduling.base import Step
 from headway.storage.log import Log
-from headway.storage.segments import quote_name
 from headway.trains import NOTHING, Train
 
 _log = logging.getLogger("headway")
@@ -202,18 +201,13 @@ class _Run:
         positions = self._log.positions
         if any(reader.timed or reader.live for reader in self._readers):
             self._warm_up()
-        feeds = []
+        feeds, places = [], None if self._settings.state is None else self._state.place.name("feeds")
         for source, reader in zip(self._checked.network.sources, self._readers, strict=True):
-            done = positions.get(source.name, 0)
-            if isinstance(reader, Resumable) and self._settings.state is not None and self._log.end is None:
-                folder = self._state.place.name(f"feeds/{quote_name(source.name)}")
-                reader.resume(folder, done, self._log.refused.get(source.name, 0))
-            elif done and not reader.live and self._log.end is None:
-                reader = skip(reader, done, source.name, self._log.refused.get(source.name, 0))
+            reader = read_on(reader, source.name, self._log, places)
             feed = Feed(
                 source.name, reader, self._arrivals.feeder(source.name), lambda number: None, Train.empty(source.schema)
             )
-            feed.tuples = done
+            feed.tuples = positions[source.name]
             feeds.append(feed)
         self._feeds = feeds
         issued, half_life = max(self._log.issued, self._floor()), self._settings.half_life
@@ -242,7 +236,10 @@ class _Run:
         self._start_steering()
         if self._log.end is not None:
             self._ingest.stop()
-        elif self._recovered and any(getattr(box.spec, "timeout", None) is not None for box in self._checked.order):
+            return
+        if self._recovered:
+            self._ingest.go_on(self._log.reached, self._log.known)
+        if self._recovered and any(getattr(box.spec, "timeout", None) is not None for box in self._checked.order):
             self._ingest.tick()  # windows may have timed out while nobody looked
 
     def _start_steering(self) -> None:
@@ -321,7 +318,9 @@ class _Run:
         """Let tuples arrive; those that only wait to be asked for, as many as a long train takes, but not for long."""
         patience = stopwatch() + _PULL_EVERY
         while self._ingest.pull(self._hungry()) and self._ingest.more_in_turn:
-            if stopwatch() > patience and any(unit.asking for unit in self._units):
+            # Units that ask meanwhile are not heard yet: a slow source would keep them waiting until its end.
+            asking = any(unit.asking for unit in self._units) or self._gate.waiting()
+            if stopwatch() > patience and (asking or self._arrivals.due):
                 return
 
     def _carry_out(self, step: Step) -> None:
@@ -443,7 +442,7 @@ class _Run:
         positions = {feed.name: feed.tuples for feed in self._feeds}
         readers = {feed.name: feed.reader for feed in self._feeds}
         inputs = {} if self._settings.state is None else describe(readers, self._log.inputs)
-        commit = self._arrivals.seal(self._ingest.issued, positions, inputs)
+        commit = self._arrivals.seal(self._ingest.issued, positions, self._ingest.reached, inputs)
         if commit is not None and commit.malformed:
             letters = commit_letters(commit)
             self._state.keep_letters(f"log-{commit.sequence:012d}", letters)
