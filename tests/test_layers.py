@@ -29,7 +29,7 @@ LAYERS = (
     ("functions", "structure", "tables"),
     ("expressions", "catalog", "kept", "sieves"),
     ("network", "trains"),
-    ("schema", "qos", "columns", "yamls"),
+    ("schema", "qos", "columns", "trust", "yamls"),
     ("clock", "errors"),
 )
 """From top to bottom; a package stands for all its modules. Within a layer only a package may import from itself."""

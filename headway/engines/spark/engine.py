@@ -152,7 +152,10 @@ class _Run:
                 what = {"discard": None}
             schema = self._checked.output_schema(output.name)
             base = None if given else network.folder
-            self._results[output.name] = Result(output, schema, what, base, self._clock, place, settings.half_life)
+            trust = network.trust.by_operator() if given else network.trust
+            self._results[output.name] = Result(
+                output, schema, what, base, self._clock, place, settings.half_life, trust
+            )
         self._letters, self._letter_sink = open_letters(settings)
 
     def _abort(self) -> None:

@@ -61,7 +61,7 @@ def write_tables(checked: CheckedNetwork, place: Place, tables: Mapping[str, Any
     names = {}
     for at, ref in enumerate(sorted(refs)):
         relative = f"tables/{at}.arrow"
-        write_table(place, relative, load_table(ref, tables, network.folder))
+        write_table(place, relative, load_table(ref, tables, network.folder, network.trust))
         names[ref] = place.name(relative)
     return names
 
