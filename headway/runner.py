@@ -86,8 +86,8 @@ def run(
     ``optimizer``, or a mapping ``{"use": "amos", ...}`` with its settings; `control` lets other threads change its
     specification.
 
-    `trust` says what the network file may name (default: what `load` was told, else anything): ``own``, ``stranger``, or
-    a `Trust` with what a stranger's file is allowed. What this call itself gives is never asked about.
+    `trust` says what the network file may name (default: what `load` was told, else anything): ``own``, ``stranger``,
+    or a `Trust` with what a stranger's file is allowed. What this call itself gives is never asked about.
 
     `model` is for the engine ``sim``: what boxes cost and what else takes time, as a Model, a mapping, or a path, which
     may be that of the summary of a real run.

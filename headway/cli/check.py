@@ -30,8 +30,8 @@ from headway.schema import Schema, type_name
 from headway.structure import owner
 
 EPILOG = """\
-Nothing runs, no input is read (static tables are, for their fields), and no other machine is contacted. A bad file ends in one line that
-names the box, the field and the choices, and exit code 2.
+Nothing runs, no input is read (static tables are, for their fields), and no other machine is contacted. A bad file
+ends in one line that names the box, the field and the choices, and exit code 2.
 
 examples:
   headway check border.yaml                    the schema of every arc

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
+from headway.connectors.spark_options import words
 from headway.errors import ExpressionError, SchemaError, did_you_mean
 from headway.expressions.casts import DAY
 from headway.expressions.compiler import number
@@ -26,86 +27,16 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _FURTHER = frozenset(
-    [
-        "array",
-        "array_contains",
-        "array_distinct",
-        "array_join",
-        "array_max",
-        "array_min",
-        "array_position",
-        "base64",
-        "bigint",
-        "bin",
-        "binary",
-        "boolean",
-        "cardinality",
-        "char_length",
-        "conv",
-        "crc32",
-        "current_timestamp",
-        "date",
-        "date_from_unix_date",
-        "decimal",
-        "decode",
-        "double",
-        "element_at",
-        "encode",
-        "explode",
-        "explode_outer",
-        "flatten",
-        "float",
-        "from_csv",
-        "from_json",
-        "from_utc_timestamp",
-        "get",
-        "get_json_object",
-        "hash",
-        "hex",
-        "if",
-        "input_file_name",
-        "int",
-        "ltrim",
-        "make_timestamp",
-        "map_entries",
-        "map_from_entries",
-        "map_keys",
-        "map_values",
-        "md5",
-        "named_struct",
-        "octet_length",
-        "parse_url",
-        "sha",
-        "sha1",
-        "sha2",
-        "size",
-        "slice",
-        "smallint",
-        "sort_array",
-        "split",
-        "string",
-        "struct",
-        "substring_index",
-        "timestamp",
-        "tinyint",
-        "to_binary",
-        "to_csv",
-        "to_json",
-        "to_number",
-        "to_unix_timestamp",
-        "to_utc_timestamp",
-        "try_add",
-        "try_divide",
-        "try_element_at",
-        "try_to_number",
-        "try_to_timestamp",
-        "typeof",
-        "unbase64",
-        "unhex",
-        "url_decode",
-        "url_encode",
-        "xxhash64",
-    ]
+    words(
+        "array array_contains array_distinct array_join array_max array_min array_position base64 bigint bin binary "
+        "boolean cardinality char_length conv crc32 current_timestamp date date_from_unix_date decimal decode double "
+        "element_at encode explode explode_outer flatten float from_csv from_json from_utc_timestamp get "
+        "get_json_object hash hex if input_file_name int ltrim make_timestamp map_entries map_from_entries map_keys "
+        "map_values md5 named_struct octet_length parse_url sha sha1 sha2 size slice smallint sort_array split string "
+        "struct substring_index timestamp tinyint to_binary to_csv to_json to_number to_unix_timestamp "
+        "to_utc_timestamp try_add try_divide try_element_at try_to_number try_to_timestamp typeof unbase64 unhex "
+        "url_decode url_encode xxhash64"
+    )
 )
 """Functions of Spark, beside Headway's own, that see only their arguments, or the row's file and moment."""
 FUNCTIONS = frozenset(BUILTINS) | _FURTHER

@@ -14,7 +14,8 @@ from headway.errors import HeadwayError
 from headway.trust import Trust
 
 
-def _words(text: str) -> tuple[str, ...]:
+def words(text: str) -> tuple[str, ...]:
+    """Return the words of a text once each, in lower case and in order."""
     return tuple(sorted({word.lower() for word in text.split()}))
 
 
@@ -29,7 +30,7 @@ class Format:
     @classmethod
     def of(cls, options: str, own: str = "", hosts: str = "") -> Format:
         """Read words; hosts are options for everybody, whose values are checked."""
-        return cls(_words(f"{options} {hosts}"), _words(own), _words(hosts))
+        return cls(words(f"{options} {hosts}"), words(own), words(hosts))
 
 
 _FILES = (
