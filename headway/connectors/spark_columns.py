@@ -123,8 +123,9 @@ class _Checker:
                 if part is not None:
                     self.value(part)
             return
+        named = isinstance(tree, exp.Anonymous) and tree.name.lower() == "struct"
         for part in tree.iter_expressions():
-            self.value(part)
+            self.value(part.this if named and isinstance(part, exp.Alias) else part)
 
     def bracket(self, tree: Any) -> None:
         items = tree.expressions
