@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import pytest
 import headway
 from headway.connectors.spark_columns import FUNCTIONS, check_select, select_columns
 from headway.errors import ExpressionError
+from headway.expressions.library.table import BUILTINS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -133,3 +135,9 @@ def test_no_text_is_given_to_spark_as_sql() -> None:
                 assert node.func.attr not in {"expr", "selectExpr"}, where
                 owner = ast.unparse(node.func.value)
                 assert node.func.attr != "sql" or not owner.endswith(("session", "spark")), where
+
+
+def test_the_document_lists_the_functions() -> None:
+    text = (Path(headway.__file__).parents[1] / "docs" / "safety.md").read_text()
+    listed = text.partition("and these of Spark's pass:")[2].partition("\n## ")[0]
+    assert set(re.findall(r"\w+", listed)) | set(BUILTINS) == FUNCTIONS
