@@ -41,12 +41,12 @@ class Trust:
     """
 
     own: bool = False
-    paths: tuple[str, ...] = ()
-    read_only: tuple[str, ...] = ()
-    formats: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
+    paths: Sequence[str] = ()
+    read_only: Sequence[str] = ()
+    formats: Sequence[str] = ()
+    options: Sequence[str] = ()
+    hosts: Sequence[str] = ()
+    tables: Sequence[str] = ()
     offline: bool = False
 
     def __post_init__(self) -> None:

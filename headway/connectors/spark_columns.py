@@ -169,7 +169,8 @@ def _build(tree: Any) -> Column:
     build = _BUILDERS.get(type(tree))
     if build is None:
         raise ExpressionError(f"'{fragment(tree)}' is not supported in a select for Spark")
-    return build(F, tree)
+    made: Column = build(F, tree)
+    return made
 
 
 def _named(parts: Sequence[str]) -> Column:

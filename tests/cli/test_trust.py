@@ -292,11 +292,11 @@ def test_a_connector_of_one_s_own_is_closed_to_strangers(home: Path, capsys: pyt
 def test_from_python(home: Path) -> None:
     text = json.dumps(network(f"{home}/data/x.csv", f"{home}/data/o.csv"))
     for trust in ("stranger", hw.Trust(), {"paths": [str(home / "in")]}, hw.Trust(read_only=(str(home / "data"),))):
-        loaded = hw.load(text, trust=trust)  # type: ignore[arg-type]
+        loaded = hw.load(text, trust=trust)
         with pytest.raises(HeadwayError, match="a file from a stranger may not"):
             hw.run(loaded, engine="local")
         with pytest.raises(HeadwayError, match="a file from a stranger may not"):
-            hw.run(text, engine="local", trust=trust)  # type: ignore[arg-type]
+            hw.run(text, engine="local", trust=trust)
     hw.run(hw.load(text, trust="stranger"), engine="local", trust=hw.Trust(paths=(str(home / "data"),)))
     hw.run(text, engine="local")
     assert hw.load(text) == hw.load(text, trust="stranger"), "who wrote it does not change what it is"
