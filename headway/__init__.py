@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from headway.functions import aggregate, function, load_functions
     from headway.runner import run
     from headway.scheduling.schedule import policy_names as policies
+    from headway.trust import Trust
 
 __all__ = [
     "Control",
     "HeadwayError",
     "Network",
     "RunResult",
+    "Trust",
     "aggregate",
     "check",
     "dump",
@@ -39,6 +41,7 @@ _HOMES = {
     "HeadwayError": "errors.HeadwayError",
     "Network": "builder.NetworkBuilder",
     "RunResult": "engines.base.RunResult",
+    "Trust": "trust.Trust",
     "aggregate": "functions.aggregate",
     "check": "checking.check",
     "dump": "files.dump",

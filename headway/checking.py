@@ -69,14 +69,20 @@ class CheckedNetwork:
 
 
 def check(
-    network: Network, functions: Functions | None = None, tables: Mapping[str, Any] | None = None
+    network: Network,
+    functions: Functions | None = None,
+    tables: Mapping[str, Any] | None = None,
+    *,
+    contact: bool = False,
 ) -> CheckedNetwork:
     """Return the network with the schema of every arc, or raise a NetworkError that names box and key.
 
     `functions` are the user's functions over the built-in ones (default: all that are registered).
-    `tables` gives static tables, or their schemas, by name; others are read from their files.
+    `tables` gives static tables, or their schemas, by name; others are read from their files. No other machine is
+    contacted for them unless the network's trust names its host, or `contact` says that a run begins.
     """
     structure = check_structure(network)
+    trust = network.trust if contact else network.trust.contacting_nobody()
     functions = registered() if functions is None else functions
     arcs: dict[str, Schema] = {source.name: source.schema for source in network.sources}
     statics: dict[str, Schema] = {}
@@ -86,7 +92,7 @@ def check(
             if isinstance(item, Table):
                 if item.ref not in statics:
                     with inside(f"box '{box.name}': in"):
-                        statics[item.ref] = table_schema(item.ref, tables, network.folder)
+                        statics[item.ref] = table_schema(item.ref, tables, network.folder, trust)
                 schemas.append(statics[item.ref])
             else:
                 schemas.append(arcs[item])

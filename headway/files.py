@@ -13,6 +13,7 @@ from headway.network import Box, FrozenMap, Network, Output, Source, Table, chec
 from headway.qos import Graph, QoS, ValueGraph
 from headway.schema import Schema
 from headway.structure import check_structure
+from headway.trust import OWN, Trust, read_trust
 from headway.yamls import read_text, write_text
 
 NETWORK_KEYS = (
@@ -75,23 +76,25 @@ _DEEPEST = 60
 _LARGEST = 1_000_000
 
 
-def load(source: str | Path | Mapping[str, Any]) -> Network:
+def load(source: str | Path | Mapping[str, Any], *, trust: Trust | Mapping[str, Any] | str = OWN) -> Network:
     """Read a network from a path, YAML or JSON text, or a mapping.
 
     Its form, names, inputs and loops are checked here; its fields and types by `headway.checking.check`, which
-    may need tables and functions that only the run knows. Raises NetworkError.
+    may need tables and functions that only the run knows. `trust` says what it may name: anything (``own``), nothing
+    (``stranger``), or what a `Trust` allows; whoever opens something asks it. Raises NetworkError.
     """
+    trust = read_trust(trust)
     if isinstance(source, Mapping):
-        return parse_network(source)
+        return parse_network(source, trust=trust)
     if isinstance(source, Path):
-        return _load_path(source)
+        return _load_path(source, trust)
     if not isinstance(source, str):
         raise NetworkError(f"a network is a path, YAML text or a mapping, not {type(source).__name__}")
     if not source.strip():
         raise NetworkError("the network file is empty")
     if "\n" in source.strip() or source.lstrip().startswith("{") or ": " in source or source.rstrip().endswith(":"):
-        return parse_network(read_text(source))
-    return _load_path(Path(source))
+        return parse_network(read_text(source), trust=trust)
+    return _load_path(Path(source), trust)
 
 
 def dump(network: Network) -> str:
@@ -99,8 +102,8 @@ def dump(network: Network) -> str:
     return write_text(network.to_mapping())
 
 
-def parse_network(data: object, folder: Path | None = None) -> Network:
-    """Read a network from plain data. Relative paths in it are meant from `folder`."""
+def parse_network(data: object, folder: Path | None = None, trust: Trust = OWN) -> Network:
+    """Read a network from plain data. Relative paths in it are meant from `folder`; `trust` says what it may name."""
     if data is None:
         raise NetworkError("the network file is empty")
     mapping = _plain(data, [0])
@@ -116,6 +119,7 @@ def parse_network(data: object, folder: Path | None = None) -> Network:
         tuple(parse_output(key, value) for key, value in _section(mapping, "outputs", "output")),
         None if schedule is None else parse_schedule(schedule),
         folder,
+        trust,
     )
     check_structure(network)
     check_schedule(network)
@@ -267,7 +271,7 @@ def _check_spread(given: object) -> None:
         )
 
 
-def _load_path(path: Path) -> Network:
+def _load_path(path: Path, trust: Trust) -> Network:
     try:
         text = path.read_text("utf-8-sig")
     except FileNotFoundError as error:
@@ -280,7 +284,7 @@ def _load_path(path: Path) -> Network:
         raise NetworkError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     with inside(str(path)):
         data = read_text(text)
-    return parse_network(data, path.parent)
+    return parse_network(data, path.parent, trust)
 
 
 def _section(mapping: dict[Any, Any], key: str, kind: str) -> list[tuple[Any, Any]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from headway.errors import NetworkError
 from headway.qos import Graph, QoS
 from headway.schema import Schema, type_name
+from headway.trust import OWN, Trust
 
 if TYPE_CHECKING:
     from headway.expressions import Functions
@@ -137,7 +138,8 @@ class Network:
     """A whole network. The order of the sources is the order in which their tuples arrive in turn.
 
     A Network may still be wrong as a whole (loops, unknown inputs, types): `headway.checking.check` tells.
-    `folder` is where its file lies, for relative paths; it takes no part in equality.
+    `folder` is where its file lies, for relative paths, and `trust` says what it may name; neither takes part in
+    equality.
     """
 
     name: str
@@ -146,6 +148,7 @@ class Network:
     outputs: tuple[Output, ...]
     schedule: FrozenMap | None = None
     folder: Path | None = field(default=None, compare=False, repr=False)
+    trust: Trust = field(default=OWN, compare=False, repr=False)
 
     def source(self, name: str) -> Source:
         """Return a source by name, or raise a KeyError."""

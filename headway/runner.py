@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,14 @@ from headway.clock import Clock
 from headway.engines.base import RunResult, RunSettings, Status, make_engine
 from headway.engines.control import Control
 from headway.engines.models import Model, parse_model
+from headway.engines.opening import permit
 from headway.errors import InputError, OutputError, PolicyError, RunError, finite, unknown
 from headway.expressions import Functions
 from headway.files import load
 from headway.network import Network, thaw
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, PARTS, Schedule
 from headway.shedding.settings import ShedSettings
+from headway.trust import OWN, Trust, read_trust
 
 DEFAULT_ENGINE = "spark"
 _FOR_EVER = 1e9
@@ -65,6 +68,7 @@ def run(
     keep: float = 0.0,
     restart: Iterable[str] = (),
     cut: Mapping[str, Any] | None = None,
+    trust: Trust | Mapping[str, Any] | str | None = None,
 ) -> RunResult:
     """Run a network until all inputs have ended, and return its outputs and a summary.
 
@@ -85,6 +89,9 @@ def run(
     ``optimizer``, or a mapping ``{"use": "amos", ...}`` with its settings; `control` lets other threads change its
     specification.
 
+    `trust` says what the network file may name (default: what `load` was told, else anything): ``own``, ``stranger``,
+    or a `Trust` with what a stranger's file is allowed. What this call itself gives is never asked about.
+
     `model` is for the engine ``sim``: what boxes cost and what else takes time, as a Model, a mapping, or a path, which
     may be that of the summary of a real run.
 
@@ -98,7 +105,9 @@ def run(
         network = network.build()
     elif not isinstance(network, Network):
         network = load(network)
-    checked = check(network, functions, tables)
+    if trust is not None:
+        network = replace(network, trust=read_trust(trust))
+    checked = check(network, functions, tables, contact=True)
     schedule: Mapping[str, Any] = network.schedule or {}
     inputs, outputs, rates = inputs or {}, outputs or {}, rates or {}
     sources = [source.name for source in network.sources]
@@ -147,8 +156,8 @@ def run(
     simulated = None
     if engine == "sim":
         modelled = schedule.get("model") if model is None else model
-        folder = network.folder if model is None else None
-        simulated = None if modelled is None else parse_model(thaw(modelled), folder)
+        folder, vouched = (network.folder, network.trust) if model is None else (None, OWN)
+        simulated = None if modelled is None else parse_model(thaw(modelled), folder, vouched)
     settings = RunSettings(
         schedule=parsed,
         inputs=inputs,
@@ -175,6 +184,7 @@ def run(
         half_life=HALF_LIFE if half_life is None else float(half_life),
         **({} if memory is None else {"memory": memory}),
     )
+    permit(checked, settings)
     return make_engine(engine).run(checked, settings)
 
 

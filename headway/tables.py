@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,15 @@ import pyarrow.parquet
 from headway.errors import NetworkError, SchemaError, choices, did_you_mean
 from headway.paths import unusable
 from headway.schema import Schema, normalise
+from headway.trust import OWN, Trust
 
 SUFFIXES = (".csv", ".jsonl", ".parquet")
+
+FORMATS = ("avro", "csv", "delta", "json", "orc", "parquet", "text", "xml")
+"""What ``format.`path``` may name."""
+_NAME = re.compile(r"\w+(?:\.\w+){0,2}")
+_QUOTED = re.compile(r"(\w+)\.`([^`]+)`")
+_SHOWN = 120
 
 Loader = Callable[[str, Path | None], pa.Table | None]
 _loaders: list[Loader] = []
@@ -30,11 +38,14 @@ def register_table_loader(loader: Loader) -> None:
     _loaders.append(loader)
 
 
-def load_table(ref: str, tables: Mapping[str, Any] | None = None, folder: Path | None = None) -> pa.Table:
+def load_table(
+    ref: str, tables: Mapping[str, Any] | None = None, folder: Path | None = None, trust: Trust = OWN
+) -> pa.Table:
     """Return a static table with Headway's types: one of `tables` by name, a file, or what a loader finds.
 
     A relative path is meant from `folder`, the network file's, else from the current one. A CSV file has a
-    header, and its types are inferred. Raises a NetworkError that says what is missing.
+    header, and its types are inferred. Raises a NetworkError that says what is missing, or what `trust` does not
+    allow.
     """
     given = dict(tables or {})
     if ref in given:
@@ -44,6 +55,7 @@ def load_table(ref: str, tables: Mapping[str, Any] | None = None, folder: Path |
         if not isinstance(table, pa.Table):
             raise NetworkError(f"table '{ref}': must be a pyarrow.Table, not {type(table).__name__}")
         return _convert(table, ref, lenient=False)
+    _check_trust(ref, folder, trust)
     path = Path(ref) if folder is None else folder / ref
     suffix = path.suffix.lower()
     wrong = unusable(path)
@@ -64,17 +76,53 @@ def load_table(ref: str, tables: Mapping[str, Any] | None = None, folder: Path |
     try:
         table = _read(path, suffix)
     except (pa.ArrowException, OSError, ValueError) as error:
-        why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise NetworkError(f"table '{ref}': cannot read {path}: {why}") from error
+        raise NetworkError(f"table '{ref}': cannot read {path}: {_first(error)}") from error
     return _convert(table, ref, lenient=suffix != ".parquet")
 
 
-def table_schema(ref: str, tables: Mapping[str, Any] | None = None, folder: Path | None = None) -> Schema:
+def table_schema(
+    ref: str, tables: Mapping[str, Any] | None = None, folder: Path | None = None, trust: Trust = OWN
+) -> Schema:
     """Return a static table's schema; `tables` may hold schemas instead of tables."""
     given = (tables or {}).get(ref)
     if isinstance(given, Schema):
         return given
-    return Schema.from_arrow(load_table(ref, tables, folder).schema)
+    return Schema.from_arrow(load_table(ref, tables, folder, trust).schema)
+
+
+def split_quoted(ref: str) -> tuple[str, str] | None:
+    """Return format and path of ``format.`path```, as SQL names files, or None for another text with backticks."""
+    found = _QUOTED.fullmatch(ref)
+    return None if found is None else (found[1], found[2])
+
+
+def is_name(ref: str) -> bool:
+    """Whether a reference is a plain name, such as that of a view: nothing else is given to Spark's catalog."""
+    return _NAME.fullmatch(ref) is not None
+
+
+def _check_trust(ref: str, folder: Path | None, trust: Trust) -> None:
+    """Raise a NetworkError unless a file may name this table, whichever of files, directories and catalog has it."""
+    who = f"table '{ref[:_SHOWN]}'"
+    if "`" in ref:
+        parts = split_quoted(ref)
+        if parts is None:
+            raise NetworkError(f"{who}: expected a name, a path, or format.`path`")
+        trust.check_format(parts[0], FORMATS, who, NetworkError)
+        trust.check_pattern(parts[1], who, NetworkError)
+        trust.check_path(parts[1], folder, who, NetworkError)
+        return
+    if is_name(ref) and not ((folder or Path()) / ref).exists():
+        trust.check_table(ref, who, NetworkError)
+        return
+    trust.check_pattern(ref, who, NetworkError)
+    trust.check_path(ref, folder, who, NetworkError)
+
+
+def _first(error: BaseException) -> str:
+    """Return the first line of a reader's message; it may quote the file, so it is cut."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return lines[0] if len(lines[0]) <= _SHOWN else lines[0][:_SHOWN] + "…"
 
 
 def _read(path: Path, suffix: str) -> pa.Table:
@@ -115,4 +163,4 @@ def _convert(table: pa.Table, ref: str, lenient: bool) -> pa.Table:
     except SchemaError as error:
         raise SchemaError(f"table '{ref}': {error}") from error
     except pa.ArrowException as error:
-        raise NetworkError(f"table '{ref}': {str(error).splitlines()[0]}") from error
+        raise NetworkError(f"table '{ref}': {_first(error)}") from error

@@ -14,8 +14,10 @@ from headway.connectors.base import FASTEST, SLOWEST
 from headway.errors import HeadwayError, PolicyError, unknown
 from headway.functions import load_functions
 from headway.scheduling.sizes import parse_train
+from headway.trust import LEVELS, Trust
 from headway.yamls import read_text
 
+READ_ONLY = ":ro"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _OPTION = re.compile(r"--[a-z][a-z-]*")
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -149,6 +151,73 @@ def add_tables(parser: argparse._ActionsContainer) -> None:
         action=Pair,
         default={},
         help="the file (.csv, .jsonl, .parquet) behind a static table that the network names; may be repeated",
+    )
+
+
+def add_trust(parser: argparse._ActionsContainer) -> None:
+    """Add the options that say who wrote the network file, and what it may name."""
+    parser.add_argument(
+        "--trust",
+        choices=LEVELS,
+        default=LEVELS[0],
+        help="who wrote FILE: 'own' may name any path and host (default), 'stranger' only what the options below allow",
+    )
+    parser.add_argument(
+        "--allow-path",
+        metavar="DIR[:ro]",
+        action="append",
+        default=[],
+        help="a stranger's file may read and write in this folder, or with ':ro' only read; also a URI such as "
+        "s3://bucket/day, and '-' for standard input and output; may be repeated",
+    )
+    parser.add_argument(
+        "--allow-host",
+        metavar="HOST[:PORT]",
+        action="append",
+        default=[],
+        help="a stranger's file may contact this host or bucket ('*' in it is any text); 'check' contacts no other; "
+        "may be repeated",
+    )
+    parser.add_argument(
+        "--allow-table",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a stranger's file may use this table of Spark's catalog; may be repeated",
+    )
+    parser.add_argument(
+        "--allow-format",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="files may use this format of Spark or connector, beside those known to be harmless; may be repeated",
+    )
+    parser.add_argument(
+        "--allow-option",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="files may give Spark's formats this option, beside those known to be harmless; may be repeated",
+    )
+
+
+def trust_of(args: argparse.Namespace, *, hosts: bool = False) -> Trust:
+    """Return the trust that the options say; with `hosts`, --allow-host also means something for one's own files."""
+    own = args.trust == LEVELS[0]
+    strangers = {"--allow-path": args.allow_path, "--allow-table": args.allow_table}
+    if not hosts:
+        strangers["--allow-host"] = args.allow_host
+    for option, given in strangers.items():
+        if own and given:  # silence would look like protection
+            raise UsageError(f"{option} says what a stranger's file may name: add --trust stranger")
+    return Trust(
+        own,
+        paths=tuple(one for one in args.allow_path if not one.endswith(READ_ONLY)),
+        read_only=tuple(one.removesuffix(READ_ONLY) for one in args.allow_path if one.endswith(READ_ONLY)),
+        formats=tuple(args.allow_format),
+        options=tuple(args.allow_option),
+        hosts=tuple(args.allow_host),
+        tables=tuple(args.allow_table),
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.checking import CheckedNetwork, check
-from headway.cli.arguments import Parser, UsageError, add_functions, add_tables, import_functions
+from headway.cli.arguments import Parser, UsageError, add_functions, add_tables, add_trust, import_functions, trust_of
 from headway.cli.cuts import CutReport, cut_mapping, cut_text, report_cut
 from headway.cli.loads import add_load_options, load_mapping, load_text, report_load, verdict
 from headway.cli.paths import file_of, is_standard, load_tables
@@ -18,11 +18,12 @@ from headway.cli.spark import SPARK, add_cut_options, check_options, cut_of, eng
 from headway.cli.tables import text_table
 from headway.cli.texts import plural, printable
 from headway.connectors import open_source, sink_kinds, sink_suffixes, source_kinds, source_suffixes
+from headway.connectors.base import permit_sink, permit_source
 from headway.engines.base import engine_names
 from headway.errors import HeadwayError, InputError, OutputError, choices, unknown
 from headway.files import load
 from headway.mermaid import mermaid
-from headway.network import Network, thaw
+from headway.network import thaw
 from headway.paths import unusable
 from headway.runner import DEFAULT_ENGINE
 from headway.scheduling.schedule import Schedule
@@ -30,8 +31,8 @@ from headway.schema import Schema, type_name
 from headway.structure import owner
 
 EPILOG = """\
-Nothing runs, and no input is read (static tables are, for their fields). A bad file ends in one line that
-names the box, the field and the choices, and exit code 2.
+Nothing runs, no input is read (static tables are, for their fields), and no other machine is contacted. A bad file
+ends in one line that names the box, the field and the choices, and exit code 2.
 
 examples:
   headway check border.yaml                    the schema of every arc
@@ -47,11 +48,11 @@ examples:
 def check_file(args: argparse.Namespace) -> int:
     """Check a network file and print what was found."""
     import_functions(args.functions)
-    network = load(Path(args.file))
+    network = load(Path(args.file), trust=trust_of(args, hosts=True))
     checked = check(network, None, load_tables(network, args.table))
     schedule: Mapping[str, Any] = network.schedule or {}
     Schedule.parse(schedule.get("policy"), schedule.get("train"))
-    warnings = [*checked.warnings, *check_connectors(network)]
+    warnings = [*checked.warnings, *check_connectors(checked)]
     if args.engine is None and schedule.get("engine", DEFAULT_ENGINE) not in engine_names():
         warnings.append(f"schedule: engine: {unknown('engine', schedule['engine'], engine_names())}")
         report = None
@@ -81,6 +82,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="the network file, YAML or JSON")
     add_functions(parser)
     add_tables(parser)
+    add_trust(parser.add_argument_group("what the file may name (docs/safety.md)"))
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--mermaid", action="store_true", help="print only a diagram, as Mermaid text")
     form.add_argument("--json", action="store_true", help="print the findings as JSON, for programs")
@@ -104,12 +106,13 @@ def _cut(args: argparse.Namespace, checked: CheckedNetwork) -> CutReport | None:
     return report if args.engine == SPARK else None
 
 
-def check_connectors(network: Network) -> list[str]:
+def check_connectors(checked: CheckedNetwork) -> list[str]:
     """Raise for connectors that cannot work, and return warnings for input files that are not there yet."""
-    warnings = []
+    network, warnings = checked.network, []
     for source in network.sources:
         what = thaw(source.connector)
         _check_kind(f"source '{source.name}'", what, source_kinds(), source_suffixes(), InputError)
+        permit_source(source.name, source.schema, what, network.folder, network.trust)
         if isinstance(what, dict) and "generate" in what:
             open_source(source.name, source.schema, what).close()  # reads nothing, and checks every field
         path = file_of(what, network.folder)
@@ -119,7 +122,9 @@ def check_connectors(network: Network) -> list[str]:
         if path is not None and not path.is_file():
             warnings.append(f"source '{source.name}': there is no file '{path}' yet")
     for output in network.outputs:
-        _check_kind(f"output '{output.name}'", thaw(output.sink), sink_kinds(), sink_suffixes(), OutputError)
+        what = thaw(output.sink)
+        _check_kind(f"output '{output.name}'", what, sink_kinds(), sink_suffixes(), OutputError)
+        permit_sink(output.name, checked.output_schema(output.name), what, network.folder, network.trust)
     return warnings
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from headway.cli.arguments import Pair, Parser, add_functions, add_tables, seconds
+from headway.cli.arguments import Pair, Parser, add_functions, add_tables, add_trust, seconds
 from headway.scheduling.schedule import HANDFUL
 
 SECONDS = 10.0
@@ -77,6 +77,7 @@ def add_arguments(parser: Parser) -> None:
     )
     add_tables(parser)
     add_functions(parser)
+    add_trust(parser.add_argument_group("what the file may name (docs/safety.md)"))
     parser.add_argument("--out", metavar="DIR", default=OUT, help=f"the folder for table and plot (default {OUT})")
 
 

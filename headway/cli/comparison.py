@@ -15,7 +15,7 @@ from typing import Any
 
 from headway import __version__
 from headway.checking import check
-from headway.cli.arguments import UsageError, import_functions, rate
+from headway.cli.arguments import UsageError, import_functions, rate, trust_of
 from headway.cli.paths import load_tables
 from headway.cli.printing import emit
 from headway.cli.status import StatusLine
@@ -118,7 +118,7 @@ def _recorded(args: argparse.Namespace) -> Comparison:
 def _described(args: argparse.Namespace) -> Comparison:
     """Return a network with its inputs, read once."""
     import_functions(args.functions)
-    network = load(Path(args.file))
+    network = load(Path(args.file), trust=trust_of(args))
     sources = [source.name for source in network.sources]
     for option, given in (("--input", args.input), ("--rate", args.rate)):
         for name in given:
@@ -126,7 +126,7 @@ def _described(args: argparse.Namespace) -> Comparison:
                 raise InputError(f"{option}: {unknown('source', name, sources)}")
     rates = {source: rate(source, text) for source, text in args.rate.items()}
     tables = load_tables(network, args.table)
-    checked = check(network, None, tables)
+    checked = check(network, None, tables, contact=True)
     model = _model(args.model, network)
     if model is not None:
         model.check({box.name: box for box in network.boxes})
@@ -149,7 +149,7 @@ def _model(given: str | None, network: Network) -> Model | None:
         return parse_model(given)
     schedule: Mapping[str, Any] = network.schedule or {}
     said = schedule.get("model")
-    return None if said is None else parse_model(thaw(said), network.folder)
+    return None if said is None else parse_model(thaw(said), network.folder, network.trust)
 
 
 def _graded(network: Network) -> bool:

@@ -44,6 +44,7 @@ from headway.shedding.loads import (
     shares_of,
 )
 from headway.structure import owner
+from headway.trust import OWN, Trust
 from headway.yamls import read_text
 
 SHOWN = 10
@@ -219,10 +220,11 @@ def _model(args: argparse.Namespace, checked: CheckedNetwork) -> tuple[Model | N
     if value is None:
         return None, None, []
     try:
-        content, base = _content(value, folder)
+        trust = checked.network.trust if args.model is None else OWN
+        content, base = _content(value, folder, trust)
         if isinstance(content.get("measured"), str):
-            content = {**content, "measured": _content(content["measured"], base)[0]}
-        model = parse_model(content, base)
+            content = {**content, "measured": _content(content["measured"], base, trust)[0]}
+        model = parse_model(content, base, trust)
         model.check({box.name: box for box in checked.order})
         summary = content if "engine" in content and "boxes" in content else content.get("measured")
         return model, None if summary is None else Ran.of(summary), []
@@ -232,10 +234,11 @@ def _model(args: argparse.Namespace, checked: CheckedNetwork) -> tuple[Model | N
         return None, None, [f"schedule: {error}"]
 
 
-def _content(value: Any, folder: Path | None) -> tuple[Mapping[str, Any], Path | None]:
+def _content(value: Any, folder: Path | None, trust: Trust) -> tuple[Mapping[str, Any], Path | None]:
     """Return a mapping, or that in a file, which is read once (it may be a pipe), and where its paths count from."""
     if isinstance(value, Mapping):
         return value, folder
+    trust.check_path(value, folder, "model", RunError)
     path = Path(value) if folder is None else folder / value
     try:
         text = path.read_text("utf-8-sig")
@@ -243,7 +246,7 @@ def _content(value: Any, folder: Path | None) -> tuple[Mapping[str, Any], Path |
     except (OSError, ValueError, HeadwayError):
         content = None
     if not isinstance(content, Mapping):
-        parse_model(value, folder)  # knows what to say
+        parse_model(value, folder, trust)  # knows what to say
         raise RunError(f"model: {path}: cannot be read")
     return content, path.parent
 

@@ -12,6 +12,7 @@ from headway.cli.arguments import (
     Parser,
     add_functions,
     add_tables,
+    add_trust,
     choice,
     import_functions,
     positive,
@@ -19,6 +20,7 @@ from headway.cli.arguments import (
     seconds,
     size,
     train,
+    trust_of,
 )
 from headway.cli.paths import check_files, is_standard, load_tables
 from headway.cli.preview import Preview
@@ -67,6 +69,7 @@ def add_arguments(parser: Parser) -> None:
     spark = parser.add_argument_group("the engine 'spark' only")
     sim = parser.add_argument_group("the engine 'sim' only")
     report = parser.add_argument_group("reports")
+    add_trust(parser.add_argument_group("what the file may name (docs/safety.md)"))
     data.add_argument(
         "--input",
         metavar="SOURCE=PATH",
@@ -179,7 +182,7 @@ def add_arguments(parser: Parser) -> None:
 def run_file(args: argparse.Namespace) -> int:
     """Run a network file and report; returns the exit code."""
     import_functions(args.functions)
-    network = load(Path(args.file))
+    network = load(Path(args.file), trust=trust_of(args))
     engine = engine_of(args, network)
     check_options(args, network, engine)
     _check_names(args, network)
@@ -196,7 +199,7 @@ def run_file(args: argparse.Namespace) -> int:
     rates = {source: rate(source, text) for source, text in args.rate.items()}
     tables = load_tables(network, args.table)
     destinations = {output.name: args.output.get(output.name, thaw(output.sink)) for output in network.outputs}
-    checked = check(network, None, tables)
+    checked = check(network, None, tables, contact=True)
     previews = {
         name: Preview(name, checked.output_schema(name)) for name, where in destinations.items() if where is None
     }

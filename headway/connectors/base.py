@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from headway.columns import Int64s
 from headway.errors import HeadwayError, InputError, OutputError, choices, finite, unknown
 from headway.paths import unusable
 from headway.schema import Schema
+from headway.trust import OWN, Trust
 
 TEXT_LIMIT = 500
 """At most this many characters of a malformed row are kept."""
@@ -126,6 +127,7 @@ class SourceRequest:
     rate: float | None = None
     strict: bool = False
     base: Path | None = None
+    trust: Trust = OWN
 
     @property
     def who(self) -> str:
@@ -141,6 +143,7 @@ class SinkRequest:
     schema: Schema
     settings: object
     base: Path | None = None
+    trust: Trust = OWN
 
     @property
     def who(self) -> str:
@@ -150,23 +153,37 @@ class SinkRequest:
 
 SourceFactory = Callable[[SourceRequest], Reader]
 SinkFactory = Callable[[SinkRequest], Writer]
+SourcePermit = Callable[[SourceRequest], None]
+SinkPermit = Callable[[SinkRequest], None]
 
 _sources: dict[str, SourceFactory] = {}
 _sinks: dict[str, SinkFactory] = {}
+_source_permits: dict[str, SourcePermit] = {}
+_sink_permits: dict[str, SinkPermit] = {}
 _source_suffixes: dict[str, str] = {}
 _sink_suffixes: dict[str, str] = {}
 _source_objects: list[tuple[Callable[[object], bool], SourceFactory]] = []
 
 
-def register_source(kind: str, factory: SourceFactory, suffixes: tuple[str, ...] = ()) -> None:
-    """Make `{kind: settings}` a source, and also paths with one of the suffixes."""
+def register_source(
+    kind: str, factory: SourceFactory, suffixes: tuple[str, ...] = (), permit: SourcePermit | None = None
+) -> None:
+    """Make `{kind: settings}` a source, and also paths with one of the suffixes.
+
+    `permit` raises an InputError for settings that the request's trust does not allow, and opens nothing; a kind
+    without one is closed to strangers unless the operator allows it by name.
+    """
     _sources[kind] = factory
+    _set_permit(_source_permits, kind, permit)
     _source_suffixes.update(dict.fromkeys(suffixes, kind))
 
 
-def register_sink(kind: str, factory: SinkFactory, suffixes: tuple[str, ...] = ()) -> None:
-    """Make `{kind: settings}` a sink, and also paths with one of the suffixes."""
+def register_sink(
+    kind: str, factory: SinkFactory, suffixes: tuple[str, ...] = (), permit: SinkPermit | None = None
+) -> None:
+    """Make `{kind: settings}` a sink, and also paths with one of the suffixes; `permit` is as for sources."""
     _sinks[kind] = factory
+    _set_permit(_sink_permits, kind, permit)
     _sink_suffixes.update(dict.fromkeys(suffixes, kind))
 
 
@@ -203,40 +220,70 @@ def open_source(
     rate: float | None = None,
     strict: bool = False,
     base: Path | None = None,
+    trust: Trust = OWN,
 ) -> Reader:
     """Open what the user gave for a source.
 
     `what` is a path (by suffix; "-" is standard input as JSON lines), an Arrow table, batch or reader, an
     iterable of dicts or of tuples in field order, a connector mapping such as {csv: path}, or a Reader. With
     `rate`, tuples per second, it becomes timed. `strict` makes a malformed row an InputError. Relative paths
-    count from `base`. Raises InputError for whatever cannot be opened.
+    count from `base`. Raises InputError for whatever cannot be opened, or is not allowed by `trust`.
     """
     who = f"source '{name}'"
     if isinstance(what, Reader):
         return _paced(what, check_rate(rate, who))
-    settings, factory = what, None
-    if isinstance(what, Mapping):
-        kind, settings = _connector(what, who, _sources, InputError)
-        factory = _sources[kind]
-    elif isinstance(what, str | Path):
-        factory = _sources[_kind_of_path(what, who, _source_suffixes, InputError, "standard input")]
-    else:
-        factory = next((factory for accepts, factory in _source_objects if accepts(what)), None)
+    if isinstance(what, Mapping | str | Path):
+        kind, settings = _source_kind(what, who)
+        request = SourceRequest(name, schema, settings, check_rate(rate, who), strict, base, trust)
+        _permit(kind, request, _source_permits, InputError)
+        return _paced(_sources[kind](request), request.rate)
+    factory = next((factory for accepts, factory in _source_objects if accepts(what)), None)
     if factory is None:
         raise InputError(
             f"{who}: cannot read from {type(what).__name__}; give a path, an Arrow table, batch or reader, "
             f"an iterable of dicts or tuples, or a connector ({choices(source_kinds())})"
         )
     rate = check_rate(rate, who)
-    return _paced(factory(SourceRequest(name, schema, settings, rate, strict, base)), rate)
+    return _paced(factory(SourceRequest(name, schema, what, rate, strict, base, trust)), rate)
 
 
-def open_sink(name: str, schema: Schema, what: object, base: Path | None = None) -> Writer:
+def permit_source(name: str, schema: Schema, what: object, base: Path | None, trust: Trust) -> None:
+    """Raise an InputError if a file says of a source what `trust` does not allow; opens and contacts nothing."""
+    if isinstance(what, Mapping | str | Path):
+        kind, settings = _source_kind(what, f"source '{name}'")
+        request = SourceRequest(name, schema, settings, base=base, trust=trust)
+        _permit(kind, request, _source_permits, InputError)
+
+
+def permit_sink(name: str, schema: Schema, what: object, base: Path | None, trust: Trust) -> None:
+    """Raise an OutputError if a file says of an output what `trust` does not allow; opens and contacts nothing."""
+    if isinstance(what, Mapping | str | Path):
+        kind, settings = _sink_kind(what, f"output '{name}'")
+        _permit(kind, SinkRequest(name, schema, settings, base, trust), _sink_permits, OutputError)
+
+
+def permit_file(request: SourceRequest) -> None:
+    """Permit a source whose settings are a path to read."""
+    if isinstance(request.settings, str | Path):
+        request.trust.check_path(request.settings, request.base, f"{request.who}: source", InputError)
+
+
+def permit_target(request: SinkRequest) -> None:
+    """Permit a sink whose settings are a path to write."""
+    if isinstance(request.settings, str | Path):
+        request.trust.check_path(request.settings, request.base, f"{request.who}: sink", OutputError, write=True)
+
+
+def permit_anyone(request: SourceRequest | SinkRequest) -> None:
+    """Permit a kind that reaches nothing outside the run."""
+
+
+def open_sink(name: str, schema: Schema, what: object, base: Path | None = None, trust: Trust = OWN) -> Writer:
     """Open what the user gave for an output.
 
     `what` is a path (by suffix; "-" is standard output as JSON lines), a function of a record batch, a
     connector mapping such as {csv: path}, a Writer, or None to discard. Raises OutputError for whatever
-    cannot be opened.
+    cannot be opened, or is not allowed by `trust`.
     """
     who = f"output '{name}'"
     if isinstance(what, Writer):
@@ -244,11 +291,8 @@ def open_sink(name: str, schema: Schema, what: object, base: Path | None = None)
     settings = what
     if what is None:
         kind = "discard"
-    elif isinstance(what, Mapping):
-        kind, settings = _connector(what, who, _sinks, OutputError)
-    elif isinstance(what, str | Path):
-        folder = str(what).endswith("/") and not Path(what).suffix
-        kind = "directory" if folder else _kind_of_path(what, who, _sink_suffixes, OutputError, "standard output")
+    elif isinstance(what, Mapping | str | Path):
+        kind, settings = _sink_kind(what, who)
     elif callable(what):
         kind = "callback"
     else:
@@ -256,7 +300,10 @@ def open_sink(name: str, schema: Schema, what: object, base: Path | None = None)
             f"{who}: cannot write to {type(what).__name__}; give a path, a function of a record batch, "
             f"a connector ({choices(sink_kinds())}) or None"
         )
-    return _sinks[kind](SinkRequest(name, schema, settings, base))
+    request = SinkRequest(name, schema, settings, base, trust)
+    if isinstance(what, Mapping | str | Path):
+        _permit(kind, request, _sink_permits, OutputError)
+    return _sinks[kind](request)
 
 
 def check_rate(rate: object, who: str) -> float | None:
@@ -290,6 +337,41 @@ def check_keys(settings: object, allowed: tuple[str, ...], who: str, what: str) 
         if key not in allowed:
             raise InputError(f"{who}: {what}: {unknown('key', str(key), allowed)}")
     return {str(key): value for key, value in settings.items()}
+
+
+_Request = TypeVar("_Request", SourceRequest, SinkRequest)
+_Permit = TypeVar("_Permit", SourcePermit, SinkPermit)
+
+
+def _set_permit(permits: dict[str, _Permit], kind: str, permit: _Permit | None) -> None:
+    permits.pop(kind, None)
+    if permit is not None:
+        permits[kind] = permit
+
+
+def _permit(
+    kind: str, request: _Request, permits: Mapping[str, Callable[[_Request], None]], error: type[HeadwayError]
+) -> None:
+    """Ask the kind itself; one that has no answer is closed to strangers."""
+    permit = permits.get(kind)
+    if permit is not None:
+        permit(request)
+    elif not request.trust.own:
+        request.trust.check_format(kind, (), request.who, error, kind="connector")
+
+
+def _source_kind(what: Mapping[Any, Any] | str | Path, who: str) -> tuple[str, object]:
+    if isinstance(what, Mapping):
+        return _connector(what, who, _sources, InputError)
+    return _kind_of_path(what, who, _source_suffixes, InputError, "standard input"), what
+
+
+def _sink_kind(what: Mapping[Any, Any] | str | Path, who: str) -> tuple[str, object]:
+    if isinstance(what, Mapping):
+        return _connector(what, who, _sinks, OutputError)
+    if str(what).endswith("/") and not Path(what).suffix:
+        return "directory", what
+    return _kind_of_path(what, who, _sink_suffixes, OutputError, "standard output"), what
 
 
 def _paced(reader: Reader, rate: float | None) -> Reader:

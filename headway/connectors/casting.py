@@ -17,6 +17,17 @@ _INTO: dict[str, tuple[str, ...]] = {
 """Kinds of types whose values another kind may hold exactly; every other kind only goes into itself."""
 
 
+MOST, LONGEST = 20, 40
+"""How many columns a message names, and how much of each name."""
+
+
+def _listed(names: list[str]) -> str:
+    """Return column names for a message, bounded: the first line of a file that is no CSV may be anything."""
+    shown = ["".join(one if one.isprintable() else "?" for one in name[:LONGEST]) for name in names[:MOST]]
+    shown = [name if len(name) >= len(full) else name + "…" for name, full in zip(shown, names, strict=False)]
+    return choices(shown) + (f" and {len(names) - MOST} more" if len(names) > MOST else "")
+
+
 def match_columns(schema: Schema, names: list[str], who: str, place: str) -> list[int]:
     """Return for each field the position of its column, or raise InputError that names the missing one.
 
@@ -29,7 +40,7 @@ def match_columns(schema: Schema, names: list[str], who: str, place: str) -> lis
         at = exact.get(field.name, folded.get(field.name.lower()))
         if at is None:
             hint = did_you_mean(field.name, names) or ";"
-            raise InputError(f"{who}: {place} has no column '{field.name}'{hint} columns: {choices(names)}")
+            raise InputError(f"{who}: {place} has no column '{field.name}'{hint} columns: {_listed(names)}")
         if names.count(names[at]) > 1:
             raise InputError(f"{who}: {place} has the column '{names[at]}' more than once")
         positions.append(at)

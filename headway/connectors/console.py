@@ -10,6 +10,7 @@ from headway.connectors.base import SinkRequest, Writer, register_sink
 from headway.connectors.files import StandardOutput
 from headway.connectors.texts import render_texts
 from headway.errors import OutputError, unknown
+from headway.trust import STANDARD
 
 ROWS = 20
 """Tuples of a batch that are shown unless the user says otherwise."""
@@ -85,4 +86,8 @@ def _open_sink(request: SinkRequest) -> Writer:
     return ConsoleSink(request, rows)
 
 
-register_sink("console", _open_sink)
+def _permit(request: SinkRequest) -> None:
+    request.trust.check_path(STANDARD, None, f"{request.who}: sink: console", OutputError, write=True)
+
+
+register_sink("console", _open_sink, permit=_permit)

@@ -18,7 +18,16 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from headway.columns import Int64s
-from headway.connectors.base import Reader, SinkRequest, SourceRequest, Writer, register_sink, register_source
+from headway.connectors.base import (
+    Reader,
+    SinkRequest,
+    SourceRequest,
+    Writer,
+    permit_file,
+    permit_target,
+    register_sink,
+    register_source,
+)
 from headway.connectors.casting import match_columns
 from headway.connectors.cutting import BatchReader
 from headway.connectors.files import check_encoding, input_path, open_input
@@ -381,5 +390,5 @@ def _open_sink(request: SinkRequest) -> Writer:
     return CsvSink(request)
 
 
-register_source("csv", _open_source, (".csv",))
-register_sink("csv", _open_sink, (".csv",))
+register_source("csv", _open_source, (".csv",), permit_file)
+register_sink("csv", _open_sink, (".csv",), permit_target)

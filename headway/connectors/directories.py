@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headway.connectors.base import SinkRequest, Writer, find_path, register_sink
+from headway.connectors.base import SinkRequest, Writer, find_path, permit_target, register_sink
 from headway.connectors.csv import CsvSink
 from headway.connectors.heaps import Heap
 from headway.connectors.jsonl import JsonLinesSink
@@ -121,6 +121,13 @@ def _open_directory(request: SinkRequest) -> Writer:
     return DirectorySink(request, path, format_)
 
 
+def _permit(request: SinkRequest) -> None:
+    settings = request.settings
+    path = settings.get("path") if isinstance(settings, Mapping) else settings
+    if isinstance(path, str | Path):
+        request.trust.check_path(path, request.base, f"{request.who}: sink: directory", OutputError, write=True)
+
+
 def _opener(kind: str) -> Callable[[SinkRequest], Writer]:
     def open_sink(request: SinkRequest) -> Writer:
         path = request.settings
@@ -132,5 +139,5 @@ def _opener(kind: str) -> Callable[[SinkRequest], Writer]:
 
 
 for _kind in _FORMATS:  # the single files stay as they are; only a "/" at the end means something new
-    register_sink(_kind, _opener(_kind), (f".{_kind}",))
-register_sink("directory", _open_directory)
+    register_sink(_kind, _opener(_kind), (f".{_kind}",), permit_target)
+register_sink("directory", _open_directory, permit=_permit)

@@ -20,6 +20,7 @@ from headway.connectors.base import (
     SourceRequest,
     check_keys,
     check_rate,
+    permit_anyone,
     register_source,
 )
 from headway.connectors.distributions import FieldMaker, parse_field
@@ -129,4 +130,4 @@ def _open(request: SourceRequest) -> Reader:
     return GenerateReader(request)
 
 
-register_source("generate", _open)
+register_source("generate", _open, permit=permit_anyone)

@@ -17,7 +17,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.connectors.base import Reader, SinkRequest, SourceRequest, Writer, register_sink, register_source
+from headway.connectors.base import (
+    Reader,
+    SinkRequest,
+    SourceRequest,
+    Writer,
+    permit_file,
+    permit_target,
+    register_sink,
+    register_source,
+)
 from headway.connectors.cutting import BatchReader
 from headway.connectors.files import check_encoding, input_path, open_input
 from headway.connectors.identity import Identity, TrackedFile
@@ -210,5 +219,5 @@ def _open_sink(request: SinkRequest) -> Writer:
     return JsonLinesSink(request)
 
 
-register_source("jsonl", _open_source, (".jsonl",))
-register_sink("jsonl", _open_sink, (".jsonl",))
+register_source("jsonl", _open_source, (".jsonl",), permit_file)
+register_sink("jsonl", _open_sink, (".jsonl",), permit_target)

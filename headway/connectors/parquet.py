@@ -8,7 +8,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headway.connectors.base import Reader, SinkRequest, SourceRequest, Writer, register_sink, register_source
+from headway.connectors.base import (
+    Reader,
+    SinkRequest,
+    SourceRequest,
+    Writer,
+    permit_file,
+    permit_target,
+    register_sink,
+    register_source,
+)
 from headway.connectors.casting import Caster
 from headway.connectors.cutting import BatchReader
 from headway.connectors.files import PartialFile, input_path, open_input
@@ -160,5 +169,5 @@ def _open_sink(request: SinkRequest) -> Writer:
     return ParquetSink(request)
 
 
-register_source("parquet", _open_source, (".parquet",))
-register_sink("parquet", _open_sink, (".parquet",))
+register_source("parquet", _open_source, (".parquet",), permit_file)
+register_sink("parquet", _open_sink, (".parquet",), permit_target)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +19,7 @@ from headway.connectors.base import (
     check_keys,
     check_rate,
     open_source,
+    permit_source,
     register_source,
 )
 from headway.connectors.pacing import PacedReader
@@ -101,7 +105,9 @@ def _open(request: SourceRequest) -> Reader:
     path = settings["file"]
     if not isinstance(path, str) and not hasattr(path, "__fspath__"):
         raise InputError(f"{who}: file is a path, not {path!r}")
-    reader = open_source(request.name, request.schema, path, strict=request.strict, base=request.base)
+    reader = open_source(
+        request.name, request.schema, path, strict=request.strict, base=request.base, trust=request.trust
+    )
     if rate is not None:
         return PacedReader(reader, rate)
     try:
@@ -111,4 +117,11 @@ def _open(request: SourceRequest) -> Reader:
         raise InputError(f"{who}: {error}") from None
 
 
-register_source("replay", _open)
+def _permit(request: SourceRequest) -> None:
+    settings = request.settings
+    path = settings.get("file") if isinstance(settings, Mapping) else None
+    if isinstance(path, str | Path):
+        permit_source(request.name, request.schema, path, request.base, request.trust)
+
+
+register_source("replay", _open, permit=_permit)

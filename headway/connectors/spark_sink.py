@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,12 +13,14 @@ import pyarrow as pa
 from headway.connectors.base import SinkRequest, Writer, register_sink
 from headway.connectors.heaps import Heap
 from headway.connectors.sessions import first_line, need_session
+from headway.connectors.spark_options import check_settings
 from headway.connectors.spark_source import read_options, spark_schema
 from headway.errors import OutputError, choices, unknown
 from headway.storage.filesystems import is_uri
 
 _KEYS = ("format", "path", "table", "options", "mode")
 _MODES = ("append", "overwrite", "ignore", "error")
+_TABLE = re.compile(r"\w+(?:\.\w+){0,2}")
 _FILES = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
 """Formats whose directories can be put together from directories."""
 
@@ -60,9 +63,18 @@ class SparkTarget:
         mode = given.get("mode", "append")
         if mode not in _MODES:
             raise OutputError(f"{who}: {unknown('mode', str(mode), _MODES)}")
+        options = read_options(given.get("options"), who, OutputError)
+        check_settings(format_, options, request.trust, who, OutputError)
+        if path is not None:
+            request.trust.check_pattern(path, f"{who}: path", OutputError)
+            request.trust.check_path(path, request.base, f"{who}: path", OutputError, write=True)
+        if table is not None:
+            if not _TABLE.fullmatch(table):
+                raise OutputError(f"{who}: table is a name such as alarms or shop.alarms, not '{table[:60]}'")
+            request.trust.check_table(table, f"{who}: table", OutputError)
         if path is not None and not is_uri(path) and not path.startswith("/") and request.base is not None:
             path = str((request.base / path).absolute())
-        found = cls(format_, path, table, read_options(given.get("options"), who, OutputError), str(mode))
+        found = cls(format_, path, table, options, str(mode))
         if found.files and mode != "append":
             raise OutputError(
                 f"{who}: mode {mode} cannot go with files: every micro-batch has a directory of its own; leave it out, "
@@ -143,4 +155,8 @@ def _open_sink(request: SinkRequest) -> Writer:
     return SparkSink(request, SparkTarget.parse(request))
 
 
-register_sink("spark", _open_sink)
+def _permit(request: SinkRequest) -> None:
+    SparkTarget.parse(request)
+
+
+register_sink("spark", _open_sink, permit=_permit)

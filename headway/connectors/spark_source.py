@@ -31,8 +31,10 @@ from headway.connectors.casting import Caster
 from headway.connectors.cutting import BatchReader
 from headway.connectors.pacing import constant_due
 from headway.connectors.sessions import first_line, need_session
+from headway.connectors.spark_columns import check_select, select_columns
+from headway.connectors.spark_options import check_settings
 from headway.connectors.spools import Rest, Spool
-from headway.errors import HeadwayError, InputError
+from headway.errors import ExpressionError, HeadwayError, InputError
 from headway.schema import Schema
 from headway.storage.filesystems import is_uri
 
@@ -105,11 +107,22 @@ class SparkFeed:
             raise InputError(f"{who}: select is a list of SQL expressions, such as [cast(value as string) as text]")
         if not isinstance(now, bool):
             raise InputError(f"{who}: available_now is true or false, not {now!r}")
+        options = read_options(settings.get("options"), who, InputError)
+        if frame is None:
+            check_settings(str(format_), options, request.trust, who, InputError)
+        if path is not None:
+            request.trust.check_pattern(path, f"{who}: path", InputError)
+            request.trust.check_path(path, request.base, f"{who}: path", InputError)
+        if select:
+            try:
+                check_select(select)
+            except ExpressionError as error:
+                raise InputError(f"{who}: select: {error}") from None
         schema: Any = settings.get("schema")
         return cls(
             format=str(format_ or ""),
             path=_full(path, request),
-            options=read_options(settings.get("options"), who, InputError),
+            options=options,
             schema=None if schema is None else Schema.parse(schema),
             select=tuple(select),
             available_now=now,
@@ -266,7 +279,8 @@ class SparkReader(BatchReader):
             return found
         extra = [_CORRUPT] if _CORRUPT in found.columns else []
         try:
-            return found.selectExpr(*feed.select, *extra)
+            names = [name for name in found.columns if name != _CORRUPT]
+            return found.select(*select_columns(feed.select, names), *extra)
         except Exception as error:
             columns = ", ".join(name for name in found.columns if name != _CORRUPT)
             raise InputError(f"{self._who}: select: {first_line(error)}; columns: {columns}") from error
@@ -386,5 +400,9 @@ def _open_source(request: SourceRequest) -> Reader:
     return SparkReader(request, SparkFeed.parse(request))
 
 
-register_source("spark", _open_source)
+def _permit(request: SourceRequest) -> None:
+    SparkFeed.parse(request)
+
+
+register_source("spark", _open_source, permit=_permit)
 register_source_object(is_streaming, _open_source)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from headway.connectors.sessions import find_session, first_line
 from headway.errors import NetworkError
 from headway.storage.filesystems import FAILURES, is_uri, locate, reason
-from headway.tables import register_table_loader
+from headway.tables import is_name, register_table_loader, split_quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,13 +55,14 @@ def load_directory(ref: str, folder: Path | None) -> pa.Table | None:
 
 
 def _find(session: SparkSession, ref: str, folder: Path | None) -> DataFrame | None:
-    if "`" in ref:  # format.`path`, as SQL names files
-        return session.table(ref)
+    quoted = split_quoted(ref)  # format.`path`, as SQL names files; read by name, never as SQL
+    if quoted is not None:
+        return session.read.format(quoted[0]).load(_full(quoted[1], folder))
     name = _full(ref, folder)
     if _is_data(name):
         reader = session.read.format(_FORMATS.get(Path(name).suffix.lower(), "parquet"))
         return reader.options(header="true", inferSchema="true").load(name)
-    if "/" in ref or not session.catalog.tableExists(ref):
+    if not is_name(ref) or not session.catalog.tableExists(ref):
         return None
     return session.table(ref)
 

@@ -14,6 +14,7 @@ from typing import Any
 from headway.boxes.base import Key, check_keys, inside
 from headway.boxes.costs import Constant, Cost, parse_cost
 from headway.errors import HeadwayError, NetworkError, RunError, unknown
+from headway.trust import OWN, Trust
 from headway.yamls import read_text
 
 MODEL_KEYS = (
@@ -77,16 +78,20 @@ class Model:
                 raise RunError(f"model: costs: {unknown('box', name, boxes)}")
 
 
-def parse_model(value: object, folder: Path | None = None) -> Model:
-    """Read a model from a mapping, a path to one, or a path to the summary of a real run; raise a HeadwayError."""
+def parse_model(value: object, folder: Path | None = None, trust: Trust = OWN) -> Model:
+    """Read a model from a mapping, a path to one, or a path to the summary of a real run; raise a HeadwayError.
+
+    Paths in it must be allowed by `trust`: a network file may have named them.
+    """
     if isinstance(value, Model):
         return value
     if isinstance(value, str | Path):
+        trust.check_path(value, folder, "schedule: model", RunError)
         path = Path(value) if folder is None else folder / value
         content = _read(path)
         if not isinstance(content, Mapping):
             raise RunError(f"model: {path}: must hold a mapping, not {content!r:.40}")
-        return parse_model(content, path.parent)
+        return parse_model(content, path.parent, trust)
     if not isinstance(value, Mapping):
         raise RunError(f"model: must be a mapping or the path of a file, not {value!r}")
     if "engine" in value and "boxes" in value:
@@ -97,6 +102,7 @@ def parse_model(value: object, folder: Path | None = None) -> Model:
         if value.get("measured") is not None:
             measured = value["measured"]
             if isinstance(measured, str | Path):
+                trust.check_path(measured, folder, "model: measured", RunError)
                 measured = _read(Path(measured) if folder is None else folder / measured)
             base = model_of_summary(measured)
         with inside("costs"):

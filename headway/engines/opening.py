@@ -6,12 +6,24 @@ import contextlib
 
 from headway.checking import CheckedNetwork
 from headway.connectors import open_sink, open_source
-from headway.connectors.base import Reader, Writer
+from headway.connectors.base import Reader, Writer, permit_sink, permit_source
 from headway.engines.base import RunSettings
 from headway.engines.letters import DEAD_LETTERS, DeadLetters
 from headway.errors import InputError
 from headway.network import thaw
 from headway.schema import Schema
+
+
+def permit(checked: CheckedNetwork, settings: RunSettings) -> None:
+    """Raise for what the network file may not name, before anything is opened; what the run gives is the operator's."""
+    network = checked.network
+    for source in network.sources:
+        if source.name not in settings.inputs:
+            permit_source(source.name, source.schema, thaw(source.connector), network.folder, network.trust)
+    for output in network.outputs:
+        if output.name not in settings.outputs:
+            schema = checked.output_schema(output.name)
+            permit_sink(output.name, schema, thaw(output.sink), network.folder, network.trust)
 
 
 def open_readers(checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack) -> list[Reader]:
@@ -24,13 +36,15 @@ def open_readers(checked: CheckedNetwork, settings: RunSettings, stack: contextl
             raise InputError(
                 f"source '{source.name}' has no input: give one for it, or a 'source:' in the network file"
             )
+        own = source.name in settings.inputs
         reader = open_source(
             source.name,
             source.schema,
             given,
             rate=settings.rates.get(source.name),
             strict=settings.strict,
-            base=None if source.name in settings.inputs else network.folder,
+            base=None if own else network.folder,
+            trust=network.trust.by_operator() if own else network.trust,
         )
         stack.callback(reader.close)
         readers.append(reader)

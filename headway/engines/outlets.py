@@ -40,10 +40,11 @@ class Outlets:
         self.letters, self._letter_sink = open_letters(settings)
 
     def _open(self, name: str, schema: Schema, sink: object) -> Any:
+        network = self._checked.network
         if name in self._settings.outputs:
-            return open_sink(name, schema, self._settings.outputs[name])
+            return open_sink(name, schema, self._settings.outputs[name], trust=network.trust.by_operator())
         if sink is not None:
-            return open_sink(name, schema, sink, base=self._checked.network.folder)
+            return open_sink(name, schema, sink, network.folder, network.trust)
         self._tables[name] = TableSink(schema)
         return self._tables[name]
 

@@ -123,7 +123,8 @@ class Runtime:
             schemas = checked.input_schemas(box.name)
             items = checked.inputs[box.name]
             contents = [
-                load_table(item.ref, tables, network.folder) if isinstance(item, Table) else None for item in items
+                load_table(item.ref, tables, network.folder, network.trust) if isinstance(item, Table) else None
+                for item in items
             ]
             ports = [self.arcs.get(arc_name(box.name, port)) for port in box.spec.ports]
             used = [arc if arc is not None and (arc.queue.cursors or arc.deliveries) else None for arc in ports]

@@ -90,8 +90,9 @@ class Trial:
         if isinstance(spec, Union | Universal | BSort):
             # A universal box takes from all values alike, and a sort only changes the order: all pass, for less noise.
             return UnionKernel()
+        network = checked.network
         statics = [
-            load_table(item.ref, tables, checked.network.folder) if isinstance(item, Table) else None
+            load_table(item.ref, tables, network.folder, network.trust) if isinstance(item, Table) else None
             for item in checked.inputs[box.name]
         ]
         if not isinstance(spec, Filter | Map) and not (

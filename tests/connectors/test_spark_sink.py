@@ -13,6 +13,7 @@ from headway.connectors import heaps, open_sink
 from headway.connectors.spark_sink import SparkSink
 from headway.errors import OutputError
 from headway.schema import Schema
+from headway.trust import Trust
 from tests.connectors.helpers import EVERY_TYPE
 
 if TYPE_CHECKING:
@@ -105,6 +106,9 @@ def test_jdbc(spark: SparkSession, tmp_path: Path) -> None:
         ({"format": "parquet", "path": "a", "table": "b"}, "give a path or a table, not both"),
         ({"format": "parquet", "path": "a", "mode": "overwrite"}, "mode overwrite cannot go with files"),
         ({"format": "jdbc", "options": {"x": None}}, "option 'x' is text, a number, true or false"),
+        ({"format": "nonesuch"}, "unknown format 'nonesuch'; choices: .*--allow-format nonesuch lets it be used"),
+        ({"format": "jdbc", "options": {"driver": "x.Y"}}, "option 'driver' of jdbc is not known to be harmless"),
+        ({"format": "parquet", "table": "parquet.`/etc/x`"}, "table is a name such as alarms or shop.alarms"),
     ],
 )
 def test_settings(settings: object, message: str) -> None:
@@ -113,7 +117,8 @@ def test_settings(settings: object, message: str) -> None:
 
 
 def test_what_spark_cannot_write(spark: SparkSession, tmp_path: Path) -> None:
-    sink = _open({"format": "nonesuch"})
+    sink = open_sink("o", SCHEMA, {"spark": {"format": "nonesuch"}}, trust=Trust(own=True, formats=("nonesuch",)))
+    assert isinstance(sink, SparkSink)
     sink.begin("0f", 0)
     with pytest.raises(OutputError, match=r"output 'o': Spark's 'nonesuch' cannot write: .*nonesuch") as caught:
         sink.write(_batch(1))

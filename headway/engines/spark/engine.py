@@ -134,7 +134,7 @@ class _Run:
     # Opening
 
     def _open_results(self) -> None:
-        network, settings = self._checked.network, self._settings
+        network, settings, half_life = self._checked.network, self._settings, self._settings.half_life
         place = None if settings.state is None else self._state.place
         self._results: dict[str, Result] = {}
         self._letter_sink: Writer | None = None
@@ -146,9 +146,9 @@ class _Run:
             if given and what is None:
                 what = {"discard": None}
             schema = self._checked.output_schema(output.name)
-            base = None if given else network.folder
-            old, half_life = self._state.results(output.name), settings.half_life
-            self._results[output.name] = Result(output, schema, what, base, self._clock, place, half_life, old)
+            base, trust = (None, network.trust.by_operator()) if given else (network.folder, network.trust)
+            old = self._state.results(output.name)
+            self._results[output.name] = Result(output, schema, what, base, self._clock, place, half_life, old, trust)
         self._letters, self._letter_sink = open_letters(settings)
 
     def _abort(self) -> None:

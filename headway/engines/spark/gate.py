@@ -3,10 +3,14 @@
 Every query's source asks from a process of its own on the driver, over a loopback connection that knows the run's
 secret. A question is one line of JSON, and so is the answer:
 
+- ``{"secret": S, "unit": U}`` comes first. The answer is ``{"welcome": true}``, or ``{"stop": true}`` and the end.
 - ``{"latest": N}``: the query has committed everything up to arrival number N and may be granted more. The answer
   comes when the scheduler decides: ``{"upto": M}``, or ``{"stop": true}``.
 - ``{"tasks": [N, M]}``: which parts of the log hold the numbers above N up to M? Answered at once, also for a
   micro-batch that is replayed after a crash.
+
+Any user of the machine can connect. Until it has shown the secret, a connection is a stranger: one thread looks after
+all of them, each may send one short line and has a few seconds for it, and when there are too many the oldest go.
 """
 
 from __future__ import annotations
@@ -14,10 +18,26 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
+import selectors
 import socket
 import threading
 from collections.abc import Callable
 from typing import Any
+
+from headway.clock import SECOND, stopwatch
+
+LONGEST_HELLO = 256
+"""Bytes that a stranger may send."""
+LONGEST_QUESTION = 1 << 16
+"""Bytes of a question of somebody who knows the secret."""
+MOST_STRANGERS = 64
+"""Connections that have not shown the secret; with more, the oldest is closed. Who knows it tries again."""
+PATIENCE = 5 * SECOND
+"""How long a stranger has to show the secret."""
+_TRIES = 40
+_PAUSE = 0.05
+_NONSENSE = (OSError, ValueError, TypeError, KeyError, RecursionError)
+"""What talking to somebody who does not keep to the rules may raise."""
 
 Tasks = Callable[[int, int, int], list[Any]]
 
@@ -25,16 +45,22 @@ Tasks = Callable[[int, int, int], list[Any]]
 class Gate:
     """Listens on loopback. `waiting` holds the units that ask, with the number up to which they have committed."""
 
-    def __init__(self, tasks: Tasks, wake: Callable[[], None]) -> None:
-        """Answer questions for tasks by ``tasks(unit, after, upto)``; call `wake` whenever a unit asks or leaves."""
+    def __init__(self, tasks: Tasks, wake: Callable[[], None], *, patience: int = PATIENCE) -> None:
+        """Answer questions for tasks by ``tasks(unit, after, upto)``; call `wake` whenever a unit asks or leaves.
+
+        `patience` is how many nanoseconds a stranger has to show the secret.
+        """
         self._tasks = tasks
         self._wake = wake
+        self._patience = patience
         self._lock = threading.Lock()
         self._asking: dict[int, tuple[socket.socket, int]] = {}
         self._closed = False
         self.secret = secrets.token_hex(16)
-        self._server = socket.create_server(("127.0.0.1", 0))
+        self._server = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self._server.setblocking(False)
         self.port: int = self._server.getsockname()[1]
+        self._ended, self._end = socket.socketpair()
         threading.Thread(target=self._serve, name="headway-gate", daemon=True).start()
 
     def waiting(self) -> dict[int, int]:
@@ -61,33 +87,86 @@ class Gate:
     def shut(self) -> None:
         """Stop listening."""
         self.close()
-        with contextlib.suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)  # closing alone does not wake the thread that accepts
-        self._server.close()
+        self._end.close()  # wakes the thread that listens, which closes the rest
+
+    # Strangers: one thread for all of them
 
     def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._server.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._talk, args=(connection,), name="headway-gate", daemon=True).start()
+        strangers: dict[socket.socket, _Stranger] = {}
+        with selectors.DefaultSelector() as selector, self._server, self._ended:
+            selector.register(self._server, selectors.EVENT_READ)
+            selector.register(self._ended, selectors.EVENT_READ)
+            while True:
+                ready = [key.fileobj for key, _ in selector.select(self._time_left(strangers))]
+                if self._ended in ready:
+                    break
+                now = stopwatch()
+                # Whoever has said something is heard before anybody is let in or sent away.
+                for connection in [one for one in strangers if one in ready]:
+                    if strangers[connection].listen():
+                        selector.unregister(connection)
+                        self._meet(strangers.pop(connection))
+                if self._server in ready:
+                    self._accept(selector, strangers, now)
+                late = [one for one, stranger in strangers.items() if now - stranger.since >= self._patience]
+                for connection in late:
+                    _dismiss(selector, strangers, connection)
+            for connection in list(strangers):
+                _dismiss(selector, strangers, connection)
 
-    def _talk(self, connection: socket.socket) -> None:
-        unit: int | None = None
-        with connection, connection.makefile("r") as lines:
+    def _time_left(self, strangers: dict[socket.socket, _Stranger]) -> float | None:
+        if not strangers:
+            return None
+        oldest = next(iter(strangers.values())).since  # they stand in the order in which they came
+        return max(0, oldest + self._patience - stopwatch()) / SECOND
+
+    def _accept(self, selector: selectors.BaseSelector, strangers: dict[socket.socket, _Stranger], now: int) -> None:
+        try:
+            connection, _ = self._server.accept()
+        except OSError:  # gone again, or no more files: somebody has to go
+            for oldest in list(strangers)[:1]:
+                _dismiss(selector, strangers, oldest)
+            return
+        connection.setblocking(False)
+        strangers[connection] = _Stranger(connection, now)
+        selector.register(connection, selectors.EVENT_READ)
+        if len(strangers) > MOST_STRANGERS:
+            _dismiss(selector, strangers, next(iter(strangers)))
+
+    def _meet(self, stranger: _Stranger) -> None:
+        """Let in who knows the secret, with a thread of its own; another query is told to stop, nonsense nothing."""
+        connection = stranger.connection
+        unit = self._unit_of(stranger.hello)
+        if unit is None:
+            if stranger.hello is not None and stranger.hello.startswith(b"{"):
+                _answer(connection, {"stop": True})
+            connection.close()
+            return
+        connection.setblocking(True)
+        lines = _Lines(connection, stranger.rest)
+        threading.Thread(target=self._talk, args=(unit, connection, lines), name="headway-gate", daemon=True).start()
+
+    def _unit_of(self, hello: bytes | None) -> int | None:
+        try:
+            said = json.loads(hello or b"{}")
+            known = secrets.compare_digest(str(said["secret"]).encode(), self.secret.encode())
+            return int(said["unit"]) if known else None
+        except _NONSENSE:
+            return None
+
+    # Those who know the secret
+
+    def _talk(self, unit: int, connection: socket.socket, lines: _Lines) -> None:
+        with connection:
             try:
-                hello = json.loads(lines.readline() or "{}")
-                if not secrets.compare_digest(str(hello.get("secret")), self.secret):
-                    return
-                unit = int(hello["unit"])
-                for line in lines:
+                _answer(connection, {"welcome": True})
+                while (line := lines.next(LONGEST_QUESTION)) is not None:
                     self._hear(unit, connection, json.loads(line))
-            except (OSError, ValueError):
+            except _NONSENSE:
                 pass
         with self._lock:
-            asking = self._asking.get(unit) if unit is not None else None
-            if unit is not None and asking is not None and asking[0] is connection:
+            asking = self._asking.get(unit)
+            if asking is not None and asking[0] is connection:
                 del self._asking[unit]
         self._wake()
 
@@ -99,14 +178,62 @@ class Gate:
             except Exception as error:  # the query fails with it, in the words of the log
                 _answer(connection, {"error": str(error)})
             return
+        latest = int(question["latest"])
         with self._lock:
             closed = self._closed
             if not closed:
-                self._asking[unit] = connection, int(question["latest"])
+                self._asking[unit] = connection, latest
         if closed:
             _answer(connection, {"stop": True})
         else:
             self._wake()
+
+
+class _Stranger:
+    """A connection that has not shown the secret."""
+
+    def __init__(self, connection: socket.socket, since: int) -> None:
+        self.connection = connection
+        self.since = since
+        self.hello: bytes | None = None
+        self.rest = b""
+
+    def listen(self) -> bool:
+        """Take what has come; True when there is nothing to wait for any more: a line, too much, or the end."""
+        try:
+            came = self.connection.recv(LONGEST_HELLO - len(self.rest))
+        except BlockingIOError:
+            return False
+        except OSError:
+            came = b""
+        self.rest += came
+        line, end, rest = self.rest.partition(b"\n")
+        if end:
+            self.hello, self.rest = line, rest
+        return bool(end) or not came or len(self.rest) >= LONGEST_HELLO
+
+
+class _Lines:
+    """The lines of a connection, none of them longer than is asked for."""
+
+    def __init__(self, connection: socket.socket, rest: bytes = b"") -> None:
+        self._connection = connection
+        self._rest = bytearray(rest)
+
+    def next(self, limit: int | None = None) -> bytes | None:
+        """Return the next line; None at the end, and for one that is too long."""
+        seen = 0
+        while (end := self._rest.find(b"\n", seen)) < 0:
+            seen = len(self._rest)
+            if limit is not None and seen > limit:
+                return None
+            came = self._connection.recv(1 << 16)
+            if not came:
+                return None
+            self._rest += came
+        line = bytes(self._rest[:end])
+        del self._rest[: end + 1]
+        return line
 
 
 class Asker:
@@ -117,28 +244,54 @@ class Asker:
         self._address = ("127.0.0.1", port)
         self._hello = {"secret": secret, "unit": unit}
         self._connection: socket.socket | None = None
-        self._lines: Any = None
+        self._lines: _Lines | None = None
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
         """Ask and wait for the answer; a driver that is gone says stop."""
         try:
-            if self._connection is None:
-                self._connection = socket.create_connection(self._address)
-                self._lines = self._connection.makefile("r")
-                _answer(self._connection, self._hello)
-            _answer(self._connection, question)
-            line = self._lines.readline()
+            line = None
+            if self._connect():
+                assert self._connection is not None
+                assert self._lines is not None
+                _answer(self._connection, question)
+                line = self._lines.next()
         except OSError:
-            line = ""
+            line = None
         answer: dict[str, Any] = json.loads(line) if line else {"stop": True}
         return answer
+
+    def _connect(self) -> bool:
+        """Return whether the gate has let us in; where strangers crowd it, it may take some tries."""
+        if self._connection is not None:
+            return True
+        for _ in range(_TRIES):
+            connection = socket.create_connection(self._address)  # nobody listens: the driver has gone
+            lines = _Lines(connection)
+            _answer(connection, self._hello)
+            try:
+                answer = lines.next()
+            except OSError:
+                answer = None
+            if answer is not None and json.loads(answer).get("welcome"):
+                self._connection, self._lines = connection, lines
+                return True
+            connection.close()
+            if answer is not None:
+                return False
+            threading.Event().wait(_PAUSE)
+        return False
 
     def close(self) -> None:
         """Hang up."""
         if self._connection is not None:
-            self._lines.close()
             self._connection.close()
-            self._connection = None
+            self._connection = self._lines = None
+
+
+def _dismiss(selector: selectors.BaseSelector, strangers: dict[socket.socket, _Stranger], one: socket.socket) -> None:
+    selector.unregister(one)
+    del strangers[one]
+    one.close()
 
 
 def _answer(connection: socket.socket, message: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from headway.boxes.map import Map
 from headway.boxes.union import Union
 from headway.checking import CheckedNetwork
 from headway.columns import UNREAD, Int64s, from_arrow, to_arrow
+from headway.connectors.spark_columns import to_column
 from headway.engines.spark.cut import CutUnit
 from headway.engines.spark.work import Lane
 from headway.errors import RunError
@@ -132,8 +133,8 @@ class NativePlan:
         for level in sorted({one.level for one in self.computed}):
             mine = [one for one in self.computed if one.level == level]
             made = [
-                (F.coalesce(F.expr(one.sql), F.lit(False)) if one.condition else F.expr(one.sql)).alias(one.name)
-                for one in mine
+                (F.coalesce(value, F.lit(False)) if one.condition else value).alias(one.name)
+                for one, value in ((one, to_column(parse_one(one.sql))) for one in mine)
             ]
             rows = rows.select(*[F.col(name) for name in names], *made)
             names += [one.name for one in mine]

@@ -27,6 +27,7 @@ from headway.storage.files import read_table, write_table
 from headway.storage.filesystems import Place
 from headway.storage.segments import quote_name
 from headway.trains import Train
+from headway.trust import OWN, Trust
 
 _OWN = re.compile(r"-\d+[sf]-\d{10}\.[0-9a-f]{8}\.arrow(?:\.tmp)?$")
 """What may be deleted: files that this module names like this."""
@@ -45,6 +46,7 @@ class Result:
         place: Place | None,
         half_life: float = HALF_LIFE,
         delivered: Sequence[str] = (),
+        trust: Trust = OWN,
     ) -> None:
         """Deliver to what the user gave (None: a table in memory), and keep results at `place` if there is one.
 
@@ -55,7 +57,7 @@ class Result:
         self._schema = schema
         self._place = place
         self._folder = f"results/{quote_name(output.name)}"
-        self._what, self._base = what, base
+        self._what, self._base, self._trust = what, base, trust
         self.table: TableSink | None = None
         self.writer: Writer
         self._later = place is not None and is_file(what)
@@ -67,10 +69,10 @@ class Result:
         if what is None:
             self.writer = self.table = TableSink(schema)
         elif self._later:
-            open_sink(output.name, schema, what, base=base).abort()  # complain now if it cannot be written
+            open_sink(output.name, schema, what, base, trust).abort()  # complain now if it cannot be written
             self.writer = DiscardSink()
         else:
-            self.writer = open_sink(output.name, schema, what, base=base)
+            self.writer = open_sink(output.name, schema, what, base, trust)
         self.delivery = Delivery(output, schema, self.writer, clock, half_life)
         # What an earlier process delivered: memory starts empty, so it is filled again; others have it already.
         for batch in self._stored():
@@ -127,7 +129,7 @@ class Result:
     def close(self) -> None:
         """Complete the output."""
         if self._later:
-            writer = open_sink(self.name, self._schema, self._what, base=self._base)
+            writer = open_sink(self.name, self._schema, self._what, self._base, self._trust)
             try:
                 for batch in self._stored():
                     writer.write(batch)

@@ -60,7 +60,9 @@ def write_tables(checked: CheckedNetwork, place: Place, tables: Mapping[str, Any
     place.make(["tables"], False)
     written = {}
     for at, ref in enumerate(sorted(refs)):
-        written[ref], _ = write_table(place, f"tables/{at}.arrow", load_table(ref, tables, network.folder))
+        written[ref], _ = write_table(
+            place, f"tables/{at}.arrow", load_table(ref, tables, network.folder, network.trust)
+        )
     place.delete(set(place.files("tables")).difference(written.values()))
     return {ref: place.name(relative) for ref, relative in written.items()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
@@ -11,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from headway.clock import stopwatch
-from headway.engines.spark.gate import Asker, Gate
+from headway.clock import SECOND, stopwatch
+from headway.engines.spark.gate import MOST_STRANGERS, Asker, Gate
 
 PATIENCE = 20.0
 
@@ -142,3 +143,137 @@ def test_a_gate_that_is_shut_leaves_nothing_behind() -> None:
     for _ in range(3):
         Gate(lambda unit, after, upto: [], lambda: None).shut()
     wait_until(lambda: threading.active_count() <= before)
+
+
+# Strangers: any user of the machine can connect
+
+
+@pytest.fixture
+def failures(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What threads die of; each would print a traceback."""
+    found: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", found.append)
+    return found
+
+
+def connect(driver: Driver) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", driver.gate.port))
+    connection.settimeout(PATIENCE)
+    return connection
+
+
+def is_closed(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1 << 16) == b"" or is_closed(connection)
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+
+
+def test_a_flood_of_idle_connections_costs_no_threads_and_shuts_nobody_out(driver: Driver) -> None:
+    before = threading.active_count()
+    idle = [connect(driver) for _ in range(500)]
+    try:
+        assert driver.asker(1).ask({"tasks": [0, 1]}) == {"tasks": [[0, 1]]}
+        answer = driver.ask(driver.asker(2), {"latest": 3})
+        wait_until(lambda: driver.gate.waiting() == {2: 3})
+        driver.gate.grant(2, 9)
+        assert answer.result(PATIENCE) == {"upto": 9}
+        # Two conversations, and the pool's own thread.
+        assert threading.active_count() <= before + 3
+        assert all(is_closed(one) for one in idle[: len(idle) - MOST_STRANGERS]), "the oldest have gone"
+    finally:
+        for one in idle:
+            one.close()
+
+
+def test_a_flood_that_never_ends_only_delays(driver: Driver) -> None:
+    ending = threading.Event()
+
+    def flood() -> None:
+        while not ending.is_set():
+            mine = [connect(driver) for _ in range(30)]
+            for one in mine:
+                one.close()
+
+    floods = [threading.Thread(target=flood, daemon=True) for _ in range(3)]
+    for one in floods:
+        one.start()
+    try:
+        for unit in range(10):
+            assert driver.asker(unit).ask({"tasks": [0, unit]}) == {"tasks": [[0, unit]]}
+    finally:
+        ending.set()
+        for one in floods:
+            one.join(PATIENCE)
+
+
+def test_a_long_line_of_a_stranger_is_not_read(driver: Driver) -> None:
+    sent = 0
+    with connect(driver) as connection, contextlib.suppress(ConnectionError):
+        while sent < 500 << 20:
+            sent += connection.send(b"x" * (1 << 20))
+    assert sent < 64 << 20, "what the kernel buffers"
+    assert driver.asker(1).ask({"tasks": [0, 1]}) == {"tasks": [[0, 1]]}
+
+
+def test_a_stranger_has_little_time(failures: list[object]) -> None:
+    gate = Gate(lambda unit, after, upto: [[after, upto]], lambda: None, patience=SECOND // 5)
+    slow = socket.create_connection(("127.0.0.1", gate.port))
+    slow.settimeout(0.02)
+    begun, closed = stopwatch(), False
+    while not closed and stopwatch() - begun < PATIENCE * SECOND:
+        try:
+            slow.sendall(b" ")
+            closed = slow.recv(1) == b""
+        except TimeoutError:
+            asker = Asker(gate.port, gate.secret, 0)
+            assert asker.ask({"tasks": [1, 2]}) == {"tasks": [[1, 2]]}
+            asker.close()
+        except OSError:
+            closed = True
+    assert closed
+    assert stopwatch() - begun < 5 * SECOND
+    slow.close()
+    gate.shut()
+    assert not failures
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"[]",
+        b"5",
+        b"null",
+        b'"x"',
+        b"{}",
+        b'{"secret": "\xc3\xa9", "unit": 1}',
+        b'{"secret": ["SECRET"], "unit": 1}',
+        b'{"secret": "SECRET", "unit": []}',
+        b'{"secret": "SECRET", "unit": "x"}',
+        b'{"secret": "SECRET"}',
+        b"\xff\xfe\x00",
+        b"[" * 250,
+        b"x" * 10_000,
+        b'{"secret": "SECRET", "unit": 7}\n[]',
+        b'{"secret": "SECRET", "unit": 7}\n{}',
+        b'{"secret": "SECRET", "unit": 7}\n{"tasks": 5}',
+        b'{"secret": "SECRET", "unit": 7}\n{"tasks": [1]}',
+        b'{"secret": "SECRET", "unit": 7}\n{"latest": {}}',
+        b'{"secret": "SECRET", "unit": 7}\n' + b"[" * 60_000,
+        b'{"secret": "SECRET", "unit": 7}\n' + b"x" * 200_000,
+    ],
+)
+def test_garbage_is_dropped_without_a_word(driver: Driver, failures: list[object], said: bytes) -> None:
+    with connect(driver) as connection:
+        with contextlib.suppress(OSError):
+            connection.sendall(said.replace(b"SECRET", driver.gate.secret.encode()) + b"\n")
+        assert is_closed(connection)
+    assert driver.asker(1).ask({"tasks": [0, 1]}) == {"tasks": [[0, 1]]}
+    assert driver.gate.waiting() == {}
+    assert not failures
+
+
+def test_it_listens_on_loopback_only(driver: Driver) -> None:
+    assert driver.gate._server.getsockname()[0] == "127.0.0.1"

@@ -1,0 +1,351 @@
+"""SQL expressions of a network file as Spark columns: parsed by Headway, built node by node, never sent as text.
+
+Spark's SQL can run any Java method (`reflect`), so no text from a file gets there. What is neither a known function nor
+a known piece of syntax is refused. Names and values travel as data.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from headway.connectors.spark_options import words
+from headway.errors import ExpressionError, SchemaError, did_you_mean
+from headway.expressions.casts import DAY
+from headway.expressions.compiler import number
+from headway.expressions.intervals import read_interval
+from headway.expressions.library.table import BUILTINS
+from headway.expressions.parsing import fragment, parse_items
+from headway.schema import Schema, parse_type, type_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_FURTHER = frozenset(
+    words(
+        "array array_contains array_distinct array_join array_max array_min array_position base64 bigint bin binary "
+        "boolean cardinality char_length conv crc32 current_timestamp date date_from_unix_date decimal decode double "
+        "element_at encode explode explode_outer flatten float from_csv from_json from_utc_timestamp get "
+        "get_json_object hash hex if input_file_name int ltrim make_timestamp map_entries map_from_entries map_keys "
+        "map_values md5 named_struct octet_length parse_url sha sha1 sha2 size slice smallint sort_array split string "
+        "struct substring_index timestamp tinyint to_binary to_csv to_json to_number to_unix_timestamp "
+        "to_utc_timestamp try_add try_divide try_element_at try_to_number try_to_timestamp typeof unbase64 unhex "
+        "url_decode url_encode xxhash64"
+    )
+)
+"""Functions of Spark, beside Headway's own, that see only their arguments, or the row's file and moment."""
+FUNCTIONS = frozenset(BUILTINS) | _FURTHER
+_TYPED_BY_TEXT = {"from_json": 1, "from_csv": 1}
+"""Functions one of whose arguments is a schema; it is read by Headway and written again."""
+_GROWING = {"repeat": 1, "lpad": 1, "rpad": 1}
+_LONGEST = 100_000
+
+
+def check_select(items: Sequence[str]) -> None:
+    """Raise an ExpressionError if a select list has anything that is not known; needs no Spark."""
+    for tree in parse_items(list(items)):
+        _Checker().visit(tree)
+
+
+def select_columns(items: Sequence[str], names: Sequence[str]) -> list[Column]:
+    """Return the Spark columns of a select list; ``*`` is all of `names`. Raises an ExpressionError."""
+    made: list[Column] = []
+    for tree in parse_items(list(items)):
+        if _is_star(tree):
+            made += [_named([name]) for name in names]
+        else:
+            made.append(to_column(tree))
+    return made
+
+
+def to_column(tree: exp.Expression) -> Column:
+    """Return a tree as a Spark column; an ExpressionError names what is not known."""
+    _Checker().visit(tree)
+    return _build(tree)
+
+
+class _Checker:
+    """Walks a whole tree before anything is built, so that a check without Spark finds the same."""
+
+    def visit(self, tree: exp.Expression) -> None:
+        if isinstance(tree, exp.Alias):
+            tree = tree.this
+        if _is_star(tree):
+            return
+        try:
+            self.value(tree)
+        except RecursionError:
+            raise ExpressionError("it is nested too deeply") from None
+
+    def value(self, tree: Any) -> None:
+        if isinstance(tree, exp.Literal):
+            if not tree.is_string:
+                number(tree.this)
+            return
+        if isinstance(tree, exp.Interval):
+            read_interval(tree)
+            return
+        if isinstance(tree, exp.Column):
+            return
+        if isinstance(tree, exp.Dot):
+            if not isinstance(tree.expression, exp.Identifier):
+                raise ExpressionError(f"'{fragment(tree)}': only fields of a struct can stand behind a dot")
+            self.value(tree.this)
+            return
+        if isinstance(tree, exp.Bracket):
+            self.bracket(tree)
+            return
+        if type(tree) not in _BUILDERS:
+            raise ExpressionError(f"'{fragment(tree)}' is not supported in a select for Spark")
+        if isinstance(tree, exp.Cast | exp.TryCast):
+            _type(tree.args["to"])
+            self.value(tree.this)
+            return
+        if isinstance(tree, exp.Anonymous):
+            self.call(tree)
+        if isinstance(tree, exp.Extract):
+            self.value(tree.expression)
+            return
+        if isinstance(tree, exp.Escape) and not _is_character(tree.expression):
+            raise ExpressionError(f"'{fragment(tree)}': ESCAPE takes one character")
+        if isinstance(tree, exp.In) and not tree.expressions:
+            raise ExpressionError(f"'{fragment(tree)}': IN takes a list of values in brackets")
+        if isinstance(tree, exp.Case):
+            for branch in tree.args["ifs"]:
+                self.value(branch.this)
+                self.value(branch.args["true"])
+            for part in (tree.this, tree.args.get("default")):
+                if part is not None:
+                    self.value(part)
+            return
+        named = isinstance(tree, exp.Anonymous) and tree.name.lower() == "struct"
+        for part in tree.iter_expressions():
+            self.value(part.this if named and isinstance(part, exp.Alias) else part)
+
+    def bracket(self, tree: Any) -> None:
+        items = tree.expressions
+        if len(items) != 1 or not isinstance(items[0], exp.Literal):
+            raise ExpressionError(f"'{fragment(tree)}': in [ ] stands one number or one text")
+        self.value(tree.this)
+
+    def call(self, tree: Any) -> None:
+        name = tree.this if isinstance(tree.this, str) else ""  # `name`(…) in backticks is an identifier
+        lowered = name.lower()
+        if lowered not in FUNCTIONS:
+            hint = did_you_mean(lowered, FUNCTIONS) or ";"
+            raise ExpressionError(
+                f"function '{fragment(tree, 40).partition('(')[0]}' is not known to be safe in Spark{hint} see "
+                "docs/safety.md for those that are"
+            )
+        at = _TYPED_BY_TEXT.get(lowered)
+        if at is not None:
+            _schema_text(tree, at)
+        at = _GROWING.get(lowered)
+        if at is not None and at < len(tree.expressions):
+            count = tree.expressions[at]
+            if not isinstance(count, exp.Literal) or count.is_string or not 0 <= float(count.this) <= _LONGEST:
+                raise ExpressionError(f"'{fragment(tree)}': the length is a number up to {_LONGEST:,} here")
+
+
+def _build(tree: Any) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+    if isinstance(tree, exp.Column):
+        return _named([part.name for part in tree.parts])
+    if isinstance(tree, exp.Dot):
+        return _build(tree.this).getField(tree.expression.name)
+    if isinstance(tree, exp.Bracket):
+        key = tree.expressions[0]
+        return _build(tree.this).getItem(key.this if key.is_string else int(key.this))
+    if isinstance(tree, exp.Interval):
+        return _interval(tree)
+    if isinstance(tree, exp.Alias):
+        return _build(tree.this).alias(tree.alias)
+    build = _BUILDERS.get(type(tree))
+    if build is None:
+        raise ExpressionError(f"'{fragment(tree)}' is not supported in a select for Spark")
+    made: Column = build(F, tree)
+    return made
+
+
+def _named(parts: Sequence[str]) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+    return F.col(".".join("`" + part.replace("`", "``") + "`" for part in parts))
+
+
+def _literal(functions: Any, tree: Any) -> Column:
+    made: Column = functions.lit(tree.this if tree.is_string else _number(tree.this))
+    return made
+
+
+def _number(text: str) -> float | int | Decimal:
+    """Return a number that `headway.expressions` has checked, in the type that SQL gives it."""
+    if "e" in text.lower():
+        return float(text)
+    whole = text.lstrip("-").isdigit() and -(2**63) <= int(text) < 2**63
+    return int(text) if whole else Decimal(text)
+
+
+def _negative(functions: Any, tree: Any) -> Column:
+    if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
+        made: Column = functions.lit(_number("-" + tree.this.this))
+        return made
+    return -_build(tree.this)
+
+
+def _is(functions: Any, tree: Any) -> Column:
+    argument = _build(tree.this)
+    if isinstance(tree.expression, exp.Null):
+        return argument.isNull()
+    if isinstance(tree.expression, exp.Boolean):
+        return argument.eqNullSafe(functions.lit(bool(tree.expression.this)))
+    raise ExpressionError(f"'{fragment(tree)}': IS takes NULL, TRUE or FALSE")
+
+
+def _like(functions: Any, tree: Any, escape: str | None = None) -> Column:
+    name = "like" if isinstance(tree, exp.Like) else "ilike" if isinstance(tree, exp.ILike) else "rlike"
+    arguments = [_build(tree.this), _build(tree.expression)]
+    if escape is not None:
+        arguments.append(functions.lit(escape))
+    made: Column = getattr(functions, name)(*arguments)
+    return ~made if tree.args.get("negate") else made
+
+
+def _case(functions: Any, tree: Any) -> Column:
+    operand = None if tree.this is None else _build(tree.this)
+    made: Any = functions
+    for branch in tree.args["ifs"]:
+        condition = _build(branch.this)
+        made = made.when(condition if operand is None else operand == condition, _build(branch.args["true"]))
+    default = tree.args.get("default")
+    result: Column = made if default is None else made.otherwise(_build(default))
+    return result
+
+
+def _if(functions: Any, tree: Any) -> Column:
+    if tree.args.get("false") is None:
+        raise ExpressionError("if is called as if(condition, then, else)")
+    parts = [_build(part) for part in (tree.this, tree.args["true"], tree.args["false"])]
+    made: Column = functions.call_function("if", *parts)
+    return made
+
+
+def _cast(functions: Any, tree: Any) -> Column:
+    target = _type(tree.args["to"])
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    type_ = from_arrow_type(target, prefer_timestamp_ntz=True)
+    argument = _build(tree.this)
+    return argument.try_cast(type_) if tree.args.get("safe") else argument.cast(type_)
+
+
+def _call(functions: Any, tree: Any) -> Column:
+    name = tree.this.lower()
+    arguments = [_build(one) for one in tree.expressions]
+    at = _TYPED_BY_TEXT.get(name)
+    if at is not None:
+        arguments[at] = functions.lit(_schema_text(tree, at))
+    made: Column = functions.call_function(name, *arguments)
+    return made
+
+
+def _schema_text(tree: Any, at: int) -> str:
+    text = tree.expressions[at] if at < len(tree.expressions) else None
+    if not isinstance(text, exp.Literal) or not text.is_string:
+        raise ExpressionError(f"'{fragment(tree)}': the schema is a text, such as 'a int, b string'")
+    try:
+        if text.this.lstrip().lower().startswith(("array<", "struct<")):
+            return type_name(parse_type(text.this))
+        fields = Schema.parse(text.this).fields
+    except SchemaError as error:
+        raise ExpressionError(f"'{fragment(tree)}': {error}") from None
+    return ", ".join(f"`{field.name.replace('`', '``')}` {type_name(field.type)}" for field in fields)
+
+
+def _interval(tree: Any) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+    from pyspark.sql.types import DayTimeIntervalType
+
+    found = read_interval(tree)
+    if found.months and found.microseconds:
+        raise ExpressionError(f"'{fragment(tree)}' mixes months and days; add them one after the other")
+    if found.months:
+        return F.make_ym_interval(F.lit(0), F.lit(found.months))
+    made = F.lit(dt.timedelta(microseconds=found.microseconds))
+    # A date stays a date only if the interval is one of days.
+    return made.cast(DayTimeIntervalType(0, 0)) if found.whole_days and found.microseconds % DAY == 0 else made
+
+
+def _type(tree: Any) -> pa.DataType:
+    try:
+        return parse_type(tree.sql(dialect="spark"))
+    except SchemaError as error:
+        raise ExpressionError(str(error)) from None
+
+
+def _is_star(tree: Any) -> bool:
+    return isinstance(tree, exp.Star) and not any(tree.args.values())
+
+
+def _is_character(tree: Any) -> bool:
+    return isinstance(tree, exp.Literal) and tree.is_string and len(tree.this) == 1
+
+
+def _unary(build: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda functions, tree: build(_build(tree.this))
+
+
+def _binary(build: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda functions, tree: build(_build(tree.this), _build(tree.expression))
+
+
+_BUILDERS: dict[type[exp.Expression], Callable[[Any, Any], Any]] = {
+    exp.Paren: _unary(lambda one: one),
+    exp.Literal: _literal,
+    exp.Boolean: lambda functions, tree: functions.lit(bool(tree.this)),
+    exp.Null: lambda functions, tree: functions.lit(None),
+    exp.Neg: _negative,
+    exp.Not: _unary(lambda one: ~one),
+    exp.BitwiseNot: lambda functions, tree: functions.bitwise_not(_build(tree.this)),
+    exp.And: _binary(lambda one, two: one & two),
+    exp.Or: _binary(lambda one, two: one | two),
+    exp.Add: _binary(lambda one, two: one + two),
+    exp.Sub: _binary(lambda one, two: one - two),
+    exp.Mul: _binary(lambda one, two: one * two),
+    exp.Div: _binary(lambda one, two: one / two),
+    exp.Mod: _binary(lambda one, two: one % two),
+    exp.IntDiv: lambda functions, tree: functions.call_function("div", _build(tree.this), _build(tree.expression)),
+    exp.EQ: _binary(lambda one, two: one == two),
+    exp.NEQ: _binary(lambda one, two: one != two),
+    exp.LT: _binary(lambda one, two: one < two),
+    exp.LTE: _binary(lambda one, two: one <= two),
+    exp.GT: _binary(lambda one, two: one > two),
+    exp.GTE: _binary(lambda one, two: one >= two),
+    exp.NullSafeEQ: _binary(lambda one, two: one.eqNullSafe(two)),
+    exp.NullSafeNEQ: _binary(lambda one, two: ~one.eqNullSafe(two)),
+    exp.BitwiseAnd: _binary(lambda one, two: one.bitwiseAND(two)),
+    exp.BitwiseOr: _binary(lambda one, two: one.bitwiseOR(two)),
+    exp.BitwiseXor: _binary(lambda one, two: one.bitwiseXOR(two)),
+    exp.Is: _is,
+    exp.In: lambda functions, tree: _build(tree.this).isin(*[_build(one) for one in tree.expressions]),
+    exp.Between: lambda functions, tree: _build(tree.this).between(_build(tree.args["low"]), _build(tree.args["high"])),
+    exp.Like: _like,
+    exp.ILike: _like,
+    exp.RegexpLike: _like,
+    exp.Escape: lambda functions, tree: _like(functions, tree.this, tree.expression.this),
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.DPipe: lambda functions, tree: functions.concat(_build(tree.this), _build(tree.expression)),
+    exp.Concat: lambda functions, tree: functions.concat(*[_build(one) for one in tree.expressions]),
+    exp.Extract: lambda functions, tree: functions.extract(functions.lit(tree.this.name), _build(tree.expression)),
+    exp.CurrentTimestamp: lambda functions, tree: functions.current_timestamp(),
+    exp.Anonymous: _call,
+}

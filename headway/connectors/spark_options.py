@@ -1,0 +1,140 @@
+"""Which of Spark's formats and options a network file may name, because they are known to load no code.
+
+Spark hands every option of a file format on to Hadoop's configuration, and some sources load the classes that options
+name. So options are known one by one; the operator can let in more (`--allow-format`, `--allow-option`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headway.errors import HeadwayError
+from headway.trust import Trust
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Return the words of a text once each, in lower case and in order."""
+    return tuple(sorted({word.lower() for word in text.split()}))
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The options of a format in lower case: for everybody, for one's own files only, and those that name hosts."""
+
+    options: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, options: str, own: str = "", hosts: str = "") -> Format:
+        """Read words; hosts are options for everybody, whose values are checked."""
+        return cls(words(f"{options} {hosts}"), words(own), words(hosts))
+
+
+_FILES = (
+    "pathGlobFilter recursiveFileLookup modifiedBefore modifiedAfter ignoreCorruptFiles ignoreMissingFiles "
+    "maxFilesPerTrigger maxBytesPerTrigger maxCachedFiles discardCachedInputRatio latestFirst maxFileAge fileNameOnly "
+    "compression maxRecordsPerFile"
+)
+_MOVES = "cleanSource sourceArchiveDir"
+"""Deletes or moves what was read."""
+_TEXTS = (
+    "encoding charset locale timeZone dateFormat timestampFormat timestampNTZFormat mode columnNameOfCorruptRecord "
+    "multiLine lineSep samplingRatio nullValue enableDateTimeParsingFallback inferSchema mergeSchema"
+)
+FORMATS: Mapping[str, Format] = {
+    "avro": Format.of(
+        f"{_FILES} avroSchema ignoreExtension mode datetimeRebaseMode positionalFieldMatching recordName "
+        "recordNamespace recursiveFieldMaxDepth enableStableIdentifiersForUnionType",
+        f"{_MOVES} avroSchemaUrl",
+    ),
+    "csv": Format.of(
+        f"{_FILES} {_TEXTS} sep delimiter quote escape comment header preferDate enforceSchema nanValue positiveInf "
+        "ignoreLeadingWhiteSpace ignoreTrailingWhiteSpace negativeInf maxColumns maxCharsPerColumn emptyValue "
+        "charToEscapeQuoteEscaping unescapedQuoteHandling quoteAll escapeQuotes extension",
+        _MOVES,
+    ),
+    "delta": Format.of(
+        "maxFilesPerTrigger maxBytesPerTrigger ignoreDeletes ignoreChanges skipChangeCommits startingVersion "
+        "startingTimestamp readChangeFeed failOnDataLoss excludeRegex mergeSchema overwriteSchema userMetadata "
+        "partitionOverwriteMode dataChange maxRecordsPerFile optimizeWrite versionAsOf timestampAsOf"
+    ),
+    "iceberg": Format.of(
+        "stream-from-timestamp streaming-skip-delete-snapshots streaming-skip-overwrite-snapshots "
+        "streaming-max-files-per-micro-batch streaming-max-rows-per-micro-batch fanout-enabled check-nullability "
+        "check-ordering target-file-size-bytes compression-level"
+    ),
+    "jdbc": Format.of(
+        "dbtable query partitionColumn lowerBound upperBound numPartitions queryTimeout fetchsize batchsize truncate "
+        "isolationLevel cascadeTruncate customSchema pushDownPredicate pushDownAggregate pushDownLimit pushDownOffset "
+        "pushDownTableSample preferTimestampNTZ",
+        "user password createTableColumnTypes",
+        "url",
+    ),
+    "json": Format.of(
+        f"{_FILES} {_TEXTS} primitivesAsString prefersDecimal allowComments allowUnquotedFieldNames allowSingleQuotes "
+        "allowNumericLeadingZeros allowBackslashEscapingAnyCharacter allowUnquotedControlChars dropFieldIfAllNull "
+        "allowNonNumericNumbers ignoreNullFields writeNonAsciiCharacterAsCodePoint",
+        _MOVES,
+    ),
+    "kafka": Format.of(
+        "subscribe subscribePattern assign topic startingOffsets endingOffsets startingTimestamp endingTimestamp "
+        "startingOffsetsByTimestamp endingOffsetsByTimestamp startingOffsetsByTimestampStrategy failOnDataLoss "
+        "kafkaConsumer.pollTimeoutMs fetchOffset.numRetries fetchOffset.retryIntervalMs maxOffsetsPerTrigger "
+        "minOffsetsPerTrigger maxTriggerDelay minPartitions maxRecordsPerPartition groupIdPrefix includeHeaders "
+        "kafka.group.id kafka.client.id kafka.security.protocol kafka.sasl.mechanism kafka.fetch.max.bytes "
+        "kafka.max.partition.fetch.bytes kafka.fetch.min.bytes kafka.fetch.max.wait.ms kafka.request.timeout.ms "
+        "kafka.session.timeout.ms kafka.max.poll.records kafka.isolation.level kafka.acks kafka.compression.type "
+        "kafka.batch.size kafka.linger.ms kafka.max.request.size kafka.delivery.timeout.ms",
+        "kafka.ssl.truststore.location kafka.ssl.truststore.password kafka.ssl.truststore.type "
+        "kafka.ssl.keystore.location kafka.ssl.keystore.password kafka.ssl.keystore.type kafka.ssl.key.password "
+        "kafka.ssl.endpoint.identification.algorithm kafka.sasl.kerberos.service.name",
+        "kafka.bootstrap.servers",
+    ),
+    "kinesis": Format.of(
+        "streamName region initialPosition maxFetchRecordsPerShard maxFetchTimePerShardSec", "endpointUrl"
+    ),
+    "noop": Format(),
+    "orc": Format.of(f"{_FILES} mergeSchema", _MOVES),
+    "parquet": Format.of(f"{_FILES} mergeSchema datetimeRebaseMode int96RebaseMode", _MOVES),
+    "rate": Format.of("rowsPerSecond rampUpTime numPartitions"),
+    "rate-micro-batch": Format.of("rowsPerBatch numPartitions startTimestamp advanceMillisPerBatch"),
+    "socket": Format.of("port includeTimestamp", hosts="host"),
+    "text": Format.of(f"{_FILES} wholetext lineSep encoding", _MOVES),
+    "xml": Format.of(
+        f"{_FILES} {_TEXTS} rowTag rootTag arrayElementName declaration attributePrefix valueTag excludeAttribute "
+        "treatEmptyValuesAsNulls ignoreSurroundingSpaces ignoreNamespace wildcardColName validateName",
+        f"{_MOVES} rowValidationXSDPath",
+    ),
+}
+_CLASSES = ("compression", "codec", "encoding", "charset")
+"""Options of which a longer value would be the name of a class to load."""
+_SHORT = re.compile(r"[\w-]{0,40}")
+_JDBC = re.compile(r"jdbc:[a-z0-9]+://([A-Za-z0-9._-]+(?::[0-9]+)?)/[\w-]*")
+"""A database address without settings: those of some drivers load classes and read files."""
+
+
+def check_settings(format_: str, options: Mapping[str, str], trust: Trust, who: str, error: type[HeadwayError]) -> None:
+    """Raise `error` unless a file may name this format with these options; `who` says where it stands."""
+    trust.check_format(format_, tuple(FORMATS), f"{who}: format", error)
+    known = FORMATS.get(format_.lower(), Format())
+    for name, value in options.items():
+        where = f"{who}: options"
+        trust.check_option(name, format_, known.options, known.own, where, error)
+        lowered = name.lower()
+        if lowered in _CLASSES and not _SHORT.fullmatch(value):
+            raise error(f"{where}: option '{name}' is a short name, such as gzip or UTF-8, not '{value[:60]}'")
+        if lowered in known.hosts:
+            _check_host(lowered, value, trust, f"{where}: {name}", error)
+
+
+def _check_host(option: str, value: str, trust: Trust, who: str, error: type[HeadwayError]) -> None:
+    if option != "url":
+        trust.check_hosts(value, who, error)
+    elif not trust.own:
+        found = _JDBC.fullmatch(value)
+        if found is None:
+            raise error(f"{who}: from a stranger this must be jdbc:KIND://HOST:PORT/NAME, without settings")
+        trust.check_hosts(found[1], who, error)
