@@ -13,6 +13,9 @@ from headway.errors import InputError
 from headway.network import thaw
 from headway.schema import Schema
 
+LETTERS = "dead letters"
+"""What dead letters are called among the outputs."""
+
 
 def open_readers(checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack) -> list[Reader]:
     """Return a reader for each source: what the run gives, else what the network file says; `stack` closes them."""
@@ -41,5 +44,5 @@ def open_letters(settings: RunSettings) -> tuple[DeadLetters, Writer | None]:
     """Return the run's dead letters, and the file that the user wants all of them in, if any."""
     sink = None
     if settings.dead_letters is not None:
-        sink = open_sink("dead letters", Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)
+        sink = open_sink(LETTERS, Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)
     return DeadLetters(settings.strict, None if sink is None else sink.write), sink
