@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from headway.columns import Int64s
+from headway.connectors.schemes import scheme_hint
 from headway.errors import HeadwayError, InputError, OutputError, choices, unknown
 from headway.schema import Schema
 
@@ -243,6 +244,7 @@ def open_sink(name: str, schema: Schema, what: object, base: Path | None = None)
     elif isinstance(what, Mapping):
         kind, settings = _connector(what, who, _sinks, OutputError)
     elif isinstance(what, str | Path):
+        _refuse_address(what, who, OutputError)
         folder = str(what).endswith("/") and not Path(what).suffix
         kind = "directory" if folder else _kind_of_path(what, who, _sink_suffixes, OutputError, "standard output")
     elif callable(what):
@@ -268,6 +270,7 @@ def find_path(settings: object, who: str, base: Path | None, error: type[Headway
     """Return the path in a file connector's settings: text or a Path, relative ones from `base`."""
     if not isinstance(settings, str | Path) or not str(settings):
         raise error(f"{who}: expected a path, not {settings!r}")
+    _refuse_address(settings, who, error)
     path = Path(settings)
     return path if base is None else base / path
 
@@ -296,7 +299,8 @@ def _connector(
     named = [str(key) for key in what]
     for key in named:
         if key not in kinds:
-            raise error(f"{who}: {unknown('connector', key, kinds)}")
+            hint = scheme_hint(key, error is OutputError)
+            raise error(f"{who}: {unknown('connector', key, kinds)}" + (f"; {hint}" if hint else ""))
     if len(named) != 1:
         raise error(f"{who}: a connector names one kind, such as {{csv: path}}; choices: {choices(sorted(kinds))}")
     return named[0], what[named[0]]
@@ -305,9 +309,17 @@ def _connector(
 def _kind_of_path(what: str | Path, who: str, suffixes: Mapping[str, str], error: type[HeadwayError], dash: str) -> str:
     if str(what) == "-":
         return "jsonl"
+    _refuse_address(what, who, error)
     kind = suffixes.get(Path(what).suffix.lower())
     if kind is None:
         raise error(
             f"{who}: '{what}' has none of the suffixes {choices(sorted(suffixes))}; '-' is {dash} as JSON lines"
         )
     return kind
+
+
+def _refuse_address(what: str | Path, who: str, error: type[HeadwayError]) -> None:
+    """Raise if a path is an address such as ``kafka://host``, with what to write instead."""
+    hint = scheme_hint(what, error is OutputError) if ":" in str(what) else ""
+    if hint:
+        raise error(f"{who}: '{str(what)[:TEXT_LIMIT]}' cannot be {'written' if error is OutputError else 'read'}: {hint}")
