@@ -88,7 +88,7 @@ class NetworkBuilder:
         return Stream(self, name, box.spec.ports)
 
     def _infer(self, box: Box) -> Sequence[Schema | None]:
-        """Check a box now, at the line that adds it; return the schemas of its ports, None if they are not known yet."""
+        """Check a box at the line that adds it; return the schemas of its ports, None if they are not known yet."""
         unknown_yet = [None] * len(box.spec.ports)
         schemas: list[Schema] = []
         for item in box.inputs:

@@ -168,7 +168,10 @@ def test_a_box_is_checked_at_the_line_that_adds_it() -> None:
 def test_the_message_is_the_files() -> None:
     with pytest.raises(NetworkError) as at_the_line:
         NetworkBuilder("x").source("s", "a int").filter("b > 1", name="f")
-    text = "{network: x, sources: {s: {schema: {a: int}}}, boxes: {f: {op: filter, in: s, where: 'b > 1'}}, outputs: {o: {from: f}}}"
+    text = (
+        "{network: x, sources: {s: {schema: {a: int}}}, outputs: {o: {from: f}}, "
+        "boxes: {f: {op: filter, in: s, where: 'b > 1'}}}"
+    )
     with pytest.raises(NetworkError) as in_a_file:
         check(load(text))
     assert str(at_the_line.value) == str(in_a_file.value)

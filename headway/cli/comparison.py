@@ -189,7 +189,7 @@ def _text(made: Comparison, compared: Mapping[str, Sequence[Figures]], advice: M
 
 
 def _title(made: Comparison, groups: Sequence[tuple[str, Sequence[Figures]]], best: str) -> str:
-    """Return what the plot is about, in a line; names come from a file and may hold what matplotlib takes as formulas."""
+    """Return what the plot is about, in a line; between dollars in a name matplotlib would look for a formula."""
     many = len({one.policy for _, some in groups for one in some})
     how = " and ".join(name for name, _ in groups)
     whose = printable(made.setting.network.name).replace("$", r"\$")

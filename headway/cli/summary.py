@@ -49,9 +49,7 @@ def summary_text(summary: Mapping[str, Any], verbose: bool = False) -> str:
     return "\n".join(parts)
 
 
-def _foremost(
-    rows: Mapping[str, Any], limit: int | None, key: Callable[[Any], Any]
-) -> tuple[Mapping[str, Any], int]:
+def _foremost(rows: Mapping[str, Any], limit: int | None, key: Callable[[Any], Any]) -> tuple[Mapping[str, Any], int]:
     """Return the rows that a table shows, and how many it leaves out: all as they stand, or the first by a key."""
     if limit is None or len(rows) <= limit + _FEW:
         return rows, 0

@@ -322,4 +322,6 @@ def _refuse_address(what: str | Path, who: str, error: type[HeadwayError]) -> No
     """Raise if a path is an address such as ``kafka://host``, with what to write instead."""
     hint = scheme_hint(what, error is OutputError) if ":" in str(what) else ""
     if hint:
-        raise error(f"{who}: '{str(what)[:TEXT_LIMIT]}' cannot be {'written' if error is OutputError else 'read'}: {hint}")
+        raise error(
+            f"{who}: '{str(what)[:TEXT_LIMIT]}' cannot be {'written' if error is OutputError else 'read'}: {hint}"
+        )

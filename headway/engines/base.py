@@ -119,7 +119,7 @@ class RunResult:
 
     def show(self, *outputs: str, rows: int = showing.ROWS) -> None:
         """Print the first tuples of these outputs, of the first five if none is named. Raises an OutputError."""
-        print(showing.text(self.outputs, self.summary, outputs, rows), end="")  # noqa: T201 - what it is for
+        print(showing.text(self.outputs, self.summary, outputs, rows), end="")
 
     def __repr__(self) -> str:
         """Say in a line what came in and out."""

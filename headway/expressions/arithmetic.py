@@ -128,7 +128,9 @@ def _numbers(operator: str, left: Node, right: Node) -> tuple[Node, Node]:
     for side in sides:
         if not is_numeric(side.type):
             names = f"{type_name(left.type)} and {type_name(right.type)}"
-            raise ExpressionError(f"cannot {_VERBS[operator]} {names}; numbers are expected{_time_hint(operator, sides)}")
+            raise ExpressionError(
+                f"cannot {_VERBS[operator]} {names}; numbers are expected{_time_hint(operator, sides)}"
+            )
     return sides[0], sides[1]
 
 

@@ -33,7 +33,9 @@ def _hint(name: str, own: list[str], others: list[str], aggregates: bool) -> str
     best = nearest(name, [*own, *others])
     if not best:
         return ";"
-    where = "" if best[0] in own or aggregates else " (an aggregate: only in the select of an aggregate or resample box)"
+    where = (
+        "" if best[0] in own or aggregates else " (an aggregate: only in the select of an aggregate or resample box)"
+    )
     return f"; did you mean '{best[0]}'?{where}"
 
 

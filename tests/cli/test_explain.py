@@ -242,7 +242,9 @@ def test_other_files_are_told_from_a_trace(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"'.*sum.json' is the summary of a run.*--trace run.json"):
         explain(parse(tmp_path / "sum.json"))
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match=r"x.csv' is not a trace that 'headway run --trace' wrote: it is not valid JSON$"):
+    with pytest.raises(
+        InputError, match=r"x.csv' is not a trace that 'headway run --trace' wrote: it is not valid JSON$"
+    ):
         explain(parse(tmp_path / "x.csv"))
 
 

@@ -88,7 +88,9 @@ def test_a_large_network_has_a_short_summary(summary: Any, many: int) -> None:
     assert len(lines) < 65
     assert max(map(len, lines)) < 200
     assert lines[2].split()[0] == "o7", "the output that is worst off comes first"
-    boxes = [line.split()[0] for line in lines if line.startswith("b") and line.split()[0] in large(summary, many)["boxes"]]
+    boxes = [
+        line.split()[0] for line in lines if line.startswith("b") and line.split()[0] in large(summary, many)["boxes"]
+    ]
     assert boxes[:3] == ["b3", f"b{many - 1}", f"b{many - 2}"], "dead letters first, then what took longest"
     assert f"… and {many - 20:,} more outputs, none worse off than these; --verbose shows all" in text
     assert f"… and {many - 10:,} more boxes, which took " in text
@@ -121,8 +123,9 @@ def test_previews_of_many_outputs_have_a_bound() -> None:
     assert len(text.splitlines()) < 45
     assert "output 'o0': 100 tuples" in text
     assert "… and 97 more; --output o0=PATH keeps them all" in text
-    assert text.endswith("… and 25 more outputs with tuples, 4 outputs without any; --output NAME=PATH keeps one, "
-                         "--verbose shows all\n")
+    assert text.endswith(
+        "… and 25 more outputs with tuples, 4 outputs without any; --output NAME=PATH keeps one, --verbose shows all\n"
+    )
     assert previews_text(previewed(30), verbose=True).count("… and 90 more") == 30
     assert previews_text(previewed(5)).count("… and 90 more") == 5
 

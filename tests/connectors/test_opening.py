@@ -105,7 +105,9 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path, suffix: str) -> None
     ],
 )
 def test_addresses_point_to_what_there_is(what: object, message: str) -> None:
-    with pytest.raises(InputError, match=f"source 's': .*{message}.*" + ("" if "file://" in message else "docs/connectors.md")):
+    with pytest.raises(
+        InputError, match=f"source 's': .*{message}.*" + ("" if "file://" in message else "docs/connectors.md")
+    ):
         open_source("s", SCHEMA, what)
 
 

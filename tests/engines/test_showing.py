@@ -53,7 +53,9 @@ def test_data_cannot_inject_html(result: RunResult) -> None:
     assert "<script" not in text
     assert "&lt;script&gt;alert(&#x27;x&#x27;)" in text
     assert "<th>&lt;b&gt;</th>" in text
-    odd = dataclasses.replace(result, summary={**result.summary, "network": EVIL}, outputs={EVIL: result.outputs["all"]})
+    odd = dataclasses.replace(
+        result, summary={**result.summary, "network": EVIL}, outputs={EVIL: result.outputs["all"]}
+    )
     assert "<script" not in odd._repr_html_()
 
 

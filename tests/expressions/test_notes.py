@@ -74,7 +74,10 @@ def test_in_aggregates_and_joins() -> None:
 
 
 def test_check_warns_and_names_the_box() -> None:
-    text = "{network: x, sources: {s: {schema: {sensor: string}}}, boxes: {hot: {op: filter, in: s, where: 'sensor > 36'}}, outputs: {o: {from: hot}}}"
+    text = (
+        "{network: x, sources: {s: {schema: {sensor: string}}}, outputs: {o: {from: hot}}, "
+        "boxes: {hot: {op: filter, in: s, where: 'sensor > 36'}}}"
+    )
     for _ in range(2):
         [warning] = check(load(text)).warnings
         assert warning.startswith("box 'hot': 'sensor > 36': sensor is a string and is cast to a number")
