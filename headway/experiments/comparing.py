@@ -103,7 +103,7 @@ def overhead(summary: Mapping[str, Any]) -> float:
     Beside the workers there is the thread that plans: where more was spent than they had, that is the whole.
     """
     spent: Mapping[str, float] = summary["time"]
-    whole = float(summary["seconds"]) * summary["workers"]
+    whole = float(summary["seconds"]) * float(summary["workers"])
     if whole <= 0:
         return 0.0
     return sum(float(spent.get(name, 0.0)) for name in OVERHEADS) / max(whole, sum(map(float, spent.values())))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.experiments.comparing import Figures
 from headway.experiments.plots import COLOURS
@@ -109,9 +109,9 @@ def _panel(axes: Axes, panel: Panel, rows: Sequence[_Row], groups: int) -> None:
         colour = COLOURS[row.group]
         if math.isfinite(row.mark):
             axes.plot([row.value, row.mark], [row.place] * 2, "-", color=colour, linewidth=1, zorder=2)
-            style = {"markerfacecolor": "white", "markersize": 4.5, "clip_on": False, "zorder": 3}
+            style: Any = {"markerfacecolor": "white", "markersize": 4.5, "clip_on": False, "zorder": 3}
             axes.plot([row.mark], [row.place], "D", color=colour, **style)
-        beside = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "fontsize": 7.5}
+        beside: Any = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "fontsize": 7.5}
         axes.text(_VALUE if panel.mark else _MARK, row.place, _text(row.value), color=colour, **beside)
         if panel.mark:
             axes.text(_MARK, row.place, f"◇ {_text(row.mark)}", color=colour, **beside)
@@ -132,9 +132,9 @@ def _scale(axes: Axes, panel: Panel, seen: Sequence[float]) -> None:
         axes.set_xticks([], minor=True)
         axes.xaxis.set_major_formatter(lambda value, _: _text(value))
         return
-    high = panel.most or max(positive, default=1.0)
-    axes.set_xlim(-0.02 * high, high / _DOTS)
-    ticks = [0.0, high / 2, high] if panel.most else [tick for tick in axes.get_xticks() if 0 <= tick <= 1.01 * high]
+    most = panel.most or max(positive, default=1.0)
+    axes.set_xlim(-0.02 * most, most / _DOTS)
+    ticks = [0.0, most / 2, most] if panel.most else [tick for tick in axes.get_xticks() if 0 <= tick <= 1.01 * most]
     axes.set_xticks(ticks[:: max(1, len(ticks) // 3)])
     axes.xaxis.set_major_formatter(lambda value, _: _text(value))
 

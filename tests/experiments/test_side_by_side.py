@@ -45,7 +45,8 @@ def test_values_stand_beside_the_dots_not_on_them() -> None:
     for latency in (0.1, 1e-4):  # a linear and a logarithmic axis
         figure = drawn(("predicted", [replace(one, latency=latency * at) for at, one in enumerate(SOME, 1)]))
         axes = figure.axes[1]
-        dots = [axes.transData.transform((x, 0))[0] for line in axes.lines for x in line.get_xdata()]  # type: ignore[union-attr]
+        values: list[float] = [float(x) for line in axes.lines for x in line.get_xdata()]  # type: ignore
+        dots = [axes.transData.transform([[x, 0.0]])[0][0] for x in values]
         assert max(dots) < min(text.get_window_extent().x0 for text in axes.texts)
 
 

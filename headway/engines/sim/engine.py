@@ -261,8 +261,8 @@ class _Run:
         moments = [] if self._processors.next_end is None else [self._processors.next_end]
         if not self._ingest.ended and not (following and busy):
             due = self._ingest.next_due()
-            if following and self._ingest.ended:
-                return False  # it is only known now that nothing more comes: nobody waits for more any longer
+            if following and self._nothing_comes():
+                return False  # that is only known now: nobody waits for more any longer
             if due is not None and (open_ or due > now):
                 moments.append(due)
             moments += [box.deadline for box in self._timed if box.deadline is not None]
@@ -283,6 +283,10 @@ class _Run:
         self._queued_time += self._runtime.board.bytes * (moment - now)
         self._clock.advance(moment - now)
         return True
+
+    def _nothing_comes(self) -> bool:
+        """Return whether the sources have ended; looking for what is due next may have shown that."""
+        return self._ingest.ended
 
     def _give_up(self, busy: bool) -> None:
         if busy:
