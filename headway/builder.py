@@ -1,7 +1,8 @@
 """A fluent builder: the same frozen Network as a file gives, written as Python.
 
-Every method goes through the same reading of keys as the file, so the same mistakes give the same messages,
-at the line that makes them.
+Every method goes through the same reading of keys and the same inference of schemas as the file, box by box, so the
+same mistakes give the same messages, at the line that makes them. What only a run can tell (static tables, functions
+that are not registered yet) is checked when it is known.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from headway.boxes.aggregate import When
+from headway.boxes.base import inside
 from headway.boxes.costs import Cost
 from headway.boxes.durations import Duration
 from headway.boxes.order import Order
-from headway.errors import NetworkError
+from headway.checking import check_numeric
+from headway.errors import NetworkError, UnknownFunctionError, choices
 from headway.files import parse_box, parse_output, parse_schedule, parse_source
+from headway.functions import functions
 from headway.network import Box, Network, Output, Source, Table, arc_name, check_name
 from headway.schema import Schema
 from headway.structure import check_structure
@@ -38,6 +42,11 @@ class NetworkBuilder:
         self._sources: list[Source] = []
         self._boxes: list[Box] = []
         self._outputs: list[Output] = []
+        self._taken: set[str] = set()
+        self._delivered: set[str] = set()
+        self._numbers: dict[str, int] = {}
+        self._arcs: dict[str, Schema | None] = {}
+        """The schema of every arc; None where only the run can tell: behind static tables and functions to come."""
 
     def source(
         self, name: str, schema: str | Mapping[str, str] | Schema, connector: str | Mapping[str, Any] | None = None
@@ -46,6 +55,8 @@ class NetworkBuilder:
         self._free(name, "source")
         source = parse_source(name, {"schema": schema, "source": connector})
         self._sources.append(source)
+        self._taken.add(name)
+        self._arcs[name] = source.schema
         return Stream(self, name)
 
     def table(self, ref: str) -> Table:
@@ -69,25 +80,53 @@ class NetworkBuilder:
         name = self._fresh(str(mapping["op"])) if name is None else name
         self._free(name, "box")
         box = parse_box(name, {key: value for key, value in mapping.items() if value is not None})
+        schemas = self._infer(box)
         self._boxes.append(box)
+        self._taken.add(name)
+        for port, schema in zip(box.spec.ports, schemas, strict=True):
+            self._arcs[arc_name(name, port)] = schema
         return Stream(self, name, box.spec.ports)
 
-    def _add_output(self, name: str, mapping: Mapping[str, Any]) -> None:
-        if any(output.name == name for output in self._outputs):
-            raise NetworkError(f"output '{name}': there is another output of this name")
-        self._outputs.append(parse_output(name, mapping))
+    def _infer(self, box: Box) -> Sequence[Schema | None]:
+        """Check a box at the line that adds it; return the schemas of its ports, None if they are not known yet."""
+        unknown_yet = [None] * len(box.spec.ports)
+        schemas: list[Schema] = []
+        for item in box.inputs:
+            found = None if isinstance(item, Table) else self._arc(item, f"box '{box.name}': in")
+            if found is None:  # the run gives tables, or what stands before is not known itself
+                return unknown_yet
+            schemas.append(found)
+        try:
+            return box.spec.infer(box.name, schemas, functions())
+        except UnknownFunctionError:  # it may be registered before the network runs
+            return unknown_yet
 
-    def _taken(self) -> set[str]:
-        return {source.name for source in self._sources} | {box.name for box in self._boxes}
+    def _arc(self, name: str, where: str) -> Schema | None:
+        if name not in self._arcs:
+            ports = [arc for arc in self._arcs if arc.partition(".")[0] == name]
+            raise NetworkError(f"{where}: '{name}' has several outputs; choices: {choices(ports)}")
+        return self._arcs[name]
+
+    def _add_output(self, name: str, mapping: Mapping[str, Any]) -> None:
+        if name in self._delivered:
+            raise NetworkError(f"output '{name}': there is another output of this name")
+        output = parse_output(name, mapping)
+        schema = self._arc(output.input, f"output '{name}': from")
+        if output.qos.value is not None and schema is not None:
+            with inside(f"output '{name}': qos: value: field"):
+                check_numeric(schema, output.qos.value.field)
+        self._outputs.append(output)
+        self._delivered.add(name)
 
     def _free(self, name: str, kind: str) -> None:
-        if name in self._taken():
+        if name in self._taken:
             raise NetworkError(f"{kind} '{name}': the name is taken; sources and boxes need different names")
 
     def _fresh(self, op: str) -> str:
-        taken, number = self._taken(), 1
-        while f"{op}_{number}" in taken:
+        number = self._numbers.get(op, 1)
+        while f"{op}_{number}" in self._taken:
             number += 1
+        self._numbers[op] = number  # so that nobody counts from 1 again
         return f"{op}_{number}"
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from headway.boxes.approximate import THROUGH
 from headway.boxes.base import inside
 from headway.errors import NetworkError, choices
+from headway.expressions.notes import noting
 from headway.functions import functions as registered
 from headway.network import Box, Network, Table, arc_name
 from headway.schema import Schema, type_name
@@ -33,6 +34,8 @@ class CheckedNetwork:
     """The schema of every static table, by its ref."""
     functions: Functions
     """The functions that its expressions were checked with; compile with the same."""
+    notes: tuple[str, ...] = ()
+    """What expressions do that is allowed but probably not meant."""
 
     @property
     def order(self) -> tuple[Box, ...]:
@@ -57,7 +60,7 @@ class CheckedNetwork:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is allowed but probably not meant."""
-        return self.structure.warnings
+        return (*self.structure.warnings, *self.notes)
 
     def input_schemas(self, box: str) -> tuple[Schema, ...]:
         """Return the schemas of a box's inputs."""
@@ -86,6 +89,7 @@ def check(
     functions = registered() if functions is None else functions
     arcs: dict[str, Schema] = {source.name: source.schema for source in network.sources}
     statics: dict[str, Schema] = {}
+    notes: list[str] = []
     for box in structure.order:
         schemas: list[Schema] = []
         for item in structure.inputs[box.name]:
@@ -96,15 +100,18 @@ def check(
                 schemas.append(statics[item.ref])
             else:
                 schemas.append(arcs[item])
-        found = box.spec.infer(box.name, schemas, functions)
+        with noting() as noted:
+            found = box.spec.infer(box.name, schemas, functions)
+        notes += [f"box '{box.name}': {one}" for one in noted]
         arcs.update({arc_name(box.name, port): schema for port, schema in zip(box.spec.ports, found, strict=True)})
     _check_approximate(structure)
     for output in network.outputs:
         value = output.qos.value
         if value is not None:
             with inside(f"output '{output.name}': qos: value: field"):
-                _check_numeric(arcs[structure.outputs[output.name]], value.field)
-    return CheckedNetwork(network, structure, {arc: arcs[arc] for arc in structure.arcs}, statics, functions)
+                check_numeric(arcs[structure.outputs[output.name]], value.field)
+    ordered = {arc: arcs[arc] for arc in structure.arcs}
+    return CheckedNetwork(network, structure, ordered, statics, functions, tuple(notes))
 
 
 def _check_approximate(structure: Structure) -> None:
@@ -129,7 +136,8 @@ def _check_approximate(structure: Structure) -> None:
                 waiting.append(earlier.name)
 
 
-def _check_numeric(schema: Schema, name: str) -> None:
+def check_numeric(schema: Schema, name: str) -> None:
+    """Raise a NetworkError if a field, which a value graph needs, is not there or is no number."""
     field = schema.field(name)
     numeric = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
     if not numeric:

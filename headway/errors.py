@@ -34,6 +34,10 @@ class ExpressionError(NetworkError):
     """An expression that does not parse or does not type-check. Raised when a network is checked, never on data."""
 
 
+class UnknownFunctionError(ExpressionError):
+    """A function that nobody has registered, and whose name resembles none that there is: it may come later."""
+
+
 class PolicyError(HeadwayError):
     """A scheduling policy, unit, traversal or train that does not exist."""
 
@@ -79,12 +83,16 @@ def choices(names: Iterable[str]) -> str:
     return ", ".join(listed) if listed else "(none)"
 
 
+def nearest(word: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
+    """Return the names that a word resembles, the most similar first."""
+    folded = {str(name).lower(): str(name) for name in names}
+    return [folded[name] for name in difflib.get_close_matches(str(word).lower(), list(folded), most, cutoff)]
+
+
 def did_you_mean(word: str, names: Iterable[str]) -> str:
     """Return a hint such as ``; did you mean 'size'?``, or an empty string when nothing is close."""
-    listed = [str(name) for name in names]
-    folded = {name.lower(): name for name in listed}
-    close = difflib.get_close_matches(str(word).lower(), list(folded), n=1, cutoff=0.6)
-    return f"; did you mean '{folded[close[0]]}'?" if close else ""
+    close = nearest(word, names)
+    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def unknown(kind: str, word: str, names: Iterable[str]) -> str:

@@ -20,10 +20,11 @@ from headway.builder import NetworkBuilder
 from headway.catalog import HALF_LIFE, REMEMBER
 from headway.checking import check
 from headway.clock import Clock
+from headway.connectors.tagging import tag_shared
 from headway.engines.base import RunResult, RunSettings, Status, make_engine
 from headway.engines.control import Control
 from headway.engines.models import Model, parse_model
-from headway.engines.opening import permit
+from headway.engines.opening import LETTERS, permit
 from headway.errors import InputError, OutputError, PolicyError, RunError, finite, unknown
 from headway.expressions import Functions
 from headway.files import load
@@ -120,6 +121,11 @@ def run(
         for name in given:
             if name not in known:
                 raise error(unknown(kind, name, known))
+    # Lines of several outputs on standard output could not be told apart.
+    destinations = {output.name: outputs.get(output.name, thaw(output.sink)) for output in network.outputs}
+    tagged = tag_shared({**destinations, LETTERS: dead_letters})
+    dead_letters = tagged.pop(LETTERS, dead_letters)
+    outputs = {**outputs, **tagged}
     if workers is None:
         workers = schedule.get("workers")
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):

@@ -44,6 +44,12 @@ def test_every_name_is_loaded_when_it_is_used(name: str) -> None:
     assert callable(getattr(hw, name))
 
 
+def test_dir_lists_public_names_only() -> None:
+    import headway.cli.main  # noqa: F401 - modules that are loaded do not show either
+
+    assert dir(hw) == sorted([*hw.__all__, "__version__"])
+
+
 def test_an_unknown_name() -> None:
     with pytest.raises(AttributeError, match="module 'headway' has no attribute 'nothing'"):
         _ = hw.nothing

@@ -19,6 +19,7 @@ from headway.cli.tables import text_table
 from headway.cli.texts import plural, printable
 from headway.connectors import open_source, sink_kinds, sink_suffixes, source_kinds, source_suffixes
 from headway.connectors.base import permit_sink, permit_source
+from headway.connectors.schemes import scheme_hint
 from headway.engines.base import engine_names
 from headway.errors import HeadwayError, InputError, OutputError, choices, unknown
 from headway.files import load
@@ -183,6 +184,9 @@ def _check_kind(
     if isinstance(what, dict):
         for kind in what:
             if kind not in kinds:
-                raise error(f"{who}: {unknown('connector', kind, kinds)}")
+                hint = scheme_hint(kind, error is OutputError)
+                raise error(f"{who}: {unknown('connector', kind, kinds)}" + (f"; {hint}" if hint else ""))
+    elif isinstance(what, str) and ":" in what and scheme_hint(what, error is OutputError):
+        raise error(f"{who}: '{what[:200]}' is no file: {scheme_hint(what, error is OutputError)}")
     elif what is not None and not is_standard(what) and Path(what).suffix.lower() not in suffixes:
         raise error(f"{who}: '{what}' has none of the suffixes {choices(suffixes)}; '-' is JSON lines")

@@ -20,7 +20,7 @@ from headway.cli.paths import load_tables
 from headway.cli.printing import emit
 from headway.cli.status import StatusLine
 from headway.cli.tables import text_table
-from headway.cli.texts import count_text, printable, ratio_text, seconds_text, share_text
+from headway.cli.texts import count_text, plural, printable, ratio_text, seconds_text, share_text
 from headway.engines.models import LOCAL, Model, parse_model
 from headway.engines.traces import read_trace
 from headway.errors import InputError, OutputError, unknown
@@ -193,6 +193,14 @@ def _text(made: Comparison, compared: Mapping[str, Sequence[Figures]], advice: M
     return "".join(parts)
 
 
+def _title(made: Comparison, groups: Sequence[tuple[str, Sequence[Figures]]], best: str) -> str:
+    """Return what the plot is about, in a line; between dollars in a name matplotlib would look for a formula."""
+    many = len({one.policy for _, some in groups for one in some})
+    how = " and ".join(name for name, _ in groups)
+    whose = printable(made.setting.network.name).replace("$", r"\$")
+    return f"network '{whose}': {plural(many, 'policy', 'policies')}, {how} for the engine local; ➤ take {best}"
+
+
 def _verdict(advice: Mapping[str, Advice]) -> str:
     predicted, measured = advice.get(PREDICTED), advice.get(MEASURED)
     if predicted is None:
@@ -280,7 +288,8 @@ def _write(made: Comparison, compared: Mapping[str, Sequence[Figures]], advice: 
     if has_extra("plots"):
         groups = [(how, some) for how, some in compared.items() if some]
         figure = plots.new_figure(side_by_side.size(max(len(some) for _, some in groups), len(groups)))
-        side_by_side.draw(figure, groups, advice.get(MEASURED, next(iter(advice.values()))).policy)
+        best = advice.get(MEASURED, next(iter(advice.values()))).policy
+        side_by_side.draw(figure, groups, best, _title(made, groups, best))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in (("csv", table.getvalue()), ("json", json.dumps(told, indent=2, ensure_ascii=False) + "\n")):

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from headway.cli.arguments import Parser, positive
+from headway.cli.changes import Told, together, told
 from headway.cli.printing import emit
 from headway.cli.tables import text_table
 from headway.cli.texts import count_text, plural, printable, seconds_text, share_text
-from headway.clock import SECOND
-from headway.engines.traces import StepRecord, Trace, explain_change, read_trace
+from headway.clock import MILLISECOND, SECOND
+from headway.engines.traces import StepRecord, Trace, read_trace
 from headway.engines.traces import explain as line_of
 from headway.errors import InputError, unknown
 
 FIRST = 50
+_HEAD = 1 << 16
+UNITS, GROUPS = 30, 20
+"""How many units, and changes with different reasons, a summary shows."""
 
 EPILOG = """\
 A line says when a step began, who carried it out, which unit it was and for how long; then why: the rule, the terms
@@ -49,7 +54,7 @@ def add_arguments(parser: Parser) -> None:
 
 def explain(args: argparse.Namespace) -> int:
     """Print the steps of a recorded run, or their summary."""
-    trace = read_trace(Path(args.file))
+    trace = _trace(Path(args.file))
     steps = list(trace.steps)
     if args.unit is not None:
         if args.unit not in trace.units:
@@ -61,16 +66,42 @@ def explain(args: argparse.Namespace) -> int:
     return 0
 
 
+def _trace(path: Path) -> Trace:
+    """Read a trace; of a file that is something else of ours, say what it is and how to get what is wanted."""
+    try:
+        return read_trace(path)
+    except InputError:
+        record = "to record a trace: headway run NETWORK --trace run.json, then: headway explain run.json"
+        kind = _kind(path)
+        if kind == "network":
+            record = record.replace("NETWORK", str(path))
+            raise InputError(f"'{path}' is a network file, and explain reads a trace of a run; {record}") from None
+        if kind == "summary":
+            raise InputError(f"'{path}' is the summary of a run, and explain reads its trace; {record}") from None
+        raise
+
+
+def _kind(path: Path) -> str:
+    """Return what a file that is no trace looks like by its first lines: a network, a summary, or nothing known."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            keys = set(re.findall(r"""(?:^|[{,\n])\s*["']?(\w+)["']?\s*:""", file.read(_HEAD)))
+    except OSError:
+        return ""
+    if {"otherData", "traceEvents"} & keys:
+        return ""
+    if {"network", "engine", "tuples_in"} <= keys:
+        return "summary"
+    return "network" if {"sources", "network"} <= keys or {"sources", "boxes"} <= keys else ""
+
+
 def _steps(trace: Trace, steps: list[StepRecord], first: int) -> str:
     shown = steps[:first]
     until = shown[-1].begin if len(steps) > first else None  # changes after the last step shown belong to what follows
-    told = [(step.begin, 1, line_of(step, trace.units, trace.start)) for step in shown]
-    told += [
-        (change.moment, 0, explain_change(change, trace.start))
-        for change in trace.changes
-        if until is None or change.moment <= until
-    ]
-    lines = [printable(line) + "\n" for _, _, line in sorted(told, key=lambda one: one[:2])]
+    said = [(step.begin, 1, line_of(step, trace.units, trace.start)) for step in shown]
+    seen = [change for change in _changes(trace) if until is None or change.moment <= until]
+    said += [(group[0].moment, 0, _change(group, trace.start)) for group in together(seen)]
+    lines = [printable(line) + "\n" for _, _, line in sorted(said, key=lambda one: one[:2])]
     if len(steps) > first:
         lines.append(f"\n{plural(len(steps) - first, 'more step', 'more steps')}; --first {len(steps)} shows all\n")
     return "".join(lines)
@@ -117,13 +148,29 @@ def _summary(trace: Trace, steps: Iterable[StepRecord]) -> str:
         )
         for unit, total in sorted(totals.items(), key=lambda item: -item[1].nanoseconds)
     ]
-    text = text_table(("unit", "steps", "tuples", "seconds", "share", "longest gap"), rows, "lrrrrr")
+    text = text_table(("unit", "steps", "tuples", "seconds", "share", "longest gap"), rows[:UNITS], "lrrrrr")
+    if len(rows) > UNITS:
+        text += f"… and {plural(len(rows) - UNITS, 'more unit', 'more units')}; --unit NAME shows one\n"
     text += "\n" + text_table(("why", "steps"), [(rule, count_text(many)) for rule, many in rules.most_common()], "lr")
-    if trace.changes:
-        text += "\n" + "".join([printable(explain_change(one, trace.start)) + "\n" for one in trace.changes])
+    groups = together(_changes(trace), across=True)
+    if groups:
+        text += "\n" + "".join([printable(_change(group, trace.start)) + "\n" for group in groups[:GROUPS]])
+        left = sum(map(len, groups[GROUPS:]))
+        text += f"… and {plural(left, 'more change', 'more changes')}, between the steps\n" if left else ""
     if preempted:
         text += f"\n{plural(preempted, 'step was', 'steps were')} preempted\n"
     return text
+
+
+def _changes(trace: Trace) -> list[Told]:
+    return [Told(one.moment, one.kind, f"'{one.subject}'", one.what, one.reason) for one in trace.changes]
+
+
+def _change(group: Sequence[Told], start: int) -> str:
+    """Return changes with one reason in one line, from when to when they were made."""
+    first, last = ((one.moment - start) / MILLISECOND for one in (group[0], group[-1]))
+    span = f"{first:,.3f} ms" if last == first else f"{first:,.3f} to {last:,.3f} ms"
+    return f"{span}  {group[0].kind} {told(group)}"
 
 
 def _left_out(trace: Trace) -> str:

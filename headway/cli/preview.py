@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,11 @@ from headway.connectors.texts import render_texts
 from headway.schema import Schema
 
 ROWS = 10
+"""Tuples that are kept of an output."""
+WHOLE = 5
+"""So many outputs are shown with all tuples that are kept."""
+FEW_ROWS = 3
+"""Tuples of each where there are more outputs."""
 
 
 class Preview:
@@ -38,16 +44,34 @@ class Preview:
     def abort(self) -> None:
         """Do nothing: nothing was written anywhere."""
 
-    def text(self) -> str:
-        """Return the table with a title, and how many tuples it leaves out."""
+    def text(self, rows: int = ROWS) -> str:
+        """Return the table of so many tuples with a title, and how many tuples it leaves out."""
         title = f"output '{self._name}': {plural(self.count, 'tuple', 'tuples')}\n"
         if not self._rows:
             return title
         left = "".join("l" if pa.types.is_string(field.type) else "r" for field in self._schema)
-        table = text_table(self._schema.names, self._rows, left)
-        more = self.count - len(self._rows)
+        shown = self._rows[:rows]
+        table = text_table(self._schema.names, shown, left)
+        more = self.count - len(shown)
         hint = f"… and {count_text(more)} more; --output {self._name}=PATH keeps them all\n" if more else ""
         return title + table + hint
+
+
+def previews_text(previews: Sequence[Preview], verbose: bool = False) -> str:
+    """Return the tables of all outputs; of more than a few only some tuples of the first ones that have any.
+
+    With `verbose`, all are shown.
+    """
+    if verbose or len(previews) <= WHOLE:
+        return "\n".join(preview.text() for preview in previews)
+    filled = [preview for preview in previews if preview.count]
+    parts = [preview.text(FEW_ROWS) for preview in filled[:WHOLE]]
+    empty, more = len(previews) - len(filled), len(filled) - WHOLE
+    rest = [f"{plural(more, 'more output', 'more outputs')} with tuples"] if more > 0 else []
+    rest += [f"{plural(empty, 'output', 'outputs')} without any"] if empty else []
+    if rest:
+        parts.append(f"… and {', '.join(rest)}; --output NAME=PATH keeps one, --verbose shows all\n")
+    return "\n".join(parts)
 
 
 def _texts(column: Any) -> list[str]:

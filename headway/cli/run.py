@@ -23,7 +23,7 @@ from headway.cli.arguments import (
     trust_of,
 )
 from headway.cli.paths import check_files, is_standard, load_tables
-from headway.cli.preview import Preview
+from headway.cli.preview import Preview, previews_text
 from headway.cli.printing import emit
 from headway.cli.spark import SPARK, add_run_options, check_options, cut_of, engine_of
 from headway.cli.status import StatusLine, notices
@@ -45,7 +45,9 @@ input has ended, all windows are flushed, the outputs are complete and the summa
 inputs: what has arrived is still processed and delivered (exit code 130). A second Ctrl-C gives up. With --state,
 Ctrl-C only stops: the same command again goes on.
 
-Of an output that goes nowhere (no --output, no 'sink:' in the file) the first ten tuples are shown.
+Of an output that goes nowhere (no --output, no 'sink:' in the file) the first ten tuples are shown; of more than five
+such outputs three tuples of the first five. Of a large network the summary shows the outputs that are worst off and
+the boxes that took longest; --verbose shows all, --summary writes all.
 
 examples:
   headway run border.yaml --input positions=day.csv --output alarms=alarms.jsonl
@@ -175,6 +177,12 @@ def add_arguments(parser: Parser) -> None:
     add_trace_option(report)
     report.add_argument("--summary", metavar="PATH.json", help="write the summary as JSON too; '-' is standard output")
     report.add_argument(
+        "--verbose",
+        action="store_true",
+        help="show all outputs, boxes and streaming queries in the summary, and the first tuples of all outputs, "
+        "however many there are",
+    )
+    report.add_argument(
         "--quiet", action="store_true", help="no status line, no tuples and no summary on the terminal; only errors"
     )
 
@@ -245,14 +253,14 @@ def run_file(args: argparse.Namespace) -> int:
     if args.summary is not None:
         write_summary(Path(args.summary), result.summary)
     if not args.quiet:
-        _report(result, previews, to_stderr=uses_stdout)
+        _report(result, previews, args.verbose, to_stderr=uses_stdout)
     return INTERRUPTED if result.summary["interrupted"] else 0
 
 
-def _report(result: RunResult, previews: dict[str, Preview], to_stderr: bool) -> None:
-    texts = [preview.text() for preview in previews.values()]
+def _report(result: RunResult, previews: dict[str, Preview], verbose: bool, to_stderr: bool) -> None:
+    texts = [previews_text(list(previews.values()), verbose)] if previews else []
     title = f"network '{printable(result.summary['network'])}'\n"
-    emit("\n".join([*texts, title + summary_text(result.summary)]), to_stderr)
+    emit("\n".join([*texts, title + summary_text(result.summary, verbose)]), to_stderr)
 
 
 def _check_names(args: argparse.Namespace, network: Network) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headway.cli.changes import Told, together, told
 from headway.cli.texts import count_text, plural, printable, seconds_text, share_text
 
 _FIRST, _LAST = 3, 2
+_SITES = 5
 
 
 def steering_text(summary: Mapping[str, Any]) -> str:
@@ -37,8 +39,10 @@ def _shedding(summary: Mapping[str, Any]) -> list[str]:
     lines = [f"dropped tuples: {reasons}; drop boxes changed {plural(found['count'], 'time', 'times')}:"]
     lines += _changes(found["changes"])
     if found["active"]:
-        kept = ", ".join(f"'{site}' keeps {share_text(keep, 1.0)}" for site, keep in found["active"].items())
-        lines.append(f"  still dropping at the end: {kept}")
+        least = sorted(found["active"].items(), key=lambda one: one[1])[:_SITES]
+        kept = ", ".join(f"'{site}' keeps {share_text(keep, 1.0)}" for site, keep in least)
+        more = len(found["active"]) - len(least)
+        lines.append(f"  still dropping at the end: {kept}" + (f" and {count_text(more)} more" if more else ""))
     return lines
 
 
@@ -54,13 +58,13 @@ def _adaptive(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _changes(changes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the first changes and the last."""
-    shown = [*changes[:_FIRST], *changes[max(_FIRST, len(changes) - _LAST) :]]
-    lines = []
-    for change in shown:
-        what = ": ".join(part for part in (change["subject"], change["change"], change["reason"]) if part)
-        lines.append(f"  at {seconds_text(change['moment'])}  {what}")
-    hidden = len(changes) - len(shown)
+    """Return the first changes and the last; those of one moment with one reason are one line."""
+    groups = together(
+        [Told(change["moment"], "", change["subject"], change["change"], change["reason"]) for change in changes]
+    )
+    shown = [*groups[:_FIRST], *groups[max(_FIRST, len(groups) - _LAST) :]]
+    lines = [f"  at {seconds_text(group[0].moment)}  {told(group)}" for group in shown]
+    hidden = len(changes) - sum(map(len, shown))
     if hidden:
         lines.insert(_FIRST, f"  {plural(hidden, 'change', 'changes')} more, which --summary has")
     return lines

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +19,53 @@ from headway.errors import OutputError
 from headway.paths import unusable
 
 _REASONS = 5
+OUTPUTS, BOXES, UNITS = 20, 10, 10
+"""How many lines the tables of a short summary have; two more are shown rather than left out."""
+_FEW = 2
+_SOURCES = 5
+HINT = "--verbose shows all, --summary PATH.json has all"
 
 
-def summary_text(summary: Mapping[str, Any]) -> str:
-    """Return the summary for people."""
-    parts = [_outputs(summary["outputs"])]
-    if summary["boxes"]:
-        parts.append(_boxes(summary["boxes"]))
-    if summary.get("units"):
-        parts.append(_units(summary["units"]))
+def summary_text(summary: Mapping[str, Any], verbose: bool = False) -> str:
+    """Return the summary for people: about a screen, whatever the size of the network, unless it is `verbose`.
+
+    Of many outputs those are shown that are worst off; of many boxes and streaming queries those that took longest,
+    boxes with dead letters before the others.
+    """
+    outputs, boxes, units = summary["outputs"], summary["boxes"], summary.get("units") or {}
+    shown = {} if verbose else {"outputs": OUTPUTS, "boxes": BOXES, "units": UNITS}
+    some, left = _foremost(outputs, shown.get("outputs"), _worst_off)
+    parts = [_outputs(some) + _more(left, "output", "outputs", "none worse off than these")]
+    if boxes:
+        some, left = _foremost(boxes, shown.get("boxes"), lambda box: (-bool(box["dead_letters"]), -box["seconds"]))
+        spent = sum(box["seconds"] for box in boxes.values()) - sum(box["seconds"] for box in some.values())
+        parts.append(_boxes(some) + _more(left, "box", "boxes", f"which took {spent:.3f} seconds"))
+    if units:
+        some, left = _foremost(units, shown.get("units"), lambda unit: -unit["seconds"])
+        parts.append(_units(some) + _more(left, "streaming query", "streaming queries", ""))
     parts.append(_totals(summary))
     steering = steering_text(summary)
     if steering:
         parts.append(steering)
     return "\n".join(parts)
+
+
+def _foremost(rows: Mapping[str, Any], limit: int | None, key: Callable[[Any], Any]) -> tuple[Mapping[str, Any], int]:
+    """Return the rows that a table shows, and how many it leaves out: all as they stand, or the first by a key."""
+    if limit is None or len(rows) <= limit + _FEW:
+        return rows, 0
+    return dict(sorted(rows.items(), key=lambda row: key(row[1]))[:limit]), len(rows) - limit
+
+
+def _worst_off(output: Mapping[str, Any]) -> tuple[float, float]:
+    """Order outputs by what their results are worth, then by latency; one that delivers nothing comes first."""
+    worth, late = output["worth"], output["latency"]["p99"]
+    return (-1.0 if worth is None else worth), -(late or 0.0)
+
+
+def _more(left: int, one: str, many: str, what: str) -> str:
+    about = f", {what}" if what else ""
+    return f"… and {count_text(left)} more {one if left == 1 else many}{about}; {HINT}\n" if left else ""
 
 
 def _outputs(outputs: Mapping[str, Any]) -> str:
@@ -99,8 +132,10 @@ def _totals(summary: Mapping[str, Any]) -> str:
     ]
     malformed = {name: source["malformed"] for name, source in summary["sources"].items() if source["malformed"]}
     if malformed:
-        listed = ", ".join(f"source '{name}' {count_text(count)}" for name, count in malformed.items())
-        lines.append(f"malformed rows: {listed}")
+        most = sorted(malformed.items(), key=lambda one: -one[1])[:_SOURCES]
+        listed = ", ".join(f"source '{name}' {count_text(count)}" for name, count in most)
+        more = len(malformed) - len(most)
+        lines.append(f"malformed rows: {listed}" + (f" and {count_text(more)} more sources" if more else ""))
     letters = summary["dead_letters"]
     if letters["total"]:
         lines.append(f"dead letters: {count_text(letters['total'])}; the most frequent reasons:")

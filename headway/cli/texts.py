@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-import unicodedata
+
+from headway.engines.plaintext import printable, width
+
+__all__ = ["count_text", "one_line", "plural", "printable", "ratio_text", "seconds_text", "share_text", "width"]
 
 
 def count_text(number: int) -> str:
@@ -38,28 +41,9 @@ def plural(count: int, one: str, many: str) -> str:
     return f"{count_text(count)} {one if count == 1 else many}"
 
 
-def printable(text: str) -> str:
-    """Return text in one line in which nothing can steer a terminal: control characters are written as escapes."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
-    )
-
-
 def one_line(text: str) -> str:
     """Return a message as one printable line."""
     return printable("; ".join(line.strip() for line in text.splitlines() if line.strip()))
-
-
-def width(text: str) -> int:
-    """Return how many columns of a terminal a text takes: East Asian letters take two, accents none."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-        for letter in text
-    )
 
 
 def _three(number: float) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import pyarrow as pa
 
 from headway.columns import Int64s
+from headway.connectors.schemes import scheme_hint
 from headway.errors import HeadwayError, InputError, OutputError, choices, finite, unknown
 from headway.paths import unusable
 from headway.schema import Schema
@@ -322,6 +323,7 @@ def find_path(settings: object, who: str, base: Path | None, error: type[Headway
     """Return the path in a file connector's settings: text or a Path, relative ones from `base`."""
     if not isinstance(settings, str | Path) or not str(settings):
         raise error(f"{who}: expected a path, not {settings!r}")
+    _refuse_address(settings, who, error)
     path = Path(settings) if base is None else base / settings
     wrong = unusable(path)
     if wrong:
@@ -369,6 +371,7 @@ def _source_kind(what: Mapping[Any, Any] | str | Path, who: str) -> tuple[str, o
 def _sink_kind(what: Mapping[Any, Any] | str | Path, who: str) -> tuple[str, object]:
     if isinstance(what, Mapping):
         return _connector(what, who, _sinks, OutputError)
+    _refuse_address(what, who, OutputError)
     if str(what).endswith("/") and not Path(what).suffix:
         return "directory", what
     return _kind_of_path(what, who, _sink_suffixes, OutputError, "standard output"), what
@@ -388,7 +391,8 @@ def _connector(
     named = [str(key) for key in what]
     for key in named:
         if key not in kinds:
-            raise error(f"{who}: {unknown('connector', key, kinds)}")
+            hint = scheme_hint(key, error is OutputError)
+            raise error(f"{who}: {unknown('connector', key, kinds)}" + (f"; {hint}" if hint else ""))
     if len(named) != 1:
         raise error(f"{who}: a connector names one kind, such as {{csv: path}}; choices: {choices(sorted(kinds))}")
     return named[0], what[named[0]]
@@ -397,9 +401,19 @@ def _connector(
 def _kind_of_path(what: str | Path, who: str, suffixes: Mapping[str, str], error: type[HeadwayError], dash: str) -> str:
     if str(what) == "-":
         return "jsonl"
+    _refuse_address(what, who, error)
     kind = suffixes.get(Path(what).suffix.lower())
     if kind is None:
         raise error(
             f"{who}: '{what}' has none of the suffixes {choices(sorted(suffixes))}; '-' is {dash} as JSON lines"
         )
     return kind
+
+
+def _refuse_address(what: str | Path, who: str, error: type[HeadwayError]) -> None:
+    """Raise if a path is an address such as ``kafka://host``, with what to write instead."""
+    hint = scheme_hint(what, error is OutputError) if ":" in str(what) else ""
+    if hint:
+        raise error(
+            f"{who}: '{str(what)[:TEXT_LIMIT]}' cannot be {'written' if error is OutputError else 'read'}: {hint}"
+        )

@@ -31,6 +31,7 @@ from headway.connectors.cutting import BatchReader
 from headway.connectors.files import check_encoding, input_path, open_input
 from headway.connectors.identity import Identity, TrackedFile
 from headway.connectors.iterables import RowConverter
+from headway.connectors.tagging import Tagged
 from headway.connectors.texts import plain, render_texts, to_json
 from headway.connectors.values import show
 from headway.connectors.writers import TextSink
@@ -182,14 +183,24 @@ def _is_file(stream: Any) -> bool:
 
 
 class JsonLinesSink(TextSink):
-    """Writes one JSON object per line: all fields, NULL as null, NaN and infinities as text."""
+    """Writes one JSON object per line: all fields, NULL as null, NaN and infinities as text.
+
+    Where several outputs share standard output, each line says of which it is (see `tagging`).
+    """
+
+    def __init__(self, request: SinkRequest) -> None:
+        """Start the file, or standard output."""
+        super().__init__(request)
+        tagged = isinstance(request.settings, Tagged)
+        self._before = f'{{"output":{to_json(request.name)},"tuple":{{' if tagged else "{"
+        self._after = "}}\n" if tagged else "}\n"
 
     def lines(self, batch: pa.RecordBatch) -> pa.Array:
         """Return one line per tuple."""
         parts: list[Any] = []
         for at, (field, column) in enumerate(zip(self.schema, batch.columns, strict=True)):
-            parts += [("," if at else "{") + to_json(field.name) + ":", pc.fill_null(_json(column), "null")]
-        return pc.binary_join_element_wise(*parts, "}\n", "")
+            parts += [("," if at else self._before) + to_json(field.name) + ":", pc.fill_null(_json(column), "null")]
+        return pc.binary_join_element_wise(*parts, self._after, "")
 
 
 def _json(column: pa.Array) -> pa.Array:

@@ -13,6 +13,7 @@ from headway.adaptive.master import Master
 from headway.catalog import HALF_LIFE, REMEMBER
 from headway.checking import CheckedNetwork
 from headway.clock import Clock
+from headway.engines import showing
 from headway.engines.control import Control
 from headway.engines.models import Model
 from headway.engines.traces import Trace
@@ -104,9 +105,9 @@ class RunSettings:
         return str(schedule if self.adaptive is None else replace(schedule, policy=self.adaptive.name))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunResult:
-    """What a run gave."""
+    """What a run gave. Its `repr` is a line; `show` prints the first tuples, and notebooks show them as tables."""
 
     outputs: Mapping[str, pa.Table]
     """By output: its tuples, the user's fields only, for outputs that no sink was named for."""
@@ -115,6 +116,18 @@ class RunResult:
     """The first dead letters (all of them are counted in the summary)."""
     trace: Trace | None = None
     """Every step with its reason, where the run was told to record them."""
+
+    def show(self, *outputs: str, rows: int = showing.ROWS) -> None:
+        """Print the first tuples of these outputs, of the first five if none is named. Raises an OutputError."""
+        print(showing.text(self.outputs, self.summary, outputs, rows), end="")
+
+    def __repr__(self) -> str:
+        """Say in a line what came in and out."""
+        return f"<RunResult: {showing.line(self.outputs, self.summary)}; .show() prints tuples>"
+
+    def _repr_html_(self) -> str:
+        """Return the first tuples as tables, for notebooks."""
+        return showing.page(self.outputs, self.summary)
 
 
 class Engine(Protocol):

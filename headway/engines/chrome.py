@@ -143,8 +143,8 @@ def read_events(path: Path, mark: str) -> tuple[Mapping[str, Any], Iterator[Even
         raise InputError(f"there is no file '{path}'; expected {EXPECTED}") from None
     except _TROUBLE as error:
         raise InputError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"'{path}' is not {EXPECTED}: {error}") from error
+    except (ValueError, RecursionError) as error:  # what a parser of JSON says of another kind of file helps nobody
+        raise InputError(f"'{path}' is not {EXPECTED}: it is not valid JSON") from error
 
 
 def _lines(path: Path) -> Iterator[Event]:

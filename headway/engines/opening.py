@@ -13,6 +13,9 @@ from headway.errors import InputError
 from headway.network import thaw
 from headway.schema import Schema
 
+LETTERS = "dead letters"
+"""What dead letters are called among the outputs."""
+
 
 def permit(checked: CheckedNetwork, settings: RunSettings) -> None:
     """Raise for what the network file may not name, before anything is opened; what the run gives is the operator's."""
@@ -55,5 +58,5 @@ def open_letters(settings: RunSettings) -> tuple[DeadLetters, Writer | None]:
     """Return the run's dead letters, and the file that the user wants all of them in, if any."""
     sink = None
     if settings.dead_letters is not None:
-        sink = open_sink("dead letters", Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)
+        sink = open_sink(LETTERS, Schema.from_arrow(DEAD_LETTERS), settings.dead_letters)
     return DeadLetters(settings.strict, None if sink is None else sink.write), sink

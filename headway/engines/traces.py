@@ -355,12 +355,6 @@ def explain(record: StepRecord, names: Sequence[str], start: int = 0) -> str:
     return f"{moment}  worker {record.worker}  {what}: {why(record.reason, names)}"
 
 
-def explain_change(change: Change, start: int = 0) -> str:
-    """Return a change and its reason in one line; `start` is when the run began."""
-    moment = f"{(change.moment - start) / MILLISECOND:,.3f} ms"
-    return f"{moment}  {change.kind} '{change.subject}': {change.what}: {change.reason}"
-
-
 def _read(about: Mapping[str, Any], events: Iterable[chrome.Event]) -> Trace:
     units, boxes = (tuple([str(name) for name in about[key]]) for key in ("units", "boxes"))
     number = {name: at for at, name in enumerate(units)}

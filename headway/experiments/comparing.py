@@ -47,7 +47,7 @@ class Figures:
     throughput: float
     """Results per second."""
     overhead: float
-    """Which share of the time scheduling, queues and taking tuples in need."""
+    """Which share of the processors' time scheduling, queues and taking tuples in need; never above 1."""
     results: int
 
     def row(self, how: str) -> dict[str, Value]:
@@ -81,7 +81,7 @@ def figures(policy: str, summary: Mapping[str, Any], graded: bool) -> Figures:
     outputs: Mapping[str, Any] = {name: one for name, one in summary["outputs"].items() if one["tuples"]}
     worths = {name: float(one["worth"]) for name, one in outputs.items()} if graded else {}
     worst = min(worths, key=lambda name: worths[name], default="")
-    spent, seconds = summary["time"], summary["seconds"]
+    seconds = summary["seconds"]
     return Figures(
         policy,
         sum(worths.values()) / len(worths) if worths else None,
@@ -92,9 +92,21 @@ def figures(policy: str, summary: Mapping[str, Any], graded: bool) -> Figures:
         summary["mean_queued_bytes"],
         summary["peak_queued_bytes"],
         summary["tuples_out"] / seconds if seconds else 0.0,
-        sum(float(spent.get(name, 0.0)) for name in OVERHEADS) / seconds if seconds else 0.0,
+        overhead(summary),
         summary["tuples_out"],
     )
+
+
+def overhead(summary: Mapping[str, Any]) -> float:
+    """Return for which share of the processors' time the engine was at work, but no box: at most 1.
+
+    Beside the workers there is the thread that plans: where more was spent than they had, that is the whole.
+    """
+    spent: Mapping[str, float] = summary["time"]
+    whole = float(summary["seconds"]) * float(summary["workers"])
+    if whole <= 0:
+        return 0.0
+    return sum(float(spent.get(name, 0.0)) for name in OVERHEADS) / max(whole, sum(map(float, spent.values())))
 
 
 def advise(compared: Sequence[Figures]) -> Advice:

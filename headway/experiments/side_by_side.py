@@ -1,9 +1,14 @@
-"""The plot of a comparison: a bar for each policy, a panel for each figure."""
+"""The plot of a comparison: a row for each policy, a panel for each figure, and in it a dot with its value beside it.
+
+A dot says where a value lies, a bar how much of something there is, from 0 on: so dots may stand on a logarithmic axis,
+and policies that differ by orders of magnitude can be read side by side.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.experiments.comparing import Figures
 from headway.experiments.plots import COLOURS
@@ -12,11 +17,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH, ROW, FRAME = 11.0, 0.34, 1.5
-"""Inches: of the whole plot, of a bar, and of what is above and below."""
+WIDTH, ROW, FRAME = 14.0, 0.36, 1.9
+"""Inches: of the whole plot, of a row, and of what is above and below."""
 _SPREAD = 30
-"""If the largest bar is so many times the smallest, an axis is logarithmic."""
+"""If the largest value is so many times the smallest, an axis is logarithmic."""
 _EMPTY = 1e-9
+_DOTS, _VALUE, _MARK = 0.55, 0.76, 0.98
+"""Where, as a share of a panel's width, the dots end, and the two columns of values end."""
+_SHAPES = "os"
+"""Of dots, by group: predicted, measured."""
 
 
 class Panel(NamedTuple):
@@ -29,15 +38,26 @@ class Panel(NamedTuple):
     mark: str = ""
     mark_label: str = ""
     logarithmic: bool = False
+    most: float | None = None
+    """What values cannot exceed, if there is such a thing."""
 
 
 PANELS = (
-    Panel("Utility", "mean over outputs", "utility", mark="worst", mark_label="worst output"),
+    Panel("Utility", "mean over outputs", "utility", mark="worst", mark_label="worst output", most=1.0),
     Panel("Latency", "ms, mean", "latency", 1e3, "p99", "99 % quantile", True),
     Panel("Memory", "kB in queues, mean", "queued", 1e-3, "peak", "most", True),
     Panel("Throughput", "results per second", "throughput"),
-    Panel("Overhead", "% of the time", "overhead", 100),
+    Panel("Overhead", "% of the processors' time", "overhead", 100, most=100.0),
 )
+
+
+class _Row(NamedTuple):
+    """A policy's values in a panel, and where they are drawn."""
+
+    group: int
+    place: float
+    value: float
+    mark: float
 
 
 def size(policies: int, groups: int) -> tuple[float, float]:
@@ -45,54 +65,86 @@ def size(policies: int, groups: int) -> tuple[float, float]:
     return WIDTH, FRAME + ROW * policies * (1 if groups == 1 else 1.6)
 
 
-def draw(figure: Figure, groups: Sequence[tuple[str, Sequence[Figures]]], chosen: str) -> None:
-    """Draw groups of figures (predicted, measured) side by side; the chosen policy is marked by an arrow."""
+def draw(figure: Figure, groups: Sequence[tuple[str, Sequence[Figures]]], chosen: str, title: str) -> None:
+    """Draw groups of figures (predicted, measured) under a title; the chosen policy is marked by an arrow."""
     policies = list(dict.fromkeys(one.policy for _, some in groups for one in some))
     graded = any(one.utility is not None for _, some in groups for one in some)
     shown = [panel for panel in PANELS if graded or panel.name != "utility"]
     axes = list(figure.subplots(1, len(shown), sharey=True, squeeze=False)[0])
     for panel, one in zip(shown, axes, strict=True):
-        _panel(one, panel, groups, policies)
+        _panel(one, panel, _rows(panel, groups, policies), len(groups))
     first = axes[0]
     first.set_yticks(range(len(policies)), [f"➤ {name}" if name == chosen else name for name in policies])
     first.set_ylim(len(policies) - 0.4, -0.6)
+    first.set_ylabel("policy")
     for label, name in zip(first.get_yticklabels(), policies, strict=True):
         if name == chosen:
             label.set_fontweight("bold")
+    figure.suptitle(title, fontsize=11)
     if len(groups) > 1:
-        handles = [first.containers[at] for at in range(len(groups))]
-        figure.legend(handles, [name for name, _ in groups], loc="outside lower center", ncols=len(groups))
+        names = [name for name, _ in groups]
+        figure.legend(first.lines[: len(groups)], names, loc="outside lower center", ncols=len(groups))
 
 
-def _panel(axes: Axes, panel: Panel, groups: Sequence[tuple[str, Sequence[Figures]]], policies: Sequence[str]) -> None:
-    height = 0.7 / len(groups)
-    seen: list[float] = []
+def _rows(panel: Panel, groups: Sequence[tuple[str, Sequence[Figures]]], policies: Sequence[str]) -> list[_Row]:
+    rows = []
     for at, (_, some) in enumerate(groups):
         known = {one.policy: one for one in some}
-        places = [place + (at - (len(groups) - 1) / 2) * height for place in range(len(policies))]
-        values = [_value(known.get(name), panel.name, panel.factor) for name in policies]
-        axes.barh(places, values, height * 0.9, color=COLOURS[at], hatch="//" if at else None, edgecolor="white")
-        seen += values
+        shift = (at - (len(groups) - 1) / 2) * 0.7 / len(groups)
+        for place, name in enumerate(policies):
+            if name in known:
+                value = _value(known[name], panel.name, panel.factor)
+                mark = _value(known[name], panel.mark, panel.factor) if panel.mark else math.nan
+                rows.append(_Row(at, place + shift, value, mark))
+    return rows
+
+
+def _panel(axes: Axes, panel: Panel, rows: Sequence[_Row], groups: int) -> None:
+    _scale(axes, panel, [one for row in rows for one in (row.value, row.mark) if math.isfinite(one)])
+    for at in range(groups):  # before all other lines: the legend takes them
+        own = [row for row in rows if row.group == at]
+        values, places = [row.value for row in own], [row.place for row in own]
+        axes.plot(values, places, _SHAPES[at % 2], color=COLOURS[at], markersize=6, clip_on=False, zorder=4)
+    for row in rows:
+        colour = COLOURS[row.group]
+        if math.isfinite(row.mark):
+            axes.plot([row.value, row.mark], [row.place] * 2, "-", color=colour, linewidth=1, zorder=2)
+            style: Any = {"markerfacecolor": "white", "markersize": 4.5, "clip_on": False, "zorder": 3}
+            axes.plot([row.mark], [row.place], "D", color=colour, **style)
+        beside: Any = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "fontsize": 7.5}
+        axes.text(_VALUE if panel.mark else _MARK, row.place, _text(row.value), color=colour, **beside)
         if panel.mark:
-            marks = [_value(known.get(name), panel.mark, panel.factor) for name in policies]
-            axes.plot(marks, places, "D", color="black", markersize=3.5, clip_on=False, zorder=3)
-            seen += marks
+            axes.text(_MARK, row.place, f"◇ {_text(row.mark)}", color=colour, **beside)
+    axes.set_title(panel.title, fontsize=9.5)
+    axes.set_xlabel(panel.unit + (f"\n◇ {panel.mark_label}" if panel.mark else "\n"), fontsize=8)
+    axes.tick_params(axis="x", labelsize=7.5)
+    axes.grid(visible=True, axis="y", linestyle=":")
+
+
+def _scale(axes: Axes, panel: Panel, seen: Sequence[float]) -> None:
+    """Let the axis end where the values' column begins: it goes on beyond what is to be seen, without ticks there."""
     positive = [value for value in seen if value > _EMPTY]
     if panel.logarithmic and positive and max(positive) > _SPREAD * min(positive):
+        low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
         axes.set_xscale("log")
-        axes.set_xlim(left=min(positive) / 2)
-        axes.xaxis.set_major_formatter("{x:,g}")
-    else:
-        axes.set_xlim(left=0)
-        axes.locator_params(axis="x", nbins=4)
-    if panel.name == "utility":
-        axes.set_xlim(0, 1.02)
-    axes.set_title(panel.title, fontsize=9)
-    axes.set_xlabel(panel.unit + (f"\n◆ {panel.mark_label}" if panel.mark else ""), fontsize=8)
-    axes.tick_params(axis="x", labelsize=7.5)
-    axes.grid(visible=False, axis="y")
+        axes.set_xlim(10.0**low / 1.5, 10 ** (low + (high - low) / _DOTS))
+        axes.set_xticks([10.0**power for power in range(low, high + 1)])
+        axes.set_xticks([], minor=True)
+        axes.xaxis.set_major_formatter(lambda value, _: _text(value))
+        return
+    most = panel.most or max(positive, default=1.0)
+    axes.set_xlim(-0.02 * most, most / _DOTS)
+    ticks = [0.0, most / 2, most] if panel.most else [tick for tick in axes.get_xticks() if 0 <= tick <= 1.01 * most]
+    axes.set_xticks(ticks[:: max(1, len(ticks) // 3)])
+    axes.xaxis.set_major_formatter(lambda value, _: _text(value))
 
 
-def _value(one: Figures | None, name: str, factor: float) -> float:
-    value = None if one is None else getattr(one, name)
-    return float("nan") if value is None else factor * float(value)
+def _value(one: Figures, name: str, factor: float) -> float:
+    value = getattr(one, name)
+    return math.nan if value is None else factor * float(value)
+
+
+def _text(value: float) -> str:
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"

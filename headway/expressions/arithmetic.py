@@ -128,9 +128,21 @@ def _numbers(operator: str, left: Node, right: Node) -> tuple[Node, Node]:
     for side in sides:
         if not is_numeric(side.type):
             names = f"{type_name(left.type)} and {type_name(right.type)}"
-            hint = "; dates and timestamps take intervals: ts + interval 5 minutes" if _is_time(side.type) else ""
-            raise ExpressionError(f"cannot {_VERBS[operator]} {names}; numbers are expected{hint}")
+            raise ExpressionError(
+                f"cannot {_VERBS[operator]} {names}; numbers are expected{_time_hint(operator, sides)}"
+            )
     return sides[0], sides[1]
+
+
+def _time_hint(operator: str, sides: list[Node]) -> str:
+    """Return what to write where dates and timestamps are taken for numbers."""
+    times = [_is_time(side.type) for side in sides]
+    if all(times) and operator == "-":
+        return (
+            "; for the time between two timestamps write unix_seconds(a) - unix_seconds(b), or unix_millis or "
+            "unix_micros for parts of a second; datediff(a, b) for days"
+        )
+    return "; dates and timestamps take intervals: ts + interval 5 minutes" if any(times) else ""
 
 
 def _is_time(type_: pa.DataType) -> bool:
@@ -139,12 +151,15 @@ def _is_time(type_: pa.DataType) -> bool:
 
 def _date_arithmetic(operator: str, left: Node, right: Node) -> Node:
     if left.type == right.type:
-        raise ExpressionError("date - date would be an interval; use datediff(end, start)")
+        verb = "subtract" if operator == "-" else "add"
+        raise ExpressionError(f"cannot {verb} two dates; for the days between them write datediff(end, start)")
     if left.type != DATE and operator == "+":
         left, right = right, left
     if left.type != DATE or not (is_integer(right.type) or right.type == VOID):
         names = f"{type_name(left.type)} {operator} {type_name(right.type)}"
-        raise ExpressionError(f"cannot compute {names}; a date takes whole days or an interval")
+        days = _is_time(left.type) and _is_time(right.type)
+        hint = "; for the days between two write datediff(end, start)" if days else ""
+        raise ExpressionError(f"cannot compute {names}; a date takes whole days or an interval{hint}")
     return shift_days(left, right, operator)
 
 

@@ -18,9 +18,11 @@ from headway.expressions.casts import cast
 from headway.expressions.intervals import Interval, read_interval, shift
 from headway.expressions.library.table import BUILTINS
 from headway.expressions.nodes import Node
+from headway.expressions.notes import note_text_as_number
 from headway.expressions.parsing import TOO_DEEP, fragment
 from headway.expressions.scopes import Scope
 from headway.expressions.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID
+from headway.expressions.unknowns import unknown_function
 from headway.expressions.users import call_user
 from headway.schema import parse_type, type_name
 
@@ -133,7 +135,7 @@ class _Compiler:
                 raise ExpressionError(f"'{fragment(tree)}' is an interval; add it to a timestamp or a date")
             return made
         if type(tree) in _COMPARISON:
-            return comparison.compare(_COMPARISON[type(tree)], self.node(tree.this), self.node(tree.expression))
+            return comparison.compare(_COMPARISON[type(tree)], *self._meeting(tree, tree.this, tree.expression))
         if type(tree) in _BITWISE:
             return self._bitwise(tree)
         for kinds, reason in _REFUSED:
@@ -144,9 +146,16 @@ class _Compiler:
             raise ExpressionError(_unrepeatable(name))
         raise ExpressionError(f"'{fragment(tree)}' is not supported in expressions")
 
+    def _meeting(self, whole: exp.Expression, *trees: exp.Expression) -> list[Node]:
+        """Return the nodes of values that meet in one type; text among numbers is noted."""
+        made = [self.node(tree) for tree in trees]
+        note_text_as_number(whole, list(zip(trees, made, strict=True)), compared=True)
+        return made
+
     def _arithmetic(self, operator: str, tree: exp.Expression) -> Node | Interval:
         left, right = self.visit(tree.this), self.visit(tree.expression)
         if isinstance(left, Node) and isinstance(right, Node):
+            note_text_as_number(tree, [(tree.this, left), (tree.expression, right)], compared=False)
             return arithmetic(operator, left, right)
         if operator not in ("+", "-"):
             raise ExpressionError(f"'{fragment(tree)}': intervals can only be added and subtracted")
@@ -229,16 +238,17 @@ class _Compiler:
         raise ExpressionError(f"'{fragment(tree)}': IS takes NULL, TRUE or FALSE")
 
     def null_safe(self, tree: exp.Expression) -> Node:
-        equal = comparison.null_safe_equal(self.node(tree.this), self.node(tree.expression))
+        equal = comparison.null_safe_equal(*self._meeting(tree, tree.this, tree.expression))
         return logic.negation(equal) if isinstance(tree, exp.NullSafeNEQ) else equal
 
     def in_(self, tree: exp.Expression) -> Node:
         if not tree.expressions:
             raise ExpressionError(f"'{fragment(tree)}': IN takes a list of values in brackets")
-        return logic.membership(self.node(tree.this), [self.node(item) for item in tree.expressions])
+        value, *items = self._meeting(tree, tree.this, *tree.expressions)
+        return logic.membership(value, items)
 
     def between(self, tree: exp.Expression) -> Node:
-        return logic.between(self.node(tree.this), self.node(tree.args["low"]), self.node(tree.args["high"]))
+        return logic.between(*self._meeting(tree, tree.this, tree.args["low"], tree.args["high"]))
 
     def like(self, tree: exp.Expression, escape: str = "\\") -> Node:
         kind = "like" if isinstance(tree, exp.Like) else "ilike" if isinstance(tree, exp.ILike) else "rlike"
@@ -261,7 +271,7 @@ class _Compiler:
             if tree.this is None:
                 conditions.append(self.node(branch.this))
             else:
-                conditions.append(comparison.compare("=", self.node(tree.this), self.node(branch.this)))
+                conditions.append(comparison.compare("=", *self._meeting(tree, tree.this, branch.this)))
             results.append(self.node(branch.args["true"]))
         default = tree.args.get("default")
         return logic.case(conditions, results, None if default is None else self.node(default))
@@ -307,9 +317,7 @@ class _Compiler:
                 f"'{fragment(tree)}': aggregate functions are only allowed in the select of an "
                 "aggregate or resample box, and not inside one another"
             )
-        known = sorted({*BUILTINS, "if", *self.scope.functions.scalars})
-        hint = did_you_mean(name, known)
-        raise ExpressionError(f"unknown function '{tree.name}'{hint or ';'} functions: {choices(known)}")
+        raise unknown_function(tree.name, self.scope)
 
     def _argument(self, name: str, tree: exp.Expression) -> Node:
         if name in ("datediff", "date_add", "dateadd") and isinstance(tree, exp.Var):

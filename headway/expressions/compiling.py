@@ -15,6 +15,7 @@ from headway.expressions.casts import cast
 from headway.expressions.compiler import compile_tree
 from headway.expressions.model import AggregateCall, AggregateSelect, Expression, JoinCondition, finish
 from headway.expressions.nodes import Node
+from headway.expressions.notes import note, noting
 from headway.expressions.parsing import check_text, parse_items, parse_one, to_sql
 from headway.expressions.registry import BUILTIN, Functions
 from headway.expressions.scopes import Relation, Scope
@@ -30,29 +31,33 @@ repeat themselves."""
 
 def compile_expression(text: str, scope: Scope) -> Expression:
     """Return a checked expression, or raise an ExpressionError."""
-    return _compile_expression(check_text(text), scope)
+    made, notes = _compile_expression(check_text(text), scope)
+    note(notes)
+    return made
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _compile_expression(text: str, scope: Scope) -> Expression:
-    with _about(text):
+def _compile_expression(text: str, scope: Scope) -> tuple[Expression, tuple[str, ...]]:
+    with _about(text), noting() as notes:
         (tree,) = _spelled([parse_one(text)], scope)
-        return finish(compile_tree(tree, scope), text, tree)
+        return finish(compile_tree(tree, scope), text, tree), tuple(notes)
 
 
 def compile_predicate(text: str, scope: Scope) -> Expression:
     """Return a checked boolean expression, or raise an ExpressionError."""
-    return _compile_predicate(check_text(text), scope)
+    made, notes = _compile_predicate(check_text(text), scope)
+    note(notes)
+    return made
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _compile_predicate(text: str, scope: Scope) -> Expression:
-    with _about(text):
+def _compile_predicate(text: str, scope: Scope) -> tuple[Expression, tuple[str, ...]]:
+    with _about(text), noting() as notes:
         (tree,) = _spelled([parse_one(text)], scope)
         node = compile_tree(tree, scope)
         if node.type not in (BOOLEAN, VOID):
             raise ExpressionError(f"a condition must be boolean, not {type_name(node.type)}")
-        return finish(cast(node, BOOLEAN), text, tree)
+        return finish(cast(node, BOOLEAN), text, tree), tuple(notes)
 
 
 def compile_select(text: str | Sequence[str], scope: Scope) -> tuple[Named, ...]:
@@ -60,16 +65,18 @@ def compile_select(text: str | Sequence[str], scope: Scope) -> tuple[Named, ...]
 
     An expression without a name gets its own text as its name.
     """
-    return _compile_select(text if isinstance(text, str) else tuple(text), scope)
+    made, notes = _compile_select(text if isinstance(text, str) else tuple(text), scope)
+    note(notes)
+    return made
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _compile_select(text: str | tuple[str, ...], scope: Scope) -> tuple[Named, ...]:
-    with _about(text):
+def _compile_select(text: str | tuple[str, ...], scope: Scope) -> tuple[tuple[Named, ...], tuple[str, ...]]:
+    with _about(text), noting() as notes:
         results: list[Named] = []
         for item in _spelled(parse_items(text), scope):
             results.extend(_star(item, scope) if _is_star(item) else [_named(item, scope)])
-        return _distinct(results)
+        return _distinct(results), tuple(notes)
 
 
 def compile_aggregates(text: str | Sequence[str], scope: Scope, extra: Schema = _NOTHING) -> AggregateSelect:
@@ -126,6 +133,8 @@ def compile_join(text: str, left: Schema, right: Schema, functions: Functions = 
 class _Outside(Scope):
     """What surrounds the aggregate calls: the extra fields, in the slots after the calls' results."""
 
+    aggregates = True
+
     def __init__(self, extra: Schema, inner: Scope, calls: Sequence[AggregateCall]) -> None:
         super().__init__((Relation(None, extra),), inner.functions)
         self.inner = inner
@@ -179,7 +188,7 @@ def _about(text: str | Sequence[str]) -> Iterator[None]:
     try:
         yield
     except ExpressionError as error:
-        raise ExpressionError(f"expression '{_shown(text)}': {error}") from None
+        raise type(error)(f"expression '{_shown(text)}': {error}") from None
     except RecursionError:
         raise ExpressionError(f"expression '{_shown(text)}': it is nested too deeply") from None
 

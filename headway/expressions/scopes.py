@@ -24,6 +24,9 @@ class Scope:
     ``left.x`` is looked up in that relation. As in Spark, case does not matter.
     """
 
+    aggregates = False
+    """Whether aggregate functions may be called here."""
+
     def __init__(self, relations: Sequence[Relation], functions: Functions = BUILTIN) -> None:
         """Take the relations and count their slots."""
         self.relations = tuple(relations)

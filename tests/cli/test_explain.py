@@ -190,9 +190,62 @@ def test_changes_after_the_last_step_shown_are_not(capsys: pytest.CaptureFixture
 
 def test_changes_of_a_summary(capsys: pytest.CaptureFixture[str], changed: Path, path: Path) -> None:
     lines = shown(capsys, changed, "--summary")
-    assert moments(lines) == ["5.000 shed", "10.000 switch", "65.000 shed", "100.000 shed"]
+    assert lines[-4:-2] == [
+        "5.000 to 100.000 ms  shed ×3  's -> b': inserted: keeps 54%; 's -> b': keeps 60%; 's -> b': removed: because",
+        "10.000 ms  switch 'all': fifo -> chain: because",
+    ]
     assert lines[-1] == "1 step was preempted"
     assert moments(shown(capsys, path, "--summary")) == []
+
+
+def test_one_reason_is_told_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    thirty = tuple([change(5, "inserted: keeps 54%", f"s -> b{at}") for at in range(30)])
+    write_trace(tmp_path / "thirty.json", replace(TRACE, changes=thirty))
+    for options in ((), ("--summary",)):
+        lines = [line for line in shown(capsys, tmp_path / "thirty.json", *options) if "because" in line]
+        assert lines == [
+            "5.000 ms  shed ×30  's -> b0'; 's -> b1'; 's -> b2'; and 27 more: inserted: keeps 54%: because"
+        ]
+
+
+def test_a_summary_has_a_bound(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    units = tuple([f"unit{at}" for at in range(300)])
+    steps = tuple([step(at, at, at + 1, 1, ONLY) for at in range(300)])
+    changes = tuple([Change(at * MILLISECOND, "shed", "s", "removed", f"reason {at}") for at in range(300)])
+    write_trace(tmp_path / "large.json", replace(TRACE, units=units, steps=steps, changes=changes))
+    lines = shown(capsys, tmp_path / "large.json", "--summary")
+    assert len(lines) < 70
+    assert "… and 270 more units; --unit NAME shows one" in lines
+    assert "… and 280 more changes, between the steps" in lines
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("iot.yaml", "# sensors\nnetwork: iot\nsources:\n  s: {schema: {a: int}}\noutputs: {o: {from: s}}\n"),
+        ("iot.json", '{"network": "iot", "sources": {"s": {"schema": {"a": "int"}}}, "outputs": {"o": {"from": "s"}}}'),
+    ],
+)
+def test_a_network_is_told_from_a_trace(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(InputError) as raised:
+        explain(parse(path))
+    assert str(raised.value) == (
+        f"'{path}' is a network file, and explain reads a trace of a run; to record a trace: headway run {path} "
+        "--trace run.json, then: headway explain run.json"
+    )
+
+
+def test_other_files_are_told_from_a_trace(tmp_path: Path) -> None:
+    (tmp_path / "sum.json").write_text('{\n  "network": "n",\n  "engine": "local",\n  "tuples_in": 3\n}')
+    with pytest.raises(InputError, match=r"'.*sum.json' is the summary of a run.*--trace run.json"):
+        explain(parse(tmp_path / "sum.json"))
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(
+        InputError, match=r"x.csv' is not a trace that 'headway run --trace' wrote: it is not valid JSON$"
+    ):
+        explain(parse(tmp_path / "x.csv"))
 
 
 def test_changes_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -86,7 +86,16 @@ def test_what_was_dropped() -> None:
 
 def test_what_is_still_dropped_at_the_end() -> None:
     told = lines(shedding={**SHEDDING, "active": {"s -> b": 0.54, "m -> x": 0.1}})
-    assert told[-1] == "  still dropping at the end: 's -> b' keeps 54 %, 'm -> x' keeps 10 %"
+    assert told[-1] == "  still dropping at the end: 'm -> x' keeps 10 %, 's -> b' keeps 54 %"
+    many = lines(shedding={**SHEDDING, "active": {f"s -> b{at}": at / 100 for at in range(30)}})
+    assert many[-1].endswith("'s -> b4' keeps 4 % and 25 more")
+
+
+def test_one_reason_is_told_once() -> None:
+    thirty = [change(3, f"s -> b{at}", "inserted: keeps 54%", "needs 1.4 s/s of work") for at in range(30)]
+    assert lines(shedding={**SHEDDING, "count": 30, "changes": thirty})[1:] == [
+        "  at 3.00 s  ×30  s -> b0; s -> b1; s -> b2; and 27 more: inserted: keeps 54%: needs 1.4 s/s of work"
+    ]
 
 
 def test_switches() -> None:

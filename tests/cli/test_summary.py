@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import headway as hw
-from headway.cli.preview import Preview
+from headway.cli.preview import Preview, previews_text
 from headway.cli.summary import check_summary_path, summary_text, to_json, write_summary
 from headway.cli.tables import text_table
 from headway.cli.texts import count_text, one_line, printable, ratio_text, seconds_text, width
@@ -66,6 +66,68 @@ def test_units(summary: Any) -> None:
     assert unit == ["a+b", "7", "1,234", "3.500", "450", "ms", "2.00", "µs"]
     assert "engine spark on local[2], policy " in text
     assert "streaming query" not in summary_text(summary)
+
+
+def large(summary: Any, many: int) -> dict[str, Any]:
+    """Return the summary of a large network: box n took n seconds, output 7 is worst off."""
+    output, box = summary["outputs"]["alarms"], summary["boxes"]["across"]
+    return {
+        **summary,
+        **SPARK,
+        "outputs": {f"o{at}": {**output, "worth": 0.5 if at == 7 else 1.0} for at in range(many)},
+        "boxes": {f"b{at}": {**box, "seconds": float(at), "dead_letters": int(at == 3)} for at in range(many)},
+        "units": {f"u{at}": {**SPARK["units"]["a+b"], "seconds": float(at)} for at in range(many)},  # type: ignore[index]
+        "sources": {f"s{at}": {"tuples": 1, "malformed": at} for at in range(many)},
+    }
+
+
+@pytest.mark.parametrize("many", [30, 1000])
+def test_a_large_network_has_a_short_summary(summary: Any, many: int) -> None:
+    text = summary_text(large(summary, many))
+    lines = text.splitlines()
+    assert len(lines) < 65
+    assert max(map(len, lines)) < 200
+    assert lines[2].split()[0] == "o7", "the output that is worst off comes first"
+    boxes = [
+        line.split()[0] for line in lines if line.startswith("b") and line.split()[0] in large(summary, many)["boxes"]
+    ]
+    assert boxes[:3] == ["b3", f"b{many - 1}", f"b{many - 2}"], "dead letters first, then what took longest"
+    assert f"… and {many - 20:,} more outputs, none worse off than these; --verbose shows all" in text
+    assert f"… and {many - 10:,} more boxes, which took " in text
+    assert f"… and {many - 10:,} more streaming queries; --verbose" in text
+    assert f"malformed rows: source 's{many - 1}' {many - 1}," in text
+
+
+def test_all_of_a_large_network_is_shown_if_wanted(summary: Any) -> None:
+    text = summary_text(large(summary, 30), verbose=True)
+    assert "more" not in text.partition("malformed")[0]
+    for kind in "obu":
+        names = [line.split()[0] for line in text.splitlines() if line[:1] == kind and line[1:2].isdigit()]
+        assert names == [f"{kind}{at}" for at in range(30)], "in the file's order"
+
+
+def test_a_few_lines_more_are_not_left_out(summary: Any) -> None:
+    assert "more" not in summary_text({**large(summary, 12), "sources": {}})
+
+
+def previewed(many: int, empty: int = 0) -> list[Preview]:
+    schema = Schema.parse("a int, b string")
+    previews = [Preview(f"o{at}", schema) for at in range(many + empty)]
+    for preview in previews[:many]:
+        preview.write(pa.record_batch({"a": pa.array(range(100), pa.int32()), "b": ["x"] * 100}))
+    return previews
+
+
+def test_previews_of_many_outputs_have_a_bound() -> None:
+    text = previews_text(previewed(30, 4))
+    assert len(text.splitlines()) < 45
+    assert "output 'o0': 100 tuples" in text
+    assert "… and 97 more; --output o0=PATH keeps them all" in text
+    assert text.endswith(
+        "… and 25 more outputs with tuples, 4 outputs without any; --output NAME=PATH keeps one, --verbose shows all\n"
+    )
+    assert previews_text(previewed(30), verbose=True).count("… and 90 more") == 30
+    assert previews_text(previewed(5)).count("… and 90 more") == 5
 
 
 def test_a_state_that_can_go_on(summary: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -84,3 +85,48 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path, suffix: str) -> None
     sink.abort()
     assert [item.name for item in tmp_path.iterdir()] == [path.name]
     assert path.read_bytes() != b"old"
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("kafka://host:9092/topic", "source: {spark: {format: kafka, options: {kafka.bootstrap.servers"),
+        ({"kafka": {"topic": "t"}}, "unknown connector 'kafka'.*format: kafka"),
+        ("http://host/data.csv", r"HTTP; fetch it: curl URL \| headway run .* --input NAME=-"),
+        ("https://host/data.csv", "curl URL"),
+        ("s3://bucket/data.parquet", "source: {spark: {format: parquet, path: 's3://bucket/data.parquet'}}"),
+        (Path("s3://bucket/data.parquet"), "{spark: {format: parquet"),
+        ({"parquet": "s3://bucket/data.parquet"}, "{spark: {format: parquet"),
+        ("jdbc:postgresql://host/db", "a database does not stream"),
+        ("mqtt://host/topic", "there is no connector for it; pipe JSON lines in with --input NAME=-"),
+        ("amqp://host", "write your own source"),
+        ("file:///tmp/a.csv", "write the path without file://"),
+        ("gopher://host/a.csv", "it is an address, not a file"),
+    ],
+)
+def test_addresses_point_to_what_there_is(what: object, message: str) -> None:
+    with pytest.raises(
+        InputError, match=f"source 's': .*{message}.*" + ("" if "file://" in message else "docs/connectors.md")
+    ):
+        open_source("s", SCHEMA, what)
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("kafka://host:9092/topic", "sink: {spark: {format: kafka, options: {kafka.bootstrap.servers.*topic: TOPIC"),
+        ("s3://bucket/out/", "sink: {spark: {format: parquet, path: 's3://bucket/out/'}}"),
+        ("jdbc:postgresql://host/db", "sink: {spark: {format: jdbc"),
+        ({"kafka": "t"}, "unknown connector 'kafka'.*format: kafka"),
+    ],
+)
+def test_addresses_of_sinks_too(what: object, message: str) -> None:
+    with pytest.raises(OutputError, match=f"output 'o': .*{message}.*docs/connectors.md"):
+        open_sink("o", SCHEMA, what)
+
+
+def test_what_is_no_address_stays_a_file(tmp_path: Path) -> None:
+    for name in ("a:b.csv", "10:30.csv"):
+        (tmp_path / name).write_text("a\n1\n")
+        with contextlib.closing(open_source("s", SCHEMA, name, base=tmp_path)) as reader:
+            assert len(reader.read(10) or ()) == 1

@@ -29,7 +29,6 @@ from headway.engines.traces import (
     StepRecord,
     Trace,
     explain,
-    explain_change,
     read_trace,
 )
 from headway.errors import InputError, OutputError
@@ -289,13 +288,6 @@ def test_changes_survive_a_file(tmp_path: Path) -> None:
     assert (first["name"], first["cat"], first["ts"]) == ("s -> b: inserted: keeps 54%, at random", "shed", 2000.0)
     assert first["args"]["reason"] == "needs 1.3 s/s of work"
     assert (second["cat"], second["ts"]) == ("switch", 5000.0)
-
-
-def test_a_change_in_one_line() -> None:
-    assert explain_change(SWITCH, NOW) == "5.000 ms  switch 'all': fifo -> chain: chain scores 1.1, fifo 0.9"
-    assert explain_change(INSERTED, NOW) == (
-        "2.000 ms  shed 's -> b': inserted: keeps 54%, at random: needs 1.3 s/s of work"
-    )
 
 
 def test_changes_need_room_like_everything_else() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headway.errors import PolicyError
-from headway.experiments.comparing import Figures, advise, figures, margin, parse_policies
+from headway.experiments.comparing import Figures, advise, figures, margin, overhead, parse_policies
 from headway.scheduling.schedule import HANDFUL
 
 ALIKE = "the results of all 2 are worth 0.5, within 1%; mean latencies are alike"
@@ -96,6 +96,7 @@ def test_by_how_much_the_best_is_better(changes: tuple[dict[str, Any], ...], exp
 
 SUMMARY: dict[str, Any] = {
     "seconds": 10.0,
+    "workers": 1,
     "tuples_out": 400,
     "time": {"scheduler": 0.5, "boxes": 5.0, "storage": 0.25, "sources": 0.25, "sinks": 1.0},
     "mean_queued_bytes": 123.0,
@@ -126,6 +127,20 @@ def test_without_graphs_or_results() -> None:
     found = figures("qos", nothing, graded=True)
     assert (found.utility, found.latency, found.p99, found.throughput, found.overhead) == (None, None, None, 0, 0)
     assert found.row("predicted")["latency_mean_s"] == ""
+
+
+@pytest.mark.parametrize(
+    ("workers", "spent", "expected"),
+    [
+        (1, {"scheduler": 1.0, "boxes": 5.0}, 0.1),
+        (4, {"scheduler": 1.0, "storage": 3.0, "boxes": 30.0}, 0.1),
+        (2, {"scheduler": 9.0, "storage": 12.0, "boxes": 7.0}, 0.75),  # two workers, and the thread that plans
+    ],
+)
+def test_the_overhead_is_a_share_of_the_processors_time(workers: int, spent: dict[str, float], expected: float) -> None:
+    found = overhead({"seconds": 10.0, "workers": workers, "time": spent})
+    assert found == pytest.approx(expected)
+    assert found <= 1
 
 
 def test_lists_of_policies() -> None:

@@ -17,7 +17,7 @@ SOME = [replace(PLAIN, policy=name, latency=0.1 * at) for at, name in enumerate(
 
 def drawn(*groups: tuple[str, list[Figures]], chosen: str = "b") -> Figure:
     figure = plots.new_figure(size(3, len(groups)))
-    draw(figure, groups, chosen)
+    draw(figure, groups, chosen, "network 'n': 3 policies")
     figure.canvas.draw()
     return figure
 
@@ -27,16 +27,33 @@ def test_a_panel_for_each_figure_with_its_unit() -> None:
     assert [one.get_title() for one in axes] == [panel.title for panel in PANELS]
     assert [one.get_xlabel().splitlines()[0] for one in axes] == [panel.unit for panel in PANELS]
     assert [label.get_text() for label in axes[0].get_yticklabels()] == ["a", "➤ b", "c"]
-    widths = [patch.get_width() for patch in axes[1].patches]  # type: ignore[attr-defined]
-    assert widths == pytest.approx([100, 200, 300])
+    assert list(axes[1].lines[0].get_xdata()) == pytest.approx([100, 200, 300])  # type: ignore[arg-type]
+    assert not any(one.patches for one in axes), "dots, not bars: they may stand on logarithmic axes"
     low, high = axes[0].get_ylim()
     assert low > high, "the first policy is on top"
+
+
+def test_a_title_labels_and_the_values_as_text() -> None:
+    figure = drawn(("predicted", SOME))
+    assert figure.get_suptitle() == "network 'n': 3 policies"
+    assert figure.axes[0].get_ylabel() == "policy"
+    assert [text.get_text() for text in figure.axes[1].texts] == ["100", "◇ 500", "200", "◇ 500", "300", "◇ 500"]
+    assert [text.get_text() for text in figure.axes[-1].texts] == ["10", "10", "10"]
+
+
+def test_values_stand_beside_the_dots_not_on_them() -> None:
+    for latency in (0.1, 1e-4):  # a linear and a logarithmic axis
+        figure = drawn(("predicted", [replace(one, latency=latency * at) for at, one in enumerate(SOME, 1)]))
+        axes = figure.axes[1]
+        values: list[float] = [float(x) for line in axes.lines for x in line.get_xdata()]  # type: ignore
+        dots = [axes.transData.transform([[x, 0.0]])[0][0] for x in values]
+        assert max(dots) < min(text.get_window_extent().x0 for text in axes.texts)
 
 
 def test_predicted_beside_measured() -> None:
     measured = [*SOME, replace(PLAIN, policy="threads", queued=None)]
     figure = drawn(("predicted", SOME), ("measured", measured), chosen="threads")
-    assert len(figure.axes[0].patches) == 8
+    assert [len(line.get_xdata()) for line in figure.axes[0].lines[:2]] == [3, 4]  # type: ignore[arg-type]
     [legend] = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["predicted", "measured"]
 

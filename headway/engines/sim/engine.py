@@ -261,6 +261,8 @@ class _Run:
         moments = [] if self._processors.next_end is None else [self._processors.next_end]
         if not self._ingest.ended and not (following and busy):
             due = self._ingest.next_due()
+            if following and self._nothing_comes():
+                return False  # that is only known now: nobody waits for more any longer
             if due is not None and (open_ or due > now):
                 moments.append(due)
             moments += [box.deadline for box in self._timed if box.deadline is not None]
@@ -272,12 +274,19 @@ class _Run:
         moment = min(moments, default=now)
         if moment <= now:
             return False
-        if following and not busy:  # it was asleep, and wakes a little late
-            moment += self._costs.wake
-        self._spare += self._processors.free * (moment - now)
+        worked = 0
+        if self._following is not None and not busy:
+            worked, self._following.owed = self._following.owed, 0
+            # Either it was asleep, and wakes a little late, or what it looked at came to nothing and took longer.
+            moment = moment + self._costs.wake if moment > now + worked else now + worked
+        self._spare += self._processors.free * (moment - now - worked)
         self._queued_time += self._runtime.board.bytes * (moment - now)
         self._clock.advance(moment - now)
         return True
+
+    def _nothing_comes(self) -> bool:
+        """Return whether the sources have ended; looking for what is due next may have shown that."""
+        return self._ingest.ended
 
     def _give_up(self, busy: bool) -> None:
         if busy:

@@ -33,13 +33,17 @@ class Following:
         self._plan = 0
         self.intake = 0
         """Nanoseconds spent on letting tuples in and on what else a round needs."""
+        self.owed = 0
+        """Nanoseconds that rounds took in which no step began; they pass before anything else does."""
 
     def follow(self, steps: Sequence[Step], snapshot: Snapshot, now: int, plan: int, arrived: int) -> int:
         """Take up a plan; return whether one of its steps began. `arrived` tuples were let in for it."""
         self._steps, self._snapshot, self._plan = deque(steps), snapshot, plan
         taking_in = self._costs.round + round(arrived * self._costs.arrival)
         self.intake += taking_in
-        return self._begin(now, taking_in)
+        begun = self._begin(now, taking_in + self.owed)
+        self.owed = 0 if begun else self.owed + taking_in + self._costs.scheduler
+        return begun
 
     def goes_on(self, now: int) -> bool:
         """Begin the plan's next step if it is time; return whether the plan is still being carried out."""

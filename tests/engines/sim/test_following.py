@@ -8,6 +8,7 @@ import pytest
 
 import headway as hw
 from headway.engines.sim.following import FIRST_PART
+from headway.experiments.comparing import overhead
 from tests.engines.sim.moments import Moments
 from tests.engines.sim.networks import arriving, at_once, box, every, network, replayed, simulate, steps
 
@@ -67,6 +68,23 @@ def test_who_sleeps_wakes_up_late(left: Moments) -> None:
 def test_nobody_sleeps_while_there_is_work(left: Moments) -> None:
     simulate(network({"b": box("s", "4ms")}, {"o": "b"}, s=every(1, 3)), train=10, model=like(wake="2ms"))
     assert left.of() == [4, 12, 12]
+
+
+def test_rounds_in_which_nothing_begins_take_time() -> None:
+    """A policy that lets tuples wait is asked at each arrival: that takes the time, and more arrives meanwhile."""
+    made = network({"b": box("s", "1us")}, {"o": "b"}, s=every(1, 300))
+    made["outputs"]["o"]["qos"] = {"latency": [[0, 1], [0.1, 1], [0.2, 0]]}
+    result = simulate(made, "qos/superbox/mc/auto", model=like(scheduler="3ms", round="2ms"))
+    summary = result.summary
+    assert summary["plans"] < 100, "not one for each tuple: a round takes as long as five of them"
+    assert sum(summary["time"].values()) + summary["idle"] == pytest.approx(summary["seconds"])
+    assert overhead(summary) <= 1
+
+
+def test_nobody_waits_for_more_than_there_is() -> None:
+    made = network({"b": box("s", "1us")}, {"o": "b"}, s=every(1, 300))
+    made["outputs"]["o"]["qos"] = {"latency": [[0, 1], [10, 1], [20, 0]]}
+    assert simulate(made, "qos/superbox/mc/auto", model=like(scheduler="1ms")).summary["seconds"] < 0.5
 
 
 def test_long_steps_are_cut_where_load_may_be_shed(left: Moments) -> None:

@@ -1,0 +1,94 @@
+"""Results of a run for people: a line, tables of the first tuples, and the same as HTML for notebooks."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from headway.connectors.texts import render_texts
+from headway.engines.plaintext import cut, printable, text_table
+from headway.errors import OutputError, unknown
+
+ROWS = 10
+"""Tuples of an output that are shown unless the user says otherwise."""
+OUTPUTS = 5
+"""Outputs that are shown unless the user names them."""
+_COLUMNS = 20
+
+
+def line(outputs: Mapping[str, pa.Table], summary: Mapping[str, Any]) -> str:
+    """Return what a run gave in one line, without a single tuple."""
+    letters = summary["dead_letters"]["total"]
+    told = [
+        f"{summary['tuples_in']:,} tuples in",
+        f"{summary['tuples_out']:,} out to {len(summary['outputs']):,} outputs ({len(outputs):,} as tables)",
+    ]
+    if letters:
+        told.append(f"{letters:,} dead letters")
+    if summary["interrupted"]:
+        told.append("interrupted")
+    return printable(f"network '{summary['network']}', engine {summary['engine']}: ") + ", ".join(told)
+
+
+def text(outputs: Mapping[str, pa.Table], summary: Mapping[str, Any], names: tuple[str, ...], rows: int) -> str:
+    """Return the first tuples of some outputs as tables; raises an OutputError for one that has no table."""
+    parts = [line(outputs, summary) + "\n"]
+    shown = _chosen(outputs, names)
+    for name in shown:
+        table = outputs[name]
+        header, cells = _cells(table, rows)
+        numbers = "".join("l" if pa.types.is_string(field.type) else "r" for field in table.schema)
+        part = f"output '{printable(name)}': {table.num_rows:,} tuples\n"
+        part += text_table(header, cells, numbers) if cells else ""
+        more = table.num_rows - len(cells)
+        parts.append(part + (f"… and {more:,} more\n" if more else ""))
+    return "\n".join([*parts, *_left(outputs, shown)])
+
+
+def page(outputs: Mapping[str, pa.Table], summary: Mapping[str, Any], rows: int = ROWS) -> str:
+    """Return the same as HTML. Everything that comes from data, names or messages is escaped."""
+    parts = [f"<p>{html.escape(line(outputs, summary))}</p>"]
+    shown = _chosen(outputs, ())
+    for name in shown:
+        table = outputs[name]
+        header, cells = _cells(table, rows)
+        head = "".join(f"<th>{html.escape(one)}</th>" for one in header)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(one)}</td>" for one in row) + "</tr>" for row in cells)
+        more = table.num_rows - len(cells)
+        parts.append(
+            f"<p><b>{html.escape(printable(name))}</b>: {table.num_rows:,} tuples</p>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            + (f"<p>… and {more:,} more</p>" if more else "")
+        )
+    parts += [f"<p>{html.escape(one.strip())}</p>" for one in _left(outputs, shown)]
+    return "".join(parts)
+
+
+def _chosen(outputs: Mapping[str, pa.Table], names: tuple[str, ...]) -> list[str]:
+    for name in names:
+        if name not in outputs:
+            raise OutputError(f"{unknown('output', name, outputs)} (outputs without a sink have a table)")
+    return list(names or list(outputs)[:OUTPUTS])
+
+
+def _left(outputs: Mapping[str, pa.Table], shown: list[str]) -> list[str]:
+    left = len(outputs) - len(shown)
+    some = ", ".join(repr(name) for name in outputs if name not in shown)
+    return [f"… and {left:,} more outputs; show(NAME) shows one: {cut(some, 200)}\n"] if left > 0 else []
+
+
+def _cells(table: pa.Table, rows: int) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return the header and the first tuples as printable text that is cut where it is long."""
+    names, wide = table.schema.names, table.num_columns > _COLUMNS
+    few = table.select(names[:_COLUMNS]).slice(0, rows).combine_chunks()
+    header = [printable(cut(name)) for name in names[:_COLUMNS]] + (["…"] if wide else [])
+    columns = [
+        ["NULL" if one is None else printable(cut(one)) for one in render_texts(column.combine_chunks()).to_pylist()]
+        for column in few.columns
+    ]
+    if wide:
+        columns.append(["…"] * few.num_rows)
+    return header, list(zip(*columns, strict=True)) if columns else []
