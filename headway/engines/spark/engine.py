@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
+import signal
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
@@ -13,12 +14,12 @@ from uuid import uuid4
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
-from headway.connectors.base import Writer
+from headway.connectors.base import Writer, prepare
 from headway.connectors.resuming import Resumable
 from headway.connectors.skipping import skip
 from headway.engines.base import RunResult, RunSettings
 from headway.engines.ingest import Feed, Ingest
-from headway.engines.interrupts import on_interrupt
+from headway.engines.interrupts import Stopping, leave
 from headway.engines.opening import open_letters, open_readers
 from headway.engines.spark.arrivals import Arrivals, commit_letters
 from headway.engines.spark.cut import Cut
@@ -69,25 +70,37 @@ class SparkEngine:
     def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
         """Run until all inputs have ended and everything is delivered.
 
-        The first Ctrl-C ends the inputs: what has arrived is processed and delivered. With a state directory it
-        only stops: the run can be continued. A second Ctrl-C gives up.
+        The first Ctrl-C, SIGTERM or SIGHUP ends the inputs: what has arrived is processed and delivered. With a state
+        directory it only stops: the run can be continued. A second one gives up, and so does the first while queries
+        start.
         """
-        with contextlib.ExitStack() as stack:
-            return _Run(checked, settings, stack).go()
+        with Stopping(settings.control) as stopping, contextlib.ExitStack() as stack:
+            try:
+                return _Run(checked, settings, stack, stopping).go()
+            finally:
+                stopping.shield()
+
+
+class _StoppedEarlyError(Exception):
+    """Somebody wants the run to end before it has begun."""
 
 
 class _Run:
     """One run."""
 
-    def __init__(self, checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack) -> None:
+    def __init__(
+        self, checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack, stopping: Stopping
+    ) -> None:
         self._checked = checked
+        self._stopping = stopping
         self._settings = settings
         self._stack = stack
         self._clock: Clock = settings.clock or WallClock()
         self._spent = Spent()
         self._wake = threading.Event()
         self._failure: BaseException | None = None
-        self._interrupted = self._looked = False
+        self._stopped_by: str | None = None
+        self._looked = False
         self._next_look = 0
         self._policy = settings.make_policy()
         self._recorder: Recorder | None = None
@@ -103,7 +116,8 @@ class _Run:
         self._state = State(folder, checked, settings, self._queries.parallelism)
         stack.callback(self._state.release)
         self._cut: Cut = self._state.cut
-        self._open_results()
+        with stopping.held():  # a file that is made is known to whoever gives it up
+            self._open_results()
         self._log = Log(
             self._state.place.name("log"),
             {source.name: source.schema for source in network.sources},
@@ -167,27 +181,46 @@ class _Run:
     def go(self) -> RunResult:
         """Run to the end."""
         try:
-            with on_interrupt(self._interrupt):
-                self._start_queries()
-                self._start_ingest()
+            self._stopping.begin()
+            started = self._start()
+            self._start_ingest()
+            if started:
                 self._loop()
+            self._stopped_by = self._stopping.by
         finally:
             self._gate.close()
             self._queries.stop()
         kept = self._settings.state is not None and not self._finished()
+        for result in self._results.values():
+            result.prepare()
+        if self._letter_sink is not None:
+            prepare(self._letter_sink)
+        self._stopping.shield()  # all outputs appear, or none
         for result in self._results.values():
             result.close()
         if self._letter_sink is not None:
             self._letter_sink.close()
         self._completed = True
         tables = {name: one.table.table for name, one in self._results.items() if one.table is not None}
-        summary = self._overview.summary(self._checked.network.name, self._queries.master, self._interrupted)
+        summary = self._overview.summary(self._checked.network.name, self._queries.master, self._stopped_by)
         summary |= self._steering.summary(summary["outputs"])
         if kept:
             summary["state"] = {"path": self._settings.state, "can_continue": True}
         return RunResult(
             tables, summary, self._letters.table(), None if self._recorder is None else self._recorder.trace()
         )
+
+    def _start(self) -> bool:
+        """Start all queries, so that tuples may arrive. False if the run's control ends it before; a signal raises."""
+        try:
+            self._start_queries()
+            if any(reader.timed or reader.live for reader in self._readers):
+                self._warm_up()
+        except _StoppedEarlyError:
+            if self._stopping.by != "control":
+                leave(signal.Signals[self._stopping.by or "SIGINT"], None)
+            return False
+        return True
 
     def _start_queries(self) -> None:
         for unit, work in zip(self._units, self._works, strict=True):
@@ -203,8 +236,6 @@ class _Run:
 
     def _start_ingest(self) -> None:
         positions = self._log.positions
-        if any(reader.timed or reader.live for reader in self._readers):
-            self._warm_up()
         feeds = []
         for source, reader in zip(self._checked.network.sources, self._readers, strict=True):
             done = positions.get(source.name, 0)
@@ -284,7 +315,7 @@ class _Run:
             read_from = stopwatch()
             self._tick_if_due()
             self._spent.peak_queued = max(self._spent.peak_queued, self._overview.queued)
-            if self._interrupted and not self._ingest.stopped:
+            if not self._ingest.stopped and self._stopping.by is not None:
                 self._ingest.stop()
                 if self._settings.state is not None:
                     self._seal()
@@ -401,8 +432,8 @@ class _Run:
             self._listen()
             if condition():
                 return
-            if self._interrupted:
-                raise KeyboardInterrupt
+            if self._stopping.by is not None:
+                raise _StoppedEarlyError
             self._look_for_executors()
             self._wake.wait(0.25)
             self._wake.clear()
@@ -493,7 +524,3 @@ class _Run:
                 )
             self._wake.set()
             raise
-
-    def _interrupt(self) -> None:
-        self._interrupted = True
-        self._wake.set()

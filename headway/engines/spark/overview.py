@@ -176,7 +176,7 @@ class Overview:
             self.seconds, self.ingest.tuples, self.tuples_out, self.longest, queued, self.letters.total, paused
         )
 
-    def summary(self, network: str, master: str, interrupted: bool) -> dict[str, Any]:
+    def summary(self, network: str, master: str, stopped_by: str | None) -> dict[str, Any]:
         """Return everything that was measured."""
         readings = self.takings.statistics.readings()
         counts = self.letters.counts
@@ -189,7 +189,8 @@ class Overview:
             "workers": self.workers,
             "master": master,
             "seconds": seconds,
-            "interrupted": interrupted,
+            "interrupted": stopped_by is not None,
+            "stopped_by": stopped_by,
             "tuples_in": self.ingest.tuples,
             "tuples_out": self.tuples_out,
             "tuples_per_second": self.ingest.tuples / seconds if seconds else 0.0,

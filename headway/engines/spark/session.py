@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headway.engines.interrupts import SIGNALS
 from headway.errors import RunError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def open_session(master: str | None, settings: Mapping[str, str] | None = None) 
     builder = SparkSession.builder.appName("headway").master(master or DEFAULT_MASTER)
     for name, value in {**_defaults(master or DEFAULT_MASTER), **(settings or {})}.items():
         builder = builder.config(name, value)
-    with _quiet() as said, _own_interrupts():
+    with _quiet() as said, _own_interrupts(), _deaf_gateway():
         try:
             session = builder.getOrCreate()
         except Exception as error:
@@ -110,6 +111,34 @@ def _own_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
+
+
+@contextlib.contextmanager
+def _deaf_gateway() -> Iterator[None]:
+    """Start the JVM so that it ignores what a run ends in order for: SIGTERM and SIGHUP, as it does Ctrl-C anyhow.
+
+    A terminal sends signals to the whole group, systemd to all of a service's processes. If the JVM died first, the run
+    could not drain. What the JVM starts ignores them, too. It ends when its standard input is closed, and so with the
+    driver, however that ends.
+    """
+    from pyspark import java_gateway
+
+    made: Any = java_gateway.Popen
+
+    def start(command: list[str], preexec_fn: Callable[[], None] | None = None, **more: Any) -> Any:
+        def prepare() -> None:
+            if preexec_fn is not None:
+                preexec_fn()
+            for number in SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
+
+        return made(command, preexec_fn=prepare, **more)
+
+    java_gateway.Popen = start  # PySpark sets a preexec_fn of its own, over any that it is given
+    try:
+        yield
+    finally:
+        java_gateway.Popen = made
 
 
 @contextlib.contextmanager
