@@ -207,7 +207,7 @@ def _run_file(args: argparse.Namespace) -> int:
     uses_stdout = any(is_standard(where) for where in (*destinations.values(), args.dead_letters, args.summary))
     status = None if args.quiet or (uses_stdout and sys.stdout.isatty()) else StatusLine(sys.stderr)
     if status is not None and engine == SPARK:
-        status.say("starting Spark…")
+        status.begin("starting Spark")
     try:
         with notices(sys.stderr, status):
             result = run_network(

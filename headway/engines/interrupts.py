@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import FrameType
 from typing import Any, Self
 
@@ -156,3 +156,13 @@ class Stopping:
     def _give_up(self, number: int) -> None:
         self._deaf = True
         leave(number, None)
+
+
+@contextmanager
+def ending(control: Control | None) -> Iterator[tuple[ExitStack, Stopping]]:
+    """Provide what ends a run in order: a stack of what has to be cleaned up, undisturbed, and who wants it to end."""
+    with Stopping(control) as stopping, ExitStack() as stack:
+        try:
+            yield stack, stopping
+        finally:
+            stopping.shield()

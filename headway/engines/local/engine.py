@@ -13,7 +13,7 @@ from headway.engines.flows import flows
 from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
 from headway.engines.instruments import Effort
-from headway.engines.interrupts import Stopping
+from headway.engines.interrupts import Stopping, ending
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import BoxThreads, drive
 from headway.engines.local.workers import Job, Pool, quiet
@@ -48,11 +48,8 @@ class LocalEngine:
         The first Ctrl-C, SIGTERM or SIGHUP ends the inputs: what has arrived is processed and delivered. A second one
         gives up: nothing is delivered to files.
         """
-        with Stopping(settings.control) as stopping, contextlib.ExitStack() as stack, quiet():
-            try:
-                return _Run(checked, settings, stack, stopping).go()
-            finally:
-                stopping.shield()
+        with ending(settings.control) as (stack, stopping), quiet():
+            return _Run(checked, settings, stack, stopping).go()
 
 
 class _Run:
@@ -466,6 +463,7 @@ class _Run:
             board.bytes,
             self._letters.total,
             board.bytes > self._settings.memory,
+            self._steering.outputs(),
         )
         self._settings.on_status(status)
 

@@ -18,7 +18,7 @@ from headway.engines.flows import flows
 from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
 from headway.engines.instruments import Effort
-from headway.engines.interrupts import Stopping
+from headway.engines.interrupts import Stopping, ending
 from headway.engines.local.workers import quiet
 from headway.engines.models import LOCAL, Model
 from headway.engines.opening import open_readers
@@ -56,11 +56,8 @@ class SimEngine:
         """
         if settings.clock is not None:
             raise RunError("clock is not for the engine 'sim', which has a virtual one of its own")
-        with Stopping(settings.control) as stopping, contextlib.ExitStack() as stack, quiet():
-            try:
-                return _Run(checked, settings, stack, stopping).go()
-            finally:
-                stopping.shield()
+        with ending(settings.control) as (stack, stopping), quiet():
+            return _Run(checked, settings, stack, stopping).go()
 
 
 class _Run:
@@ -338,6 +335,7 @@ class _Run:
                 board.bytes,
                 self._outlets.letters.total,
                 board.bytes > self._settings.memory,
+                self._steering.outputs(),
             )
         )
 

@@ -14,36 +14,36 @@ from uuid import uuid4
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
-from headway.connectors.base import Writer, prepare
 from headway.connectors.resuming import Resumable
 from headway.connectors.skipping import skip
-from headway.engines.base import RunResult, RunSettings
+from headway.engines.base import RunResult, RunSettings, Status
 from headway.engines.ingest import Feed, Ingest
-from headway.engines.interrupts import Stopping, leave
-from headway.engines.opening import open_letters, open_readers
+from headway.engines.interrupts import Stopping, ending, leave
+from headway.engines.opening import open_readers
 from headway.engines.spark.arrivals import Arrivals, commit_letters
 from headway.engines.spark.cut import Cut
 from headway.engines.spark.exchange import clear
-from headway.engines.spark.failures import describe_failure, describe_losses, is_loss, no_executors
+from headway.engines.spark.failures import describe_gone, no_executors
 from headway.engines.spark.front import choose_front
 from headway.engines.spark.gate import Gate
+from headway.engines.spark.outlets import SparkOutlets
 from headway.engines.spark.overview import Overview, Spent
 from headway.engines.spark.panel import Panel
 from headway.engines.spark.plans import split_tasks
 from headway.engines.spark.queries import Launch, Queries
-from headway.engines.spark.results import Result
 from headway.engines.spark.rows import Row
+from headway.engines.spark.session import hushed
 from headway.engines.spark.shipping import exchange_of, ship_functions, write_tables
 from headway.engines.spark.sifting import Sifting
 from headway.engines.spark.state import State
 from headway.engines.spark.takings import Takings
 from headway.engines.spark.units import Batch, RunningUnit
+from headway.engines.spark.watching import Watch
 from headway.engines.spark.work import Work, make_work
 from headway.engines.steering import Steering
 from headway.engines.topology import topology_of
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
-from headway.network import thaw
 from headway.scheduling.base import Step
 from headway.storage.log import Log
 from headway.storage.segments import quote_name
@@ -54,12 +54,8 @@ _STATUS_EVERY = SECOND // 4
 _PULL_EVERY = SECOND // 50
 """How often sources that speak all the time are listened to: often enough for any micro-batch."""
 _CHUNK = 65_536
-_LOOK_EVERY = SECOND // 5
-"""How often queries are looked at: each look is a call into the JVM."""
 _PATIENCE = 20 * SECOND
 """How long a cluster may take to start executors before the user hears of it."""
-_LOSSES = 3
-"""How often a query may lose a process without committing anything in between."""
 _BACKLOG = 2_000_000
 """Tuples that may wait before sources without rates are held back."""
 
@@ -74,11 +70,8 @@ class SparkEngine:
         directory it only stops: the run can be continued. A second one gives up, and so does the first while queries
         start.
         """
-        with Stopping(settings.control) as stopping, contextlib.ExitStack() as stack:
-            try:
-                return _Run(checked, settings, stack, stopping).go()
-            finally:
-                stopping.shield()
+        with ending(settings.control) as (stack, stopping):
+            return _Run(checked, settings, stack, stopping).go()
 
 
 class _StoppedEarlyError(Exception):
@@ -101,7 +94,6 @@ class _Run:
         self._failure: BaseException | None = None
         self._stopped_by: str | None = None
         self._looked = False
-        self._next_look = 0
         self._policy = settings.make_policy()
         self._recorder: Recorder | None = None
         network = checked.network
@@ -111,13 +103,16 @@ class _Run:
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
         else:
             folder = settings.state
+        stack.enter_context(hushed())
+        self._tell("the session")
         self._queries = Queries(settings.master, settings.spark)
         ship_functions(checked.functions)
         self._state = State(folder, checked, settings, self._queries.parallelism)
         stack.callback(self._state.release)
         self._cut: Cut = self._state.cut
-        with stopping.held():  # a file that is made is known to whoever gives it up
-            self._open_results()
+        place = None if settings.state is None else self._state.place
+        self._outlets = SparkOutlets(checked, settings, self._clock, place, stack, stopping)
+        self._results, self._letters = self._outlets.results, self._outlets.letters
         self._log = Log(
             self._state.place.name("log"),
             {source.name: source.schema for source in network.sources},
@@ -135,6 +130,7 @@ class _Run:
         self._arrivals = Arrivals(self._log, self._clock)
         self._gate = Gate(self._tasks, self._wake.set)
         stack.callback(self._gate.shut)
+        self._watch = Watch(self._queries, self._gate, self._units)
         discarded = frozenset(
             arc
             for arc in checked.outputs.values()
@@ -150,32 +146,6 @@ class _Run:
         ]
         self._worker_count = max(1, min(settings.workers or self._queries.default_workers, len(self._units)))
 
-    # Opening
-
-    def _open_results(self) -> None:
-        network, settings = self._checked.network, self._settings
-        place = None if settings.state is None else self._state.place
-        self._results: dict[str, Result] = {}
-        self._letter_sink: Writer | None = None
-        self._completed = False
-        self._stack.callback(self._abort)
-        for output in network.outputs:
-            given = output.name in settings.outputs
-            what = settings.outputs[output.name] if given else thaw(output.sink)
-            if given and what is None:
-                what = {"discard": None}
-            schema = self._checked.output_schema(output.name)
-            base = None if given else network.folder
-            self._results[output.name] = Result(output, schema, what, base, self._clock, place, settings.half_life)
-        self._letters, self._letter_sink = open_letters(settings)
-
-    def _abort(self) -> None:
-        if not self._completed:
-            for result in self._results.values():
-                result.abort()
-            if self._letter_sink is not None:
-                self._letter_sink.abort()
-
     # The loop
 
     def go(self) -> RunResult:
@@ -187,21 +157,15 @@ class _Run:
             if started:
                 self._loop()
             self._stopped_by = self._stopping.by
+        except Exception as error:
+            if self._queries.alive(error):
+                raise
+            raise RunError(describe_gone(self._settings.state)) from error
         finally:
             self._gate.close()
             self._queries.stop()
         kept = self._settings.state is not None and not self._finished()
-        for result in self._results.values():
-            result.prepare()
-        if self._letter_sink is not None:
-            prepare(self._letter_sink)
-        self._stopping.shield()  # all outputs appear, or none
-        for result in self._results.values():
-            result.close()
-        if self._letter_sink is not None:
-            self._letter_sink.close()
-        self._completed = True
-        tables = {name: one.table.table for name, one in self._results.items() if one.table is not None}
+        tables = self._outlets.complete()
         summary = self._overview.summary(self._checked.network.name, self._queries.master, self._stopped_by)
         summary |= self._steering.summary(summary["outputs"])
         if kept:
@@ -227,12 +191,12 @@ class _Run:
             # Spark's own operations could not tell how much was dropped.
             native = None if self._settings.may_shed else choose_front(self._checked, work, self._state.front)
             checkpoint = self._state.checkpoint(unit.cut)
+            self._tell(f"query {unit.number + 1} of {len(self._units)}")
             self._queries.start(Launch(unit, work, native, checkpoint, self._gate, self._deliver))
-            # Each query starts a Python process, and Spark gives it ten seconds: not too many at once. A query that
-            # was killed first repeats its last micro-batch, and asks then.
-            begun = self._units[: unit.number + 1]
-            self._await(lambda begun=begun: sum(one.busy for one in begun) < self._queries.parallelism)
-        self._await(lambda: all(unit.asking for unit in self._units))
+            # Each query starts a Python process, and Spark gives it ten seconds: one after the other. A query that was
+            # killed first repeats its last micro-batch; that may go on while the next one starts.
+            self._await(lambda unit=unit: self._gate.met(unit.number), f"query {unit.number + 1} of {len(self._units)}")
+        self._await(lambda: all(unit.asking for unit in self._units), "waiting for all queries")
 
     def _start_ingest(self) -> None:
         positions = self._log.positions
@@ -302,7 +266,7 @@ class _Run:
         self._log.append({}, 0, self._clock.now(), positions=self._log.positions)
         for unit in self._units:
             self._grant(unit, 0, 0)
-        self._await(lambda: all(unit.asking for unit in self._units))
+        self._await(lambda: all(unit.asking for unit in self._units), "the first micro-batch of each query")
         self._queries.warm = True
 
     def _loop(self) -> None:
@@ -326,7 +290,9 @@ class _Run:
             if self._arrivals.due:
                 self._seal()
             self._spent.reading += stopwatch() - read_from
-            snapshot = self._overview.snapshot(more=not self._ingest.ended)
+            # Nobody waits for tuples that do not come: those of sources that wait themselves.
+            held = self._overview.queued > self._settings.memory and not self._ingest.pressing
+            snapshot = self._overview.snapshot(more=not self._ingest.ended and not held)
             until = None
             if snapshot.free and snapshot.ready.any():
                 planning_from = stopwatch()
@@ -346,7 +312,7 @@ class _Run:
                 memory = self._steering.look(now, memory)
             if now >= next_status:
                 if self._settings.on_status is not None:
-                    self._settings.on_status(self._overview.status())
+                    self._settings.on_status(self._overview.status(self._steering.outputs()))
                 next_status = now + _STATUS_EVERY
             if not self._hungry():
                 self._wait(next_status, until)
@@ -397,38 +363,27 @@ class _Run:
                 if self._recorder is not None and unit.plan:
                     now = self._clock.now()
                     self._recorder.step(number, number, unit.granted_at, now, unit.granted, plan=unit.plan)
-            unit.replayed = False
+            unit.replayed, unit.slow_since = False, None
             unit.losses = 0 if committed > unit.committed else unit.losses
             unit.committed = committed
             unit.position = committed  # also if a grant was lost on its way
         if self._units:
             self._log.drop(min(unit.committed for unit in self._units), self._clock.now())
-        if stopwatch() < self._next_look:
-            return
-        self._next_look = stopwatch() + _LOOK_EVERY
-        for unit in self._units:
-            error = self._queries.failure(unit)
-            if error is not None:
-                self._revive(unit, error)
-
-    def _revive(self, unit: RunningUnit, error: str) -> None:
-        """Start a query again that has lost a process: it repeats its last micro-batch. Raise any other failure."""
-        unit.losses += 1
-        if not is_loss(error):
-            raise RunError(describe_failure(unit.cut.name, error))
-        if unit.losses > _LOSSES:
-            raise RunError(describe_losses(unit.cut.name, unit.losses))
-        unit.asking, unit.replayed, unit.position = False, True, unit.committed
-        unit.restarts += 1
-        _log.warning("'%s' has lost a process; it goes on where it last committed", unit.cut.name)
-        self._queries.restart(unit)
+        self._watch.look()
 
     def _finished(self) -> bool:
         end = self._log.end
         return end is not None and all(unit.asking and unit.committed >= end for unit in self._units)
 
-    def _await(self, condition: Any) -> None:
+    def _tell(self, doing: str) -> None:
+        """Say what is done before tuples can arrive."""
+        if self._settings.on_status is not None:
+            seconds = (stopwatch() - self._spent.begun) / SECOND
+            self._settings.on_status(Status(seconds, 0, 0, 0, 0, 0, False, starting=doing))
+
+    def _await(self, condition: Any, doing: str) -> None:
         while True:
+            self._tell(doing)
             self._listen()
             if condition():
                 return

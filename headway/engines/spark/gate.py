@@ -31,6 +31,7 @@ class Gate:
         self._wake = wake
         self._lock = threading.Lock()
         self._asking: dict[int, tuple[socket.socket, int]] = {}
+        self._met: set[int] = set()
         self._closed = False
         self.secret = secrets.token_hex(16)
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -41,6 +42,14 @@ class Gate:
         """Return by unit that waits for a grant the number up to which it has committed."""
         with self._lock:
             return {unit: committed for unit, (_, committed) in self._asking.items()}
+
+    def met(self, unit: int) -> bool:
+        """Return whether a unit has said anything since it was forgotten: then the process of its source is up."""
+        return unit in self._met
+
+    def forget(self, unit: int) -> None:
+        """Expect a unit to come anew."""
+        self._met.discard(unit)
 
     def grant(self, unit: int, upto: int) -> bool:
         """Let a unit that waits run up to an arrival number; False if it does not wait any more: it has gone."""
@@ -81,6 +90,7 @@ class Gate:
                 if not secrets.compare_digest(str(hello.get("secret")), self.secret):
                     return
                 unit = int(hello["unit"])
+                self._met.add(unit)
                 for line in lines:
                     self._hear(unit, connection, json.loads(line))
             except (OSError, ValueError):

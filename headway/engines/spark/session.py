@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import shutil
 import signal
@@ -46,8 +47,10 @@ def open_session(master: str | None, settings: Mapping[str, str] | None = None) 
     """Return a session: the active one, or a new one on `master`, which stays until the process ends."""
     from pyspark.sql import SparkSession
 
+    if not jvm_alive(0.0):  # it was killed since
+        _forget()
     session = SparkSession.getActiveSession()
-    if session is not None and _is_alive(session):
+    if session is not None and is_alive(session):
         if master is not None and session.sparkContext.master != master:
             raise RunError(
                 f"--master {master}: this process has a Spark session on {session.sparkContext.master} already; "
@@ -114,6 +117,19 @@ def _own_interrupts() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def hushed() -> Iterator[None]:
+    """Keep py4j, between Python and the JVM, from printing tracebacks: what fails there is said in one line of ours."""
+    logger = logging.getLogger("py4j")
+    level = logger.level
+    if not os.environ.get("HEADWAY_SPARK_LOG"):
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+@contextlib.contextmanager
 def _deaf_gateway() -> Iterator[None]:
     """Start the JVM so that it ignores what a run ends in order for: SIGTERM and SIGHUP, as it does Ctrl-C anyhow.
 
@@ -172,9 +188,36 @@ def _quiet() -> Iterator[Callable[[], str]]:
             os.close(copy)
 
 
-def _is_alive(session: SparkSession) -> bool:
+def is_alive(session: SparkSession) -> bool:
+    """Return whether nobody has stopped a session."""
     context: Any = session.sparkContext
     return getattr(context, "_jsc", None) is not None and not context._jsc.sc().isStopped()
+
+
+def jvm_alive(patience: float) -> bool:
+    """Return whether the JVM that this process has started still runs after so many seconds; True if there is none."""
+    from pyspark import SparkContext
+
+    process: Any = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return True
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(patience)
+    return process.poll() is None
+
+
+def _forget() -> None:
+    """Let PySpark forget a JVM that is gone, so that the next session starts another one."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context: Any = SparkContext
+    with contextlib.suppress(Exception):
+        context._gateway.shutdown()
+    context._gateway = context._jvm = context._active_spark_context = None
+    kept: Any = SparkSession
+    kept._instantiatedSession = None
+    kept._activeSession = None
 
 
 def check_java() -> None:

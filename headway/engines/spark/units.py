@@ -127,6 +127,8 @@ class RunningUnit:
     """The last micro-batch whose results were taken."""
     losses: int = 0
     """How often its query has lost a process since it last committed."""
+    slow_since: int | None = None
+    """Since when its process does not start within Spark's ten seconds; None: it does."""
     restarts: int = 0
     """How often its query was started again in this run."""
     replayed: bool = True
