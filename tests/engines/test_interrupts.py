@@ -52,7 +52,8 @@ def test_before_a_run_begins_the_first_gives_up(number: signal.Signals) -> None:
 
 def test_what_is_held_waits() -> None:
     done: list[int] = []
-    with Stopping() as stopping, pytest.raises(TerminatedError):
+
+    def body(stopping: Stopping) -> None:
         with stopping.held():
             send(signal.SIGTERM)
             with stopping.held():
@@ -60,6 +61,9 @@ def test_what_is_held_waits() -> None:
                 send(signal.SIGTERM)
             done.append(1)
         done.append(2)
+
+    with Stopping() as stopping, pytest.raises(TerminatedError):
+        body(stopping)
     assert done == [1]
 
 
@@ -143,9 +147,10 @@ def test_a_command_leaves_in_order_but_a_run_in_it_asks() -> None:
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_where_half_a_run_is_worth_nothing_the_first_gives_up(number: signal.Signals) -> None:
-    with at_once(), Stopping() as stopping, pytest.raises(RAISED[number]):
+    with at_once(), Stopping() as stopping:
         stopping.begin()
-        send(number)
+        with pytest.raises(RAISED[number]):
+            send(number)
 
 
 def test_a_control_asks_too() -> None:
