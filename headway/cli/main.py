@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import sys
 from collections.abc import Sequence
 
 from headway import __version__
 from headway.cli import check, compare, experiment, explain, policies, run
 from headway.cli.arguments import Parser, UsageError
+from headway.cli.printing import silence
 from headway.cli.texts import one_line
 from headway.connectors import PipeClosedError
+from headway.engines.interrupts import TerminatedError, exit_code
 from headway.errors import HeadwayError, shorten, unknown
 
 BAD = 2
@@ -26,8 +27,8 @@ examples:
   headway run border.yaml --input positions=day.csv --output alarms=alarms.jsonl
   headway run --help
 
-exit codes: 0 done; 1 an experiment failed; 2 something to mend, said in one line; 130 interrupted; 141 standard output
-was closed.
+exit codes: 0 done; 1 an experiment failed; 2 something to mend, said in one line; 129, 130, 143 ended by SIGHUP,
+Ctrl-C, SIGTERM; 141 standard output was closed.
 """
 
 
@@ -86,25 +87,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.command(args)
         sys.stdout.flush()
         return code
+    except TerminatedError as end:
+        _say(f"headway: given up at {end.signal.name}")
+        return exit_code(end.signal.name)
     except SystemExit as end:  # --help and --version
         return end.code if isinstance(end.code, int) else 0
     except (PipeClosedError, BrokenPipeError):
-        _silence()
+        silence()
         return CLOSED_PIPE
     except HeadwayError as error:
-        print(f"headway: error: {shorten(one_line(str(error)), PRINTED)}", file=sys.stderr)
+        _say(f"headway: error: {shorten(one_line(str(error)), PRINTED)}")
         return BAD
     except OSError as error:  # nobody foresaw it, but the system says what is wrong
-        print(f"headway: error: {shorten(one_line(str(error)), PRINTED)}", file=sys.stderr)
+        _say(f"headway: error: {shorten(one_line(str(error)), PRINTED)}")
         return BAD
     except KeyboardInterrupt:
-        print("headway: interrupted", file=sys.stderr)
-        return run.INTERRUPTED
+        _say("headway: interrupted")
+        return exit_code("SIGINT")
 
 
-def _silence() -> None:
-    # Python flushes standard output once more at exit; without this it would complain about the pipe again.
-    with contextlib.suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError, ValueError):  # the terminal may be gone
+        print(line, file=sys.stderr, flush=True)

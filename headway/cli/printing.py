@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 
 from headway.errors import OutputError
@@ -18,3 +20,11 @@ def emit(text: str, to_stderr: bool = False) -> None:
     except OSError as error:
         name = "error" if to_stderr else "output"
         raise OutputError(f"standard {name} cannot be written: {error.strerror or error}") from error
+
+
+def silence() -> None:
+    """Let standard output go nowhere. Python flushes it once more at exit, and would complain again if it is closed."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

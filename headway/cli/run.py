@@ -24,26 +24,25 @@ from headway.cli.arguments import (
 )
 from headway.cli.paths import check_files, is_standard, load_tables
 from headway.cli.preview import Preview, previews_text
-from headway.cli.printing import emit
+from headway.cli.printing import emit, silence
 from headway.cli.spark import SPARK, add_run_options, check_options, cut_of, engine_of
 from headway.cli.status import StatusLine, notices
 from headway.cli.summary import check_summary_path, summary_text, write_summary
 from headway.cli.texts import printable
 from headway.cli.traces import add_trace_option, check_trace_path, write_trace
 from headway.engines.base import RunResult, engine_names
+from headway.engines.interrupts import exit_code, orderly
 from headway.errors import InputError, OutputError, unknown
 from headway.files import load
 from headway.network import Network, thaw
 from headway.runner import DEFAULT_ENGINE
 from headway.runner import run as run_network
 
-INTERRUPTED = 130
-
 EPILOG = """\
 Paths end in .csv (with a header), .jsonl or .parquet; '-' is standard input or output as JSON lines. When every
 input has ended, all windows are flushed, the outputs are complete and the summary is printed. Ctrl-C ends the
-inputs: what has arrived is still processed and delivered (exit code 130). A second Ctrl-C gives up. With --state,
-Ctrl-C only stops: the same command again goes on.
+inputs: what has arrived is still processed and delivered (exit code 130). So do SIGTERM (143) and SIGHUP (129). A
+second one gives up. With --state they only stop: the same command again goes on.
 
 Of an output that goes nowhere (no --output, no 'sink:' in the file) the first ten tuples are shown; of more than five
 such outputs three tuples of the first five. Of a large network the summary shows the outputs that are worst off and
@@ -189,6 +188,11 @@ def add_arguments(parser: Parser) -> None:
 
 def run_file(args: argparse.Namespace) -> int:
     """Run a network file and report; returns the exit code."""
+    with orderly():
+        return _run_file(args)
+
+
+def _run_file(args: argparse.Namespace) -> int:
     import_functions(args.functions)
     network = load(Path(args.file), trust=trust_of(args))
     engine = engine_of(args, network)
@@ -214,7 +218,7 @@ def run_file(args: argparse.Namespace) -> int:
     uses_stdout = any(is_standard(where) for where in (*destinations.values(), args.dead_letters, args.summary))
     status = None if args.quiet or (uses_stdout and sys.stdout.isatty()) else StatusLine(sys.stderr)
     if status is not None and engine == SPARK:
-        status.say("starting Spark…")
+        status.begin("starting Spark")
     try:
         with notices(sys.stderr, status):
             result = run_network(
@@ -252,9 +256,15 @@ def run_file(args: argparse.Namespace) -> int:
         write_trace(Path(args.trace), result.trace)
     if args.summary is not None:
         write_summary(Path(args.summary), result.summary)
+    by = result.summary["stopped_by"]
     if not args.quiet:
-        _report(result, previews, args.verbose, to_stderr=uses_stdout)
-    return INTERRUPTED if result.summary["interrupted"] else 0
+        try:
+            _report(result, previews, args.verbose, to_stderr=uses_stdout)
+        except OutputError:
+            if by != "SIGHUP":
+                raise
+            silence()  # the terminal is gone, and with it who would have read the report
+    return 0 if by is None else exit_code(by)
 
 
 def _report(result: RunResult, previews: dict[str, Preview], verbose: bool, to_stderr: bool) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import threading
 from collections.abc import Iterator
 from typing import TextIO
 
 from headway.cli.texts import count_text, width
+from headway.clock import SECOND, stopwatch
 from headway.engines.base import Status
 
 PLAIN_EVERY = 10.0
@@ -40,10 +42,36 @@ class StatusLine:
         self._shown = 0
         self._next = PLAIN_EVERY
         self._last: tuple[float, int] = (0.0, 0)
+        self._lock = threading.Lock()
+        self._doing: str | None = None
+
+    def begin(self, text: str) -> None:
+        """Show what a run begins with and, on a terminal, for how many seconds, until it shows how far it is.
+
+        Some of it are long calls that cannot say anything themselves.
+        """
+        self.say(f"{text}…")
+        if self._live:
+            self._doing = text
+            threading.Thread(target=self._tick, args=(stopwatch(),), name="headway-status", daemon=True).start()
+
+    def _tick(self, begun: int) -> None:
+        while self._doing is not None:
+            with self._lock:
+                if self._doing is not None:
+                    self._say(f"{self._doing}  {(stopwatch() - begun) / SECOND:.0f} s")
+            threading.Event().wait(1.0)
 
     def show(self, status: Status) -> None:
         """Show how far the run is; the rate is that since the status shown before."""
+        if status.starting and self._doing is not None:
+            self._doing = f"starting Spark: {status.starting}"
+            return
         if not self._live and status.seconds < self._next:
+            return
+        if status.starting:
+            self._next = status.seconds + PLAIN_EVERY
+            self.say(f"{status.seconds:.1f} s  starting Spark: {status.starting}")
             return
         seconds, tuples = self._last
         passed = status.seconds - seconds
@@ -56,6 +84,11 @@ class StatusLine:
 
     def say(self, text: str) -> None:
         """Show a text until the next one: in the same place on a terminal, else as a line of its own."""
+        self._doing = None
+        with self._lock:
+            self._say(text)
+
+    def _say(self, text: str) -> None:
         if self._live:
             text = text[: self._columns() - 1]
             self._write("\r" + text + " " * (self._shown - width(text)))
@@ -65,9 +98,11 @@ class StatusLine:
 
     def clear(self) -> None:
         """Take the line away, so that what comes next begins at the margin."""
-        if self._shown:
-            self._write("\r" + " " * self._shown + "\r")
-            self._shown = 0
+        self._doing = None
+        with self._lock:
+            if self._shown:
+                self._write("\r" + " " * self._shown + "\r")
+                self._shown = 0
 
     def _columns(self) -> int:
         try:

@@ -99,7 +99,11 @@ class Reader(Protocol):
 
 @runtime_checkable
 class Writer(Protocol):
-    """One open output. Used by one thread at a time."""
+    """One open output. Used by one thread at a time.
+
+    It may also have a method `prepare`, without arguments, that does beforehand what takes long in `close` or may fail.
+    A run prepares all its outputs before it closes any, so that all of them appear or none. `abort` may still follow.
+    """
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take the next tuples. It may block: that holds the run back."""
@@ -112,6 +116,11 @@ class Writer(Protocol):
     def abort(self) -> None:
         """Give up, so that what was written is not mistaken for a result. Does nothing after `close`."""
         ...
+
+
+def prepare(writer: Writer) -> None:
+    """Let a writer do beforehand what closing it takes; nothing for those that need no preparation."""
+    getattr(writer, "prepare", lambda: None)()
 
 
 class PipeClosedError(OutputError):

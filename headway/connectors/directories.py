@@ -71,11 +71,15 @@ class DirectorySink:
         if self._heap.add(batch):
             self._flush()
 
-    def close(self) -> None:
+    def prepare(self) -> None:
         """Write what is gathered."""
         if not self._closed:
             self._flush()
-            self._closed = True
+
+    def close(self) -> None:
+        """Write what is gathered, and keep it."""
+        self.prepare()
+        self._closed = True
 
     def abort(self) -> None:
         """Take back the files of a run that has no micro-batches; those of one that has can be continued."""
@@ -89,9 +93,10 @@ class DirectorySink:
         batches = self._heap.take()
         if batches:
             name = f"{self._run}-{len(self._written):010d}"
-            self._written.append(self._save(batches, name))
+            self._written.append((self._folder / f"{name}.{self._format}").absolute())  # known before it is there
+            self._save(batches, name)
 
-    def _save(self, batches: list[pa.RecordBatch], name: str) -> Path:
+    def _save(self, batches: list[pa.RecordBatch], name: str) -> None:
         path = (self._folder / f"{name}.{self._format}").absolute()
         writer = _FORMATS[self._format](SinkRequest(self._request.name, self._request.schema, path))
         try:
@@ -101,7 +106,6 @@ class DirectorySink:
         except BaseException:
             writer.abort()
             raise
-        return path
 
 
 def _open_directory(request: SinkRequest) -> Writer:

@@ -67,6 +67,7 @@ class PartialFile:
             raise OutputError(f"{self.who}: '{self.path}' is a directory; expected a file ({choices(sink_suffixes())})")
         if not folder.is_dir():
             raise OutputError(f"{self.who}: the folder '{folder}' for '{self.path.name}' does not exist")
+        self._placed = False
         self._partial = folder / f".{self.path.name}.{secrets.token_hex(4)}.partial"
         try:
             self.file: BinaryIO = self._partial.open("xb")
@@ -78,18 +79,30 @@ class PartialFile:
         with self.guard():
             self.file.write(data)
 
-    def complete(self) -> None:
-        """Put the file in its place."""
+    def prepare(self) -> None:
+        """Bring everything to the disk; only the name is missing then."""
         if self.file.closed:
             return
         with self.guard():
+            if self.path.is_dir():
+                raise IsADirectoryError(21, "it has become a directory")
             self.file.flush()
             os.fsync(self.file.fileno())
             self.file.close()
+
+    def complete(self) -> None:
+        """Put the file in its place; does nothing if that is done."""
+        if self._placed:
+            return
+        self.prepare()
+        with self.guard():
             self._partial.replace(self.path)
+        self._placed = True
 
     def remove(self) -> None:
         """Give up the file; does nothing once it is complete."""
+        if self._placed:
+            return
         with contextlib.suppress(OSError, ValueError):
             self.file.close()
         with contextlib.suppress(OSError):
@@ -119,6 +132,9 @@ class StandardOutput:
             raise PipeClosedError(f"{self.who}: standard output was closed by its reader") from None
         except OSError as error:
             raise OutputError(f"{self.who}: standard output cannot be written: {error}") from error
+
+    def prepare(self) -> None:
+        """Do nothing: all is flushed."""
 
     def complete(self) -> None:
         """Do nothing: all is flushed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -135,23 +136,27 @@ class ParquetSink:
         if self._heap.add(batch):
             self._flush()
 
+    def prepare(self) -> None:
+        """Write the last row group and the footer."""
+        if self._open:
+            self._flush()
+            with self._target.guard():
+                self._writer.close()
+            self._open = False
+            self._target.prepare()
+
     def close(self) -> None:
-        """Write the last row group and the footer, and put the file in its place."""
-        if not self._open:
-            return
-        self._flush()
-        with self._target.guard():
-            self._writer.close()
-        self._open = False
+        """Put the file in its place, with all that `prepare` writes."""
+        self.prepare()
         self._target.complete()
 
     def abort(self) -> None:
-        """Give up the file."""
+        """Give up the file; does nothing once it is in its place."""
         if self._open:
             self._open = False
-            with self._target.guard():
+            with contextlib.suppress(OSError, pa.ArrowException):
                 self._writer.close()
-            self._target.remove()
+        self._target.remove()
 
     def _flush(self) -> None:
         batches = self._heap.take()

@@ -40,6 +40,10 @@ class TextSink:
             bounds = memoryview(offsets).cast("i")[lines.offset : lines.offset + len(lines) + 1]
             self._target.write(memoryview(data)[bounds[0] : bounds[-1]])
 
+    def prepare(self) -> None:
+        """Bring all lines to the disk."""
+        self._target.prepare()
+
     def close(self) -> None:
         """Put the file in its place."""
         self._target.complete()

@@ -24,8 +24,21 @@ from headway.shedding.settings import ShedSettings
 
 
 @dataclass(frozen=True, slots=True)
+class OutputStatus:
+    """How an output does, over the run so far."""
+
+    tuples: int
+    latency: float | None
+    """The mean in seconds; None before the first tuple."""
+    utility: float | None
+    """The mean by the latency graph; 1 without a graph, None before the first tuple."""
+    shed: int
+    """Tuples that were dropped on the way to it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
-    """How far a run is, for a status line."""
+    """How far a run is."""
 
     seconds: float
     tuples_in: int
@@ -34,6 +47,9 @@ class Status:
     queued_bytes: int
     dead_letters: int
     paused: bool
+    outputs: Mapping[str, OutputStatus] = field(default_factory=dict)
+    starting: str = ""
+    """What a run on Spark does before any tuple can arrive, such as ``query 3 of 7``; then the rest is still 0."""
 
 
 @dataclass(frozen=True)

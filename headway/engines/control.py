@@ -1,4 +1,4 @@
-"""A handle on a run that goes on: for other threads than the one that called `run`."""
+"""A handle on a run that goes on: for other threads than the one that called `run`, and for callbacks."""
 
 from __future__ import annotations
 
@@ -15,6 +15,21 @@ class Control:
     def __init__(self) -> None:
         """Start without a wish."""
         self._wishes: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End the run as Ctrl-C does: inputs end, what has arrived is processed and delivered, `run` returns.
+
+        On Spark with a state directory the run only stops, and can be continued. Returns at once, may be called from
+        any thread, callback or signal handler, and more than once; the run ends within a moment. A control that is
+        stopped stays so: a run that is given it later ends without a tuple.
+        """
+        self._stopped = True
+
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody has called `stop`."""
+        return self._stopped
 
     def specify(self, settings: Mapping[str, Any]) -> None:
         """Give the adaptive layer another specification, such as ``{"objectives": {"latency": 1}}``.

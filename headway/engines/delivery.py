@@ -13,7 +13,7 @@ import pyarrow as pa
 from headway.catalog import HALF_LIFE
 from headway.clock import SECOND, Clock
 from headway.columns import Column, as_floats, exporter
-from headway.connectors.base import Writer
+from headway.connectors.base import Writer, prepare
 from headway.connectors.sinks import DiscardSink
 from headway.network import Output
 from headway.qos import Graph
@@ -228,6 +228,10 @@ class Delivery:
             self._fold()
             tuples, utility = self._recent
         return utility / tuples if tuples > 0 else 1.0
+
+    def prepare(self) -> None:
+        """Do all that completing the output takes, but for showing it."""
+        prepare(self._writer)
 
     def close(self) -> None:
         """Complete the output."""

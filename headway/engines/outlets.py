@@ -10,9 +10,10 @@ import pyarrow as pa
 from headway.checking import CheckedNetwork
 from headway.clock import Clock
 from headway.connectors import TableSink, open_sink
-from headway.connectors.base import Writer
+from headway.connectors.base import Writer, prepare
 from headway.engines.base import RunSettings
 from headway.engines.delivery import Delivery, output_readings
+from headway.engines.interrupts import Stopping
 from headway.engines.opening import open_letters
 from headway.network import thaw
 from headway.scheduling.base import OutputReadings
@@ -23,9 +24,15 @@ class Outlets:
     """Deliveries by output, and the dead letters."""
 
     def __init__(
-        self, checked: CheckedNetwork, settings: RunSettings, clock: Clock, stack: contextlib.ExitStack
+        self,
+        checked: CheckedNetwork,
+        settings: RunSettings,
+        clock: Clock,
+        stack: contextlib.ExitStack,
+        stopping: Stopping | None = None,
     ) -> None:
         """Open all sinks; when `stack` ends before `complete`, they are given up."""
+        self._stopping = stopping or Stopping()
         self._checked = checked
         self._settings = settings
         self._tables: dict[str, TableSink] = {}
@@ -33,11 +40,12 @@ class Outlets:
         self._completed = False
         self._letter_sink: Writer | None = None
         stack.callback(self._abort)
-        for output in checked.network.outputs:
-            schema = checked.output_schema(output.name)
-            writer = self._open(output.name, schema, thaw(output.sink))
-            self.deliveries[output.name] = Delivery(output, schema, writer, clock, settings.half_life)
-        self.letters, self._letter_sink = open_letters(settings)
+        with self._stopping.held():  # a file that is made is known to whoever gives it up
+            for output in checked.network.outputs:
+                schema = checked.output_schema(output.name)
+                writer = self._open(output.name, schema, thaw(output.sink))
+                self.deliveries[output.name] = Delivery(output, schema, writer, clock, settings.half_life)
+            self.letters, self._letter_sink = open_letters(settings)
 
     def _open(self, name: str, schema: Schema, sink: object) -> Any:
         network = self._checked.network
@@ -58,7 +66,15 @@ class Outlets:
         return output_readings(list(self.deliveries.values()))
 
     def complete(self) -> dict[str, pa.Table]:
-        """Complete all outputs; return the tables of those that no sink was named for."""
+        """Complete all outputs, or none; return the tables of those that no sink was named for.
+
+        What takes long, and what may fail, comes first, and can be given up. Files then get their names all together.
+        """
+        for delivery in self.deliveries.values():
+            delivery.prepare()
+        if self._letter_sink is not None:
+            prepare(self._letter_sink)
+        self._stopping.shield()
         for delivery in self.deliveries.values():
             delivery.close()
         if self._letter_sink is not None:

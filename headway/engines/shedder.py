@@ -162,6 +162,14 @@ class Shedder:
             for site in self._instruments.sites
         ]
 
+    def lost(self) -> list[int]:
+        """Return by output the tuples that were dropped on the way to it."""
+        lost = [0] * len(self._instruments.topology.outputs)
+        for site, counts in zip(self._instruments.sites, self._dropped(), strict=True):
+            for output in site.outputs if counts else ():
+                lost[output] += counts.total()
+        return lost
+
     def outputs(self, delivered: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return what a summary says of every output, with what was lost on the way to it."""
         topology, dropped = self._instruments.topology, self._dropped()

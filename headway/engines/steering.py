@@ -11,7 +11,7 @@ from typing import Any
 
 from headway.checking import CheckedNetwork
 from headway.engines.adapting import Adapting
-from headway.engines.base import RunSettings
+from headway.engines.base import OutputStatus, RunSettings
 from headway.engines.changes import Change, ChangeLog
 from headway.engines.control import Control
 from headway.engines.delivery import Delivery
@@ -42,6 +42,7 @@ class Steering:
     ) -> None:
         """Start watching; `policy` is what the engine asks, a Master where a layer is to change it."""
         self._settings = settings
+        self._deliveries = deliveries
         self._recorder = recorder
         self._told = 0
         self._log = ChangeLog(now)
@@ -107,6 +108,14 @@ class Steering:
             for change in changes[self._told :]:
                 self._recorder.change(change)
             self._told = len(changes)
+
+    def outputs(self) -> dict[str, OutputStatus]:
+        """Return how the outputs do."""
+        lost = self._shedder.lost()
+        return {
+            one.name: OutputStatus(one.tuples, one.latencies.mean, one.utility, shed)
+            for one, shed in zip(self._deliveries, lost, strict=True)
+        }
 
     def summary(self, outputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return what a summary says of outputs, overload, shedding and the adaptive layer."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.clock import SECOND, processor
+from headway.engines.interrupts import at_once
 from headway.engines.models import LOCAL, Model
 from headway.experiments.inputs import Held, busiest
 from headway.experiments.measuring import lateness, model_of_runs
@@ -51,16 +52,17 @@ class Setting:
         Raises KeyboardInterrupt if somebody pressed Ctrl-C: half a run compares with nothing.
         """
         before = processor()
-        result = run(
-            self.network,
-            inputs or {name: held.reader() for name, held in self.held.items()},
-            engine=engine,
-            policy=policy,
-            outputs=dict.fromkeys(output.name for output in self.network.outputs),
-            tables=self.tables,
-            adaptive="off",  # a layer would change the policy
-            **more,
-        )
+        with at_once():
+            result = run(
+                self.network,
+                inputs or {name: held.reader() for name, held in self.held.items()},
+                engine=engine,
+                policy=policy,
+                outputs=dict.fromkeys(output.name for output in self.network.outputs),
+                tables=self.tables,
+                adaptive="off",  # a layer would change the policy
+                **more,
+            )
         if result.summary["interrupted"]:
             raise KeyboardInterrupt
         summary = dict(result.summary)

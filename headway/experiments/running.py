@@ -6,7 +6,6 @@ import gc
 import multiprocessing
 import os
 import signal
-import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from headway.clock import SECOND, stopwatch
+from headway.engines.interrupts import at_once
 from headway.experiments.base import ENGINES, Experiment, Task, judge
 from headway.experiments.checks import Check
 from headway.experiments.disturbance import MOST, share, used
@@ -181,7 +181,7 @@ def _alone(one: _UnderWay) -> Outcome | Failure:
     real = one.experiment.engine != "sim"
     left = list(range(len(one.tasks)))
     try:
-        with _own_interrupts():
+        with at_once():  # an engine would rather end the inputs, and the figures would be of half a run
             for _ in range(TRIES if real and not one.quick else 1):
                 for at in left:
                     one.add(at, (_measure_real if real else _measure)(one.experiment.measure, one.tasks[at]))
@@ -260,7 +260,7 @@ class Pool(ProcessPoolExecutor):
     def __init__(self, count: int) -> None:
         """Provide so many; they start when there is something to do."""
         # Spawned, not forked: Arrow's threads do not survive a fork.
-        super().__init__(count, mp_context=multiprocessing.get_context("spawn"))
+        super().__init__(count, multiprocessing.get_context("spawn"), _die_at_once)
         self.count = count
 
 
@@ -299,19 +299,6 @@ def _interrupts_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-@contextmanager
-def _own_interrupts() -> Iterator[None]:
-    """Let Ctrl-C end a run at once: an engine would rather end the inputs, and the figures would be of half a run."""
-    here = threading.current_thread() is threading.main_thread()
-    if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+def _die_at_once() -> None:
+    """Let a process end at SIGTERM, amid a run: an engine would rather end the inputs."""
+    signal.signal(signal.SIGTERM, lambda number, frame: os._exit(128 + number))

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headway.catalog import BoxReadings, Topology
-from headway.columns import Int64s
+from headway.columns import Int64s, Mask
 from headway.scheduling.base import Floats, Unit, UnitCosts
 
 _NARROW = 12
@@ -39,6 +39,7 @@ class CostModel:
             self._own: Places = np.array([unit.boxes[0] for unit in units], np.intp)
         else:
             self._box, self._followers, self._own = _expanded(topology, units)
+        self._boxless: Mask = np.array([not unit.boxes for unit in units], np.bool_)
         outputs = np.bincount([root for root in topology.roots if root >= 0], minlength=len(topology.boxes))
         self._delivers: Floats = outputs.astype(np.float64)[self._box]
         # A call's overhead is shared by those who feed it, so that a box behind two branches is not counted twice.
@@ -66,12 +67,20 @@ class CostModel:
             assert self._of_boxes is not None
             return self._of_boxes
         weight = waiting[self._box].astype(np.float64)
-        total = np.add.reduceat(weight, self._own)
+        total = self._sums(weight)
         if not total.all():
             weight += np.repeat(total == 0, np.diff(self._own, append=len(weight)))
-            total = np.add.reduceat(weight, self._own)
-        cost = np.add.reduceat(weight * self._tuple, self._own) / total
-        return UnitCosts(self._call, cost, np.add.reduceat(weight * self._yield, self._own) / total)
+            total = self._sums(weight)
+            total[self._boxless] = 1.0
+        return UnitCosts(self._call, self._sums(weight * self._tuple) / total, self._sums(weight * self._yield) / total)
+
+    def _sums(self, values: Floats) -> Floats:
+        """Return by unit the sum over its boxes; 0 for a unit without boxes, which only hands a source's tuples on."""
+        if not self._boxless.any():
+            return np.add.reduceat(values, self._own)
+        sums: Floats = np.add.reduceat(np.append(values, 0.0), self._own)
+        sums[self._boxless] = 0.0
+        return sums
 
     def _follow(self, boxes: BoxReadings) -> None:
         """Follow tuples to the outputs, once for all plans that see the same statistics."""
@@ -84,7 +93,7 @@ class CostModel:
             own = self._own
             self._of_boxes = UnitCosts(overhead_down[own], self._tuple[own], self._yield[own])
         else:
-            self._call = np.add.reduceat(overhead, self._own)
+            self._call = self._sums(overhead)
 
     def _by_level(self, overhead: Floats, cost: Floats, selectivity: Floats) -> tuple[Floats, Floats, Floats]:
         overhead, cost, share, yields = overhead.copy(), cost.copy(), self._share, self._delivers * selectivity

@@ -157,6 +157,11 @@ class Log:
         """The bytes of all segments still held."""
         return self._bytes
 
+    def bytes_after(self, reached: Mapping[str, int]) -> int:
+        """Return the bytes of the segments that hold anything after these arrival numbers, by source."""
+        with self._lock:
+            return sum(self._indexes[source].bytes_after(number) for source, number in reached.items())
+
     def append(
         self,
         trains: Mapping[str, Train],

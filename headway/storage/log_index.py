@@ -36,6 +36,7 @@ class SourceIndex:
         self._firsts: list[int] = []
         self._rows = [0]
         self._sums = [0]
+        self._sizes = [0]
         self._recent: OrderedDict[str, tuple[Int64s, Int64s]] = OrderedDict()
 
     def add(self, segment: Segment, train: Train | None = None) -> None:
@@ -44,6 +45,7 @@ class SourceIndex:
         self._firsts.append(segment.first)
         self._rows.append(self._rows[-1] + segment.rows)
         self._sums.append(self._sums[-1] + segment.stamp_sum)
+        self._sizes.append(self._sizes[-1] + segment.bytes)
         if train is not None and (segment.step is None or segment.stamp_step is None):
             self._recent[segment.file] = (train.numbers, train.stamps)
             if len(self._recent) > _RECENT:
@@ -54,6 +56,7 @@ class SourceIndex:
         for segment in self._segments[:segments]:
             self._recent.pop(segment.file, None)
         del self._segments[:segments], self._firsts[:segments], self._rows[:segments], self._sums[:segments]
+        del self._sizes[:segments]
 
     def before(self, number: int) -> int:
         """Return how many tuples have this arrival number or a smaller one, from some fixed start."""
@@ -81,6 +84,12 @@ class SourceIndex:
         if segment.stamp_step is None:
             return int(self._hidden(segment)[1][row])
         return segment.stamp + segment.stamp_step * row
+
+    def bytes_after(self, number: int) -> int:
+        """Return the bytes of the segments that hold anything with a larger arrival number."""
+        at = bisect_right(self._firsts, number)
+        at -= bool(at) and number < self._segments[at - 1].last
+        return self._sizes[-1] - self._sizes[at]
 
     def slices(self, after: int, upto: int) -> Iterator[Slice]:
         """Return what lies after one arrival number, up to another."""

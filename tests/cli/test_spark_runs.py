@@ -19,6 +19,7 @@ from tests.cli.helpers import ALARMS, ENDLESS, ROWS, call, command, environment,
 SLOWLY = 300
 """Seconds after which a test gives up: Spark takes ten to start, many more on a busy machine."""
 COUNT = 4_000
+RESULTS = "state/results/counts/*.arrow"
 TIMED = ENDLESS.replace("rate: 20000", f"rate: 400, count: {COUNT}")
 
 
@@ -38,8 +39,10 @@ def test_results_and_reports(folder: Path, capfd: pytest.CaptureFixture[str]) ->
     assert summary["units"]["alarms"]["batches"] >= 1
 
 
-def _interrupt_when(folder: Path, argv: tuple[str, ...]) -> tuple[int, str, str]:
-    """Start a command and press Ctrl-C, as a terminal does it, when results have been written; return what it did."""
+def _interrupt_when(
+    folder: Path, argv: tuple[str, ...], number: signal.Signals = signal.SIGINT, results: str = RESULTS
+) -> tuple[int, str, str]:
+    """Start a command and send a signal to all its processes when results have been written; return what it did."""
     with subprocess.Popen(
         command(*argv),
         cwd=folder,
@@ -51,11 +54,11 @@ def _interrupt_when(folder: Path, argv: tuple[str, ...]) -> tuple[int, str, str]
     ) as process:
         try:
             give_up = time.monotonic() + SLOWLY
-            while not list(folder.glob("state/results/counts/*.arrow")):
+            while not list(folder.glob(results)):
                 assert process.poll() is None, process.communicate()
                 assert time.monotonic() < give_up
                 time.sleep(0.1)
-            os.killpg(process.pid, signal.SIGINT)
+            os.killpg(process.pid, number)
             out, err = process.communicate(timeout=SLOWLY)
         finally:
             with contextlib.suppress(ProcessLookupError):
@@ -77,3 +80,19 @@ def test_ctrl_c_with_a_state_and_on_again(tmp_path: Path) -> None:
     assert pyarrow.csv.read_csv(tmp_path / "all.csv")["i"].to_pylist() == list(range(COUNT))
     assert pyarrow.csv.read_csv(tmp_path / "c.csv")["n"].to_pylist() == [1000] * (COUNT // 1000)
     assert json.loads((tmp_path / "s.json").read_text())["tuples_in"] == COUNT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_without_a_state_signals_to_all_processes_drain(tmp_path: Path, number: signal.Signals) -> None:
+    outputs = "outputs:\n  all: {from: b, sink: {directory: {path: seen, format: csv}}}"  # to see when results come
+    (tmp_path / "n.yaml").write_text(TIMED.replace("outputs:\n  all: {from: b}", outputs))
+    argv = ("run", "n.yaml", "--output", "counts=c.csv", "--summary", "s.json")
+    code, out, err = _interrupt_when(tmp_path, argv, number, "seen/*.csv")
+    assert code == 128 + number, err
+    assert "Traceback" not in err
+    assert "interrupted: " in out
+    arrived = json.loads((tmp_path / "s.json").read_text())["tuples_in"]
+    assert 0 < arrived < COUNT
+    assert sum(pyarrow.csv.read_csv(tmp_path / "c.csv")["n"].to_pylist()) == arrived
+    assert not list(tmp_path.glob(".*partial"))

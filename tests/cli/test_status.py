@@ -8,6 +8,7 @@ import os
 import pty
 import select
 import subprocess
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,6 +73,37 @@ def test_what_is_said_before_the_first_status() -> None:
     assert shown.startswith("1.5 s")
     assert not blank.strip()
     assert plain.getvalue() == "headway: starting Spark…\n"
+
+
+def test_what_a_start_does_is_shown_for_how_long() -> None:
+    stream = Terminal()
+    line = StatusLine(stream)
+    line.begin("starting Spark")
+    line.show(replace(STATUS, starting="query 3 of 7"))
+    for _ in range(100):
+        if "query 3 of 7" in stream.getvalue():
+            break
+        threading.Event().wait(0.05)
+    line.show(STATUS)
+    written = stream.getvalue()
+    assert "\rstarting Spark…" in written
+    assert "\rstarting Spark: query 3 of 7  1 s" in written
+    threading.Event().wait(1.2)
+    assert stream.getvalue() == written, "it is over when the run goes"
+    assert written.rstrip().endswith("queued 12")
+
+
+def test_what_a_start_does_without_a_terminal() -> None:
+    stream = io.StringIO()
+    line = StatusLine(stream)
+    line.begin("starting Spark")
+    for second in range(25):
+        line.show(replace(STATUS, seconds=float(second), starting=f"query {second // 5 + 1} of 5"))
+    assert stream.getvalue().splitlines() == [
+        "headway: starting Spark…",
+        "headway: 10.0 s  starting Spark: query 3 of 5",
+        "headway: 20.0 s  starting Spark: query 5 of 5",
+    ]
 
 
 def test_a_stream_that_breaks_does_not_stop_the_run() -> None:

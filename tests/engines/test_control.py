@@ -1,10 +1,15 @@
-"""Wishes for a run that goes on."""
+"""Wishes for a run that goes on: that it does something else, or that it ends."""
 
 from __future__ import annotations
 
 import threading
+from typing import Any
+
+import pyarrow as pa
+import pytest
 
 import headway as hw
+from headway.engines.base import Status
 
 
 def test_wishes_come_once_and_in_their_order() -> None:
@@ -34,3 +39,92 @@ def test_any_thread_may_wish() -> None:
     found += control.wanted()
     for who in "abcd":
         assert [one[who] for one in found if who in one] == list(range(100)), "none is lost, each thread's in order"
+
+
+FIELD = {"fields": {"i": "i"}}
+ENDLESS: dict[str, Any] = {
+    "network": "endless",
+    "sources": {"s": {"schema": {"i": "bigint"}, "source": {"generate": {"rate": 20000, **FIELD}}}},
+    "boxes": {
+        "c": {"op": "aggregate", "in": "s", "select": "count(*) as n", "order": {"on": "i"}, "size": 100},
+    },
+    "outputs": {"all": {"from": "s"}, "counts": {"from": "c"}},
+}
+
+
+@pytest.mark.parametrize(
+    "how", [{"engine": "local"}, {"engine": "local", "policy": "threads"}, {"engine": "local", "workers": 2}]
+)
+def test_stop_from_another_thread_ends_inputs_and_drains(how: dict[str, Any]) -> None:
+    control, begun = hw.Control(), threading.Event()
+
+    def stop() -> None:
+        begun.wait(60)
+        control.stop()
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    result = hw.run(
+        ENDLESS, control=control, on_status=lambda status: begun.set() if status.tuples_out else None, **how
+    )
+    thread.join()
+    arrived = result.summary["tuples_in"]
+    assert arrived > 0
+    assert (result.summary["interrupted"], result.summary["stopped_by"]) == (True, "control")
+    assert result.outputs["all"]["i"].to_pylist() == list(range(arrived))
+    assert sum(result.outputs["counts"]["n"].to_pylist()) == arrived
+
+
+@pytest.mark.parametrize("engine", ["local", "sim"])
+def test_stop_from_a_callback(engine: str) -> None:
+    control, seen = hw.Control(), list[int]()
+
+    def see(batch: pa.RecordBatch) -> None:
+        seen.extend(batch.column(0).to_pylist())
+        if len(seen) > 1000:
+            control.stop()
+
+    result = hw.run(ENDLESS, engine=engine, outputs={"all": see}, control=control)
+    assert result.summary["stopped_by"] == "control"
+    assert seen == list(range(result.summary["tuples_in"]))
+
+
+@pytest.mark.parametrize("engine", ["local", "sim"])
+def test_a_control_that_is_stopped_stays_so(engine: str) -> None:
+    control = hw.Control()
+    control.stop()
+    result = hw.run(ENDLESS, engine=engine, control=control)
+    assert (result.summary["tuples_in"], result.summary["stopped_by"]) == (0, "control")
+
+
+@pytest.mark.parametrize("engine", ["local", "sim"])
+def test_a_run_that_nobody_stops(engine: str) -> None:
+    result = hw.run(ENDLESS, {"s": [(at,) for at in range(250)]}, engine=engine, control=hw.Control())
+    assert (result.summary["interrupted"], result.summary["stopped_by"]) == (False, None)
+
+
+def test_the_status_tells_of_every_output() -> None:
+    """Tuples, latency, utility and what was shed, as the summary has them at the end."""
+    network = {
+        "network": "late",
+        "sources": {"s": {"schema": {"i": "bigint"}, "source": {"generate": {"rate": 2000, "count": 3000, **FIELD}}}},
+        "boxes": {"slow": {"op": "universal", "in": "s", "cost": "1ms"}},
+        "outputs": {
+            "all": {"from": "s"},
+            "late": {"from": "slow", "qos": {"latency": [[0, 1], [0.01, 1], [0.02, 0]], "loss": [[100, 1], [0, 0]]}},
+        },
+    }
+    told: list[Status] = []
+    result = hw.run(network, engine="local", on_status=told.append, shed=True)
+    last, summary = told[-1], result.summary["outputs"]
+    assert set(last.outputs) == {"all", "late"}
+    assert last.tuples_out == sum(one.tuples for one in last.outputs.values())
+    assert (last.outputs["all"].utility, last.outputs["all"].shed) == (1.0, 0)
+    late = last.outputs["late"]
+    assert 0 < late.tuples <= summary["late"]["tuples"]
+    assert 0 < (late.latency or 0) < 60
+    assert 0 <= (late.utility or 0) < 1
+    assert 0 < late.shed <= summary["late"]["shed"]
+    shed = [status.outputs["late"].shed for status in told]
+    assert shed == sorted(shed)
+    assert all(status.starting == "" for status in told)

@@ -73,3 +73,16 @@ def test_one_that_cannot_be_opened_gives_up_those_before_it(tmp_path: Path) -> N
     with pytest.raises(HeadwayError, match="output 'p'"), contextlib.ExitStack() as stack:
         _open(stack, outputs=outputs)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_one_that_cannot_be_completed_keeps_the_others_from_appearing(tmp_path: Path, suffix: str) -> None:
+    outputs = {"o": tmp_path / f"o.{suffix}", "p": tmp_path / f"p.{suffix}"}
+    with contextlib.ExitStack() as stack:
+        outlets = _open(stack, outputs=outputs)
+        for delivery in outlets.deliveries.values():
+            delivery.deliver(_train(10))
+        outputs["p"].mkdir()
+        with pytest.raises(HeadwayError, match="output 'p'"):
+            outlets.complete()
+    assert list(tmp_path.iterdir()) == [outputs["p"]]

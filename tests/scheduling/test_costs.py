@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headway.catalog import BoxReadings, Topology
 from headway.scheduling import costs
-from headway.scheduling.base import UnitCosts
+from headway.scheduling.base import Unit, UnitCosts
 from headway.scheduling.costs import CostModel
 from headway.scheduling.superboxes import box_units, superbox_units
 from tests.scheduling.snapshots import topology
@@ -57,6 +57,18 @@ def test_a_box_behind_two_branches_is_called_once_but_sees_both_branches_tuples(
     # The superbox of `early` is a and b; what c and d would do is not its business.
     whole, early = shown(CostModel(DIAMOND, superbox_units(DIAMOND)).read(seen, waits(1, 0, 0, 0)))
     assert (whole, early) == ((4, 5), (2, 2))
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_unit_without_boxes_costs_nothing(place: int) -> None:
+    seen, units = readings([1, 2, 3], [2, 4, 8], [25, 50, 100]), list(superbox_units(CHAIN))
+    alone = shown(CostModel(CHAIN, units).read(seen, waits(1, 0, 0)))
+    units.insert(place, Unit("straight", (), (0,)))
+    for waiting in (waits(1, 0, 0), waits(0, 0, 0)):
+        found = shown(CostModel(CHAIN, units).read(seen, waiting))
+        assert found.pop(place) == (0, 0)
+        assert len(found) == 1
+    assert shown(CostModel(CHAIN, units).read(seen, waits(1, 0, 0)))[1 - place] == alone[0]
 
 
 def test_nothing_is_known_before_the_first_call() -> None:

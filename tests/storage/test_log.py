@@ -194,6 +194,10 @@ def check_rest(log: Log, model: Model) -> None:
     assert read(log, list(SOURCES), forgotten, 10**9) == expected
     assert log.bytes == sum(segment.bytes for commit in log.commits for segment in commit.segments.values())
     for source in SOURCES:
+        segments = [commit.segments[source] for commit in log.commits if source in commit.segments]
+        for number in (-1, *(edge + by for one in segments for edge in (one.first, one.last) for by in (-1, 0, 1))):
+            unread = sum(one.bytes for one in segments if one.last > number)
+            assert log.bytes_after({source: number}) == unread
         stamps = [one[2] for one in expected if one[0] == source]
         assert log.count(source, forgotten, 10**9) == len(stamps)
         mean = (stamps[0], sum(stamps) // len(stamps)) if stamps else None

@@ -13,7 +13,7 @@ from headway.engines.flows import flows
 from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
 from headway.engines.instruments import Effort
-from headway.engines.interrupts import on_interrupt
+from headway.engines.interrupts import Stopping, ending
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import BoxThreads, drive
 from headway.engines.local.workers import Job, Pool, quiet
@@ -45,24 +45,28 @@ class LocalEngine:
     def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
         """Run until all inputs have ended and everything is delivered.
 
-        The first Ctrl-C ends the inputs: what has arrived is processed and delivered. A second one gives up.
+        The first Ctrl-C, SIGTERM or SIGHUP ends the inputs: what has arrived is processed and delivered. A second one
+        gives up: nothing is delivered to files.
         """
-        with contextlib.ExitStack() as stack, quiet():
-            return _Run(checked, settings, stack).go()
+        with ending(settings.control) as (stack, stopping), quiet():
+            return _Run(checked, settings, stack, stopping).go()
 
 
 class _Run:
     """One run."""
 
-    def __init__(self, checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack) -> None:
+    def __init__(
+        self, checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack, stopping: Stopping
+    ) -> None:
         self._checked = checked
+        self._stopping = stopping
         self._settings = settings
         self._schedule = settings.schedule
         self._clock: Clock = settings.clock or WallClock()
         self._started = self._clock.now()
         network = checked.network
         readers = open_readers(checked, settings, stack)
-        self._outlets = Outlets(checked, settings, self._clock, stack)
+        self._outlets = Outlets(checked, settings, self._clock, stack, stopping)
         self._letters = self._outlets.letters
         self._runtime = Runtime(
             checked, self._outlets.deliveries, settings.tables, self._letters, self._clock, *settings.fading
@@ -101,7 +105,7 @@ class _Run:
         self._scheduling = 0
         self._reading = 0
         self._plans = 0
-        self._interrupted = False
+        self._stopped_by: str | None = None
         self._peak_queued = 0
         self._queued = 0.0  # bytes in queues times nanoseconds
         self._decided, self._cursors = self._nothing_to_decide()
@@ -135,8 +139,9 @@ class _Run:
         """Run to the end."""
         begun = self._begun = stopwatch()
         try:
-            with on_interrupt(self._interrupt):
-                self._drive_threads() if self._schedule.threads else self._loop()
+            self._stopping.begin()
+            self._drive_threads() if self._schedule.threads else self._loop()
+            self._stopped_by = self._stopping.by
         finally:
             if self._workers is not None:
                 self._workers.close()
@@ -144,10 +149,6 @@ class _Run:
         seconds = (stopwatch() - begun) / 1e9
         trace = None if self._recorder is None else self._recorder.trace(flows(self._runtime))
         return RunResult(tables, self._summary(seconds), self._letters.table(), trace)
-
-    def _interrupt(self) -> None:
-        self._interrupted = True
-        self._ingest.wake.set()
 
     def _loop(self) -> None:
         self._memory = self._steering.begin(self._policy.start())
@@ -164,7 +165,7 @@ class _Run:
             self._tick_if_due()
             queued = runtime.board.bytes
             self._queued += (queued + left) * (read_from - before) / 2
-            if self._interrupted and not ingest.stopped:
+            if not ingest.stopped and self._stopping.by is not None:
                 ingest.stop()
             arrived = 0
             if queued <= self._settings.memory or starved:
@@ -407,7 +408,7 @@ class _Run:
                 self._runtime,
                 self._ingest,
                 threads,
-                lambda: self._interrupted,
+                lambda: self._stopping.by is not None,
                 self._tick_if_due,
                 self._report,
                 self._settings.memory,
@@ -462,6 +463,7 @@ class _Run:
             board.bytes,
             self._letters.total,
             board.bytes > self._settings.memory,
+            self._steering.outputs(),
         )
         self._settings.on_status(status)
 
@@ -483,7 +485,8 @@ class _Run:
             "workers": self._worker_count,
             **flow,
             **self._steering.summary(flow["outputs"]),
-            "interrupted": self._interrupted,
+            "interrupted": self._stopped_by is not None,
+            "stopped_by": self._stopped_by,
             "time": spent,
             "plans": self._plans,
             "preemptions": self._preemptions,

@@ -18,7 +18,7 @@ from headway.engines.flows import flows
 from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
 from headway.engines.instruments import Effort
-from headway.engines.interrupts import on_interrupt
+from headway.engines.interrupts import Stopping, ending
 from headway.engines.local.workers import quiet
 from headway.engines.models import LOCAL, Model
 from headway.engines.opening import open_readers
@@ -51,25 +51,29 @@ class SimEngine:
     def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
         """Run until all inputs have ended and everything is delivered.
 
-        The first Ctrl-C ends the inputs: what has arrived is processed and delivered. A second one gives up.
+        The first Ctrl-C, SIGTERM or SIGHUP ends the inputs: what has arrived is processed and delivered. A second one
+        gives up: nothing is delivered to files.
         """
         if settings.clock is not None:
             raise RunError("clock is not for the engine 'sim', which has a virtual one of its own")
-        with contextlib.ExitStack() as stack, quiet():
-            return _Run(checked, settings, stack).go()
+        with ending(settings.control) as (stack, stopping), quiet():
+            return _Run(checked, settings, stack, stopping).go()
 
 
 class _Run:
     """One run."""
 
-    def __init__(self, checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack) -> None:
+    def __init__(
+        self, checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack, stopping: Stopping
+    ) -> None:
         self._checked = checked
+        self._stopping = stopping
         self._settings = settings
         self._schedule = settings.schedule
         self._clock = ManualClock()
         network = checked.network
         readers = open_readers(checked, settings, stack)
-        self._outlets = Outlets(checked, settings, self._clock, stack)
+        self._outlets = Outlets(checked, settings, self._clock, stack, stopping)
         self._runtime = Runtime(
             checked, self._outlets.deliveries, settings.tables, self._outlets.letters, self._clock, *settings.fading
         )
@@ -120,22 +124,20 @@ class _Run:
         self._peak_queued = 0
         self._queued_time = 0  # bytes in queues times nanoseconds
         self._planning = 0  # nanoseconds that snapshots and plans took for real
-        self._interrupted = False
+        self._stopped_by: str | None = None
         self._idle = 0
         self._next_status = 0
 
     def go(self) -> RunResult:
         """Run to the end."""
         begun = stopwatch()
-        with on_interrupt(self._interrupt):
-            self._loop()
+        self._stopping.begin()
+        self._loop()
+        self._stopped_by = self._stopping.by
         tables = self._outlets.complete()
         trace = None if self._recorder is None else self._recorder.trace(flows(self._runtime))
         real = (stopwatch() - begun) / 1e9
         return RunResult(tables, self._summary(real), self._outlets.letters.table(), trace)
-
-    def _interrupt(self) -> None:
-        self._interrupted = True
 
     # The loop: whatever happens at a moment, then what to do about it, then the next moment.
 
@@ -156,7 +158,7 @@ class _Run:
             issued = self._ingest.issued
             self._tick_if_due(now)
             open_ = self._runtime.board.bytes <= self._settings.memory or starved
-            if self._interrupted and not self._ingest.stopped:
+            if not self._ingest.stopped and self._stopping.by is not None:
                 self._ingest.stop()
             if open_:
                 self._let_arrive(held)
@@ -342,6 +344,7 @@ class _Run:
                 board.bytes,
                 self._outlets.letters.total,
                 board.bytes > self._settings.memory,
+                self._steering.outputs(),
             )
         )
 
@@ -359,7 +362,8 @@ class _Run:
             **self._steering.summary(flow["outputs"]),
             "real_seconds": real,
             "real_planning": self._planning / SECOND,
-            "interrupted": self._interrupted,
+            "interrupted": self._stopped_by is not None,
+            "stopped_by": self._stopped_by,
             "time": {
                 "scheduler": self._plans * self._costs.scheduler / SECOND,
                 "boxes": processors.worked / SECOND,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import signal
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,38 +12,38 @@ from uuid import uuid4
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
-from headway.connectors.base import Writer
 from headway.connectors.identity import describe
 from headway.connectors.resuming import Resumable
-from headway.engines.base import RunResult, RunSettings
+from headway.engines.base import RunResult, RunSettings, Status
 from headway.engines.ingest import Feed, Ingest
-from headway.engines.interrupts import on_interrupt
-from headway.engines.opening import open_letters, open_readers
+from headway.engines.interrupts import Stopping, ending, leave
+from headway.engines.opening import open_readers
 from headway.engines.spark.arrivals import Arrivals, commit_letters
 from headway.engines.spark.continuing import read_on
 from headway.engines.spark.cut import Cut
 from headway.engines.spark.directory import open_directory
 from headway.engines.spark.exchange import clear
-from headway.engines.spark.failures import describe_failure, describe_losses, is_loss, no_executors
+from headway.engines.spark.failures import describe_gone, no_executors
 from headway.engines.spark.front import choose_front
 from headway.engines.spark.gate import Gate
+from headway.engines.spark.outlets import SparkOutlets
 from headway.engines.spark.overview import Overview, Spent
 from headway.engines.spark.panel import Panel
 from headway.engines.spark.plans import split_tasks
 from headway.engines.spark.queries import Launch, Queries
-from headway.engines.spark.results import Result
 from headway.engines.spark.rows import Row
+from headway.engines.spark.session import hushed
 from headway.engines.spark.shipping import exchange_of, ship_functions, write_tables
 from headway.engines.spark.sifting import Sifting
 from headway.engines.spark.state import State
 from headway.engines.spark.takings import Takings
 from headway.engines.spark.units import Batch, RunningUnit
+from headway.engines.spark.watching import Watch
 from headway.engines.spark.work import Work, make_work
 from headway.engines.steering import Steering
 from headway.engines.topology import topology_of
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
-from headway.network import thaw
 from headway.scheduling.base import Step
 from headway.storage.log import Log
 from headway.trains import NOTHING, Train
@@ -52,12 +53,8 @@ _STATUS_EVERY = SECOND // 4
 _PULL_EVERY = SECOND // 50
 """How often sources that speak all the time are listened to: often enough for any micro-batch."""
 _CHUNK = 65_536
-_LOOK_EVERY = SECOND // 5
-"""How often queries are looked at: each look is a call into the JVM."""
 _PATIENCE = 20 * SECOND
 """How long a cluster may take to start executors before the user hears of it."""
-_LOSSES = 3
-"""How often a query may lose a process without committing anything in between."""
 _BACKLOG = 2_000_000
 """Tuples that may wait before sources without rates are held back."""
 
@@ -68,36 +65,48 @@ class SparkEngine:
     def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
         """Run until all inputs have ended and everything is delivered.
 
-        The first Ctrl-C ends the inputs: what has arrived is processed and delivered. With a state directory it
-        only stops: the run can be continued. A second Ctrl-C gives up.
+        The first Ctrl-C, SIGTERM or SIGHUP ends the inputs: what has arrived is processed and delivered. With a state
+        directory it only stops: the run can be continued. A second one gives up, and so does the first while queries
+        start.
         """
-        with contextlib.ExitStack() as stack:
-            return _Run(checked, settings, stack).go()
+        with ending(settings.control) as (stack, stopping):
+            return _Run(checked, settings, stack, stopping).go()
+
+
+class _StoppedEarlyError(Exception):
+    """Somebody wants the run to end before it has begun."""
 
 
 class _Run:
     """One run."""
 
-    def __init__(self, checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack) -> None:
+    def __init__(
+        self, checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack, stopping: Stopping
+    ) -> None:
         self._checked = checked
+        self._stopping = stopping
         self._settings = settings
         self._stack = stack
         self._clock: Clock = settings.clock or WallClock()
         self._spent = Spent()
         self._wake = threading.Event()
         self._failure: BaseException | None = None
-        self._interrupted = self._looked = False
-        self._next_look = 0
+        self._stopped_by: str | None = None
+        self._looked = False
         self._policy = settings.make_policy()
         self._recorder: Recorder | None = None
         network = checked.network
         self._readers = open_readers(checked, settings, stack)
         directory = open_directory(network.sources, self._readers, settings, stack)
+        stack.enter_context(hushed())
+        self._tell("the session")
         self._queries = Queries(settings.master, settings.spark)
         ship_functions(checked.functions)
         self._state = State(directory, checked, settings, self._queries.parallelism)
         self._cut: Cut = self._state.cut
-        self._open_results()
+        place = None if settings.state is None else self._state.place
+        self._outlets = SparkOutlets(checked, settings, self._clock, place, self._state.results, stack, stopping)
+        self._results, self._letters = self._outlets.results, self._outlets.letters
         self._log = Log(
             self._state.place.name("log"),
             {source.name: source.schema for source in network.sources},
@@ -116,6 +125,7 @@ class _Run:
         self._arrivals = Arrivals(self._log, self._clock)
         self._gate = Gate(self._tasks, self._wake.set)
         stack.callback(self._gate.shut)
+        self._watch = Watch(self._queries, self._gate, self._units)
         discarded = frozenset(
             arc
             for arc in checked.outputs.values()
@@ -131,53 +141,27 @@ class _Run:
         ]
         self._worker_count = max(1, min(settings.workers or self._queries.default_workers, len(self._units)))
 
-    # Opening
-
-    def _open_results(self) -> None:
-        network, settings, half_life = self._checked.network, self._settings, self._settings.half_life
-        place = None if settings.state is None else self._state.place
-        self._results: dict[str, Result] = {}
-        self._letter_sink: Writer | None = None
-        self._completed = False
-        self._stack.callback(self._abort)
-        for output in network.outputs:
-            given = output.name in settings.outputs
-            what = settings.outputs[output.name] if given else thaw(output.sink)
-            if given and what is None:
-                what = {"discard": None}
-            schema = self._checked.output_schema(output.name)
-            base, trust = (None, network.trust.by_operator()) if given else (network.folder, network.trust)
-            old = self._state.results(output.name)
-            self._results[output.name] = Result(output, schema, what, base, self._clock, place, half_life, old, trust)
-        self._letters, self._letter_sink = open_letters(settings)
-
-    def _abort(self) -> None:
-        if not self._completed:
-            for result in self._results.values():
-                result.abort()
-            if self._letter_sink is not None:
-                self._letter_sink.abort()
-
     # The loop
 
     def go(self) -> RunResult:
         """Run to the end."""
         try:
-            with on_interrupt(self._interrupt):
-                self._start_queries()
-                self._start_ingest()
+            self._stopping.begin()
+            started = self._start()
+            self._start_ingest()
+            if started:
                 self._loop()
+            self._stopped_by = self._stopping.by
+        except Exception as error:
+            if self._queries.alive(error):
+                raise
+            raise RunError(describe_gone(self._settings.state)) from error
         finally:
             self._gate.close()
             self._queries.stop()
         kept = self._settings.state is not None and not self._finished()
-        for result in self._results.values():
-            result.close()
-        if self._letter_sink is not None:
-            self._letter_sink.close()
-        self._completed = True
-        tables = {name: one.table.table for name, one in self._results.items() if one.table is not None}
-        summary = self._overview.summary(self._checked.network.name, self._queries.master, self._interrupted)
+        tables = self._outlets.complete()
+        summary = self._overview.summary(self._checked.network.name, self._queries.master, self._stopped_by)
         summary |= self._steering.summary(summary["outputs"])
         if kept:
             summary["state"] = {"path": self._settings.state, "can_continue": True}
@@ -185,22 +169,32 @@ class _Run:
             tables, summary, self._letters.table(), None if self._recorder is None else self._recorder.trace()
         )
 
+    def _start(self) -> bool:
+        """Start all queries, so that tuples may arrive. False if the run's control ends it before; a signal raises."""
+        try:
+            self._start_queries()
+            if any(reader.timed or reader.live for reader in self._readers):
+                self._warm_up()
+        except _StoppedEarlyError:
+            if self._stopping.by != "control":
+                leave(signal.Signals[self._stopping.by or "SIGINT"], None)
+            return False
+        return True
+
     def _start_queries(self) -> None:
         for unit, work in zip(self._units, self._works, strict=True):
             # Spark's own operations could not tell how much was dropped.
             native = None if self._settings.may_shed else choose_front(self._checked, work, self._state.front)
             checkpoint = self._state.checkpoint(unit.cut)
+            self._tell(f"query {unit.number + 1} of {len(self._units)}")
             self._queries.start(Launch(unit, work, native, checkpoint, self._gate, self._deliver))
-            # Each query starts a Python process, and Spark gives it ten seconds: not too many at once. A query that
-            # was killed first repeats its last micro-batch, and asks then.
-            begun = self._units[: unit.number + 1]
-            self._await(lambda begun=begun: sum(one.busy for one in begun) < self._queries.parallelism)
-        self._await(lambda: all(unit.asking for unit in self._units))
+            # Each query starts a Python process, and Spark gives it ten seconds: one after the other. A query that was
+            # killed first repeats its last micro-batch; that may go on while the next one starts.
+            self._await(lambda unit=unit: self._gate.met(unit.number), f"query {unit.number + 1} of {len(self._units)}")
+        self._await(lambda: all(unit.asking for unit in self._units), "waiting for all queries")
 
     def _start_ingest(self) -> None:
         positions = self._log.positions
-        if any(reader.timed or reader.live for reader in self._readers):
-            self._warm_up()
         feeds, places = [], None if self._settings.state is None else self._state.place.name("feeds")
         for source, reader in zip(self._checked.network.sources, self._readers, strict=True):
             reader = read_on(reader, source.name, self._log, places)
@@ -265,7 +259,7 @@ class _Run:
         self._log.append({}, 0, self._clock.now(), positions=self._log.positions)
         for unit in self._units:
             self._grant(unit, 0, 0)
-        self._await(lambda: all(unit.asking for unit in self._units))
+        self._await(lambda: all(unit.asking for unit in self._units), "the first micro-batch of each query")
         self._queries.warm = True
 
     def _loop(self) -> None:
@@ -278,7 +272,7 @@ class _Run:
             read_from = stopwatch()
             self._tick_if_due()
             self._spent.peak_queued = max(self._spent.peak_queued, self._overview.queued)
-            if self._interrupted and not self._ingest.stopped:
+            if not self._ingest.stopped and self._stopping.by is not None:
                 self._ingest.stop()
                 if self._settings.state is not None:
                     self._seal()
@@ -289,7 +283,9 @@ class _Run:
             if self._arrivals.due:
                 self._seal()
             self._spent.reading += stopwatch() - read_from
-            snapshot = self._overview.snapshot(more=not self._ingest.ended)
+            # Nobody waits for tuples that do not come: those of sources that wait themselves.
+            held = self._overview.queued > self._settings.memory and not self._ingest.pressing
+            snapshot = self._overview.snapshot(more=not self._ingest.ended and not held)
             until = None
             if snapshot.free and snapshot.ready.any():
                 planning_from = stopwatch()
@@ -309,7 +305,7 @@ class _Run:
                 memory = self._steering.look(now, memory)
             if now >= next_status:
                 if self._settings.on_status is not None:
-                    self._settings.on_status(self._overview.status())
+                    self._settings.on_status(self._overview.status(self._steering.outputs()))
                 next_status = now + _STATUS_EVERY
             if not self._hungry():
                 self._wait(next_status, until)
@@ -362,43 +358,32 @@ class _Run:
                 if self._recorder is not None and unit.plan:
                     now = self._clock.now()
                     self._recorder.step(number, number, unit.granted_at, now, unit.granted, plan=unit.plan)
-            unit.replayed = False
+            unit.replayed, unit.slow_since = False, None
             unit.losses = 0 if committed > unit.committed else unit.losses
             unit.committed = committed
             unit.position = committed  # also if a grant was lost on its way
         if self._units:
             self._log.drop(min(unit.committed for unit in self._units), self._clock.now())
-        if stopwatch() < self._next_look:
-            return
-        self._next_look = stopwatch() + _LOOK_EVERY
-        for unit in self._units:
-            error = self._queries.failure(unit)
-            if error is not None:
-                self._revive(unit, error)
-
-    def _revive(self, unit: RunningUnit, error: str) -> None:
-        """Start a query again that has lost a process: it repeats its last micro-batch. Raise any other failure."""
-        unit.losses += 1
-        if not is_loss(error):
-            raise RunError(describe_failure(unit.cut.name, error))
-        if unit.losses > _LOSSES:
-            raise RunError(describe_losses(unit.cut.name, unit.losses))
-        unit.asking, unit.replayed, unit.position = False, True, unit.committed
-        unit.restarts += 1
-        _log.warning("'%s' has lost a process; it goes on where it last committed", unit.cut.name)
-        self._queries.restart(unit)
+        self._watch.look()
 
     def _finished(self) -> bool:
         end = self._log.end
         return end is not None and all(unit.asking and unit.committed >= end for unit in self._units)
 
-    def _await(self, condition: Any) -> None:
+    def _tell(self, doing: str) -> None:
+        """Say what is done before tuples can arrive."""
+        if self._settings.on_status is not None:
+            seconds = (stopwatch() - self._spent.begun) / SECOND
+            self._settings.on_status(Status(seconds, 0, 0, 0, 0, 0, False, starting=doing))
+
+    def _await(self, condition: Any, doing: str) -> None:
         while True:
+            self._tell(doing)
             self._listen()
             if condition():
                 return
-            if self._interrupted:
-                raise KeyboardInterrupt
+            if self._stopping.by is not None:
+                raise _StoppedEarlyError
             self._look_for_executors()
             self._wake.wait(0.25)
             self._wake.clear()
@@ -494,7 +479,3 @@ class _Run:
                 )
             self._wake.set()
             raise
-
-    def _interrupt(self) -> None:
-        self._interrupted = True
-        self._wake.set()

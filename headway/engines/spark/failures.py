@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 
 _RAISED = re.compile(r"^(?:headway\.\S+\.|pyspark\.\S+\.)?(\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
+STOPPED = "the query has stopped"
+"""What is known of a query that neither runs nor has failed."""
+_SLOW = ("failed to connect back", "Python worker to connect back")
 _LOST = (
-    "failed to connect back",  # Spark gives its Python processes ten seconds to start
+    *_SLOW,
     "Python worker exited unexpectedly",
     "Python worker process terminated",
     "java.io.EOFException",
@@ -51,6 +54,14 @@ def _own(error: str) -> bool:
     return any(match[1] in _OURS for match in _raised(error))
 
 
+def is_slow(error: str) -> bool:
+    """Return whether a query failed because its Python process did not start within the ten seconds of Spark's.
+
+    They are a constant in Spark. On a busy machine they are not much, and nothing is wrong but that.
+    """
+    return any(sign in error for sign in _SLOW) and not _raised(error)
+
+
 def _raised(error: str) -> list[re.Match[str]]:
     """Return what Python code raised, in Spark's words for a failure."""
     return [match for match in _RAISED.finditer(error) if "SparkException" not in match[1]]
@@ -77,6 +88,31 @@ def describe_losses(unit: str, count: int) -> str:
     return (
         f"'{unit}' failed on Spark: a Python process of it was lost {count} times in the same micro-batch; was it "
         "killed, for want of memory, or does a function of yours end it? (HEADWAY_SPARK_LOG=warn shows what Spark says)"
+    )
+
+
+def describe_slow(unit: str, seconds: float) -> str:
+    """Return one line for a query whose Python process does not start in time, again and again."""
+    return (
+        f"'{unit}' could not start on Spark: its Python process was not up within Spark's ten seconds, tried again and "
+        f"again for {seconds:.0f} s; is the machine busy with something else? (--units one starts fewer processes)"
+    )
+
+
+def describe_stopped(unit: str) -> str:
+    """Return one line for a query that somebody else has stopped."""
+    return (
+        f"'{unit}' was stopped on Spark from outside of the run: by stop() of its streaming query or of the Spark "
+        "session; hw.Control().stop() ends a run in order"
+    )
+
+
+def describe_gone(state: str | None) -> str:
+    """Return one line for a JVM that is no more."""
+    goes_on = "the same command goes on from there" if state else "with --state, a run can go on after that"
+    return (
+        "Spark's JVM has ended amid the run: was it killed, or short of memory (--conf spark.driver.memory=4g)? "
+        f"Nothing was written to files; {goes_on}"
     )
 
 

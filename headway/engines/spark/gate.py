@@ -55,6 +55,7 @@ class Gate:
         self._patience = patience
         self._lock = threading.Lock()
         self._asking: dict[int, tuple[socket.socket, int]] = {}
+        self._met: set[int] = set()
         self._closed = False
         self.secret = secrets.token_hex(16)
         self._server = socket.create_server(("127.0.0.1", 0), backlog=512)
@@ -67,6 +68,14 @@ class Gate:
         """Return by unit that waits for a grant the number up to which it has committed."""
         with self._lock:
             return {unit: committed for unit, (_, committed) in self._asking.items()}
+
+    def met(self, unit: int) -> bool:
+        """Return whether a unit has said anything since it was forgotten: then the process of its source is up."""
+        return unit in self._met
+
+    def forget(self, unit: int) -> None:
+        """Expect a unit to come anew."""
+        self._met.discard(unit)
 
     def grant(self, unit: int, upto: int) -> bool:
         """Let a unit that waits run up to an arrival number; False if it does not wait any more: it has gone."""
@@ -159,6 +168,7 @@ class Gate:
     def _talk(self, unit: int, connection: socket.socket, lines: _Lines) -> None:
         with connection:
             try:
+                self._met.add(unit)
                 _answer(connection, {"welcome": True})
                 while (line := lines.next(LONGEST_QUESTION)) is not None:
                     self._hear(unit, connection, json.loads(line))

@@ -11,7 +11,7 @@ import numpy as np
 from headway.catalog import Topology
 from headway.clock import SECOND, Clock, stopwatch
 from headway.columns import Int64s
-from headway.engines.base import RunSettings, Status
+from headway.engines.base import OutputStatus, RunSettings, Status
 from headway.engines.delivery import output_readings
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.letters import DeadLetters
@@ -70,8 +70,16 @@ class Overview:
 
     @property
     def queued(self) -> int:
-        """Bytes that have arrived and that somebody still has to read."""
-        return self.log.bytes + self.arrivals.bytes
+        """Bytes that have arrived and that somebody still has to read.
+
+        The log holds more: what it keeps on purpose, its newest commit, and what only waits for a query to commit that
+        reads other sources. Sources that waited for that would wait for ever.
+        """
+        reached: dict[str, int] = {}
+        for unit in self.units:
+            for source in unit.cut.sources:
+                reached[source] = min(unit.committed, reached.get(source, unit.committed))
+        return self.log.bytes_after(reached) + self.arrivals.bytes
 
     def waiting(self, unit: RunningUnit) -> tuple[int, int, float]:
         """Return a unit's waiting tuples, the oldest stamp of them, and their mean stamp."""
@@ -168,15 +176,15 @@ class Overview:
         """Tuples delivered to all outputs."""
         return sum(one.delivery.tuples for one in self.results.values())
 
-    def status(self) -> Status:
-        """Return how far the run is."""
+    def status(self, outputs: Mapping[str, OutputStatus]) -> Status:
+        """Return how far the run is, and with it how its outputs do."""
         queued = self.queued
         paused = queued > self.settings.memory
         return Status(
-            self.seconds, self.ingest.tuples, self.tuples_out, self.longest, queued, self.letters.total, paused
+            self.seconds, self.ingest.tuples, self.tuples_out, self.longest, queued, self.letters.total, paused, outputs
         )
 
-    def summary(self, network: str, master: str, interrupted: bool) -> dict[str, Any]:
+    def summary(self, network: str, master: str, stopped_by: str | None) -> dict[str, Any]:
         """Return everything that was measured."""
         readings = self.takings.statistics.readings()
         counts = self.letters.counts
@@ -189,7 +197,8 @@ class Overview:
             "workers": self.workers,
             "master": master,
             "seconds": seconds,
-            "interrupted": interrupted,
+            "interrupted": stopped_by is not None,
+            "stopped_by": stopped_by,
             "tuples_in": self.ingest.tuples,
             "tuples_out": self.tuples_out,
             "tuples_per_second": self.ingest.tuples / seconds if seconds else 0.0,

@@ -8,15 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headway.engines.spark.failures import describe_failure, is_damage, is_loss
+from headway.clock import SECOND, stopwatch
+from headway.engines.spark.failures import STOPPED, describe_failure, is_damage, is_loss, is_slow
 from headway.engines.spark.gate import Gate
 from headway.engines.spark.rows import Row
 from headway.engines.spark.sealed import Sealed
-from headway.engines.spark.session import STREAMING, open_session
+from headway.engines.spark.session import STREAMING, is_alive, jvm_alive, open_session
 from headway.engines.spark.units import RunningUnit
 from headway.engines.spark.wire import ROWS
 from headway.engines.spark.work import Work
-from headway.errors import RunError
+from headway.errors import HeadwayError, RunError
 from headway.trains import Train
 
 if TYPE_CHECKING:
@@ -30,7 +31,11 @@ Deliver = Callable[[RunningUnit, Work, list[Row], Mapping[int, Train], int], Non
 
 _MOST_SHARDS = 64
 _ATTEMPTS = 3
-"""How often a query is started before a process that does not come up counts as a failure."""
+"""How often a query is started before a process that is lost meanwhile counts as a failure."""
+PATIENCE = 300 * SECOND
+"""For how long processes that Spark does not give the time to start are started again."""
+_PARTING = 2.0
+"""Seconds by which the connections of a JVM may break before it is gone."""
 _warm: set[str] = set()
 
 
@@ -85,14 +90,17 @@ class Queries:
 
     def restart(self, unit: RunningUnit) -> None:
         """Start a unit's query again, where its checkpoint says."""
-        for left in reversed(range(_ATTEMPTS)):
+        left, until = _ATTEMPTS, stopwatch() + PATIENCE
+        while True:
             try:
+                self._launches[unit.number].gate.forget(unit.number)
                 unit.query = self._start(self._launches[unit.number])
                 return
             except Exception as error:
                 if is_damage(str(error)):
                     raise RunError(describe_failure(unit.cut.name, str(error))) from error
-                if not left or not is_loss(str(error)):
+                left -= not is_slow(str(error))
+                if not left or stopwatch() > until or not is_loss(str(error)):
                     raise
 
     def _start(self, launch: Launch) -> StreamingQuery:
@@ -137,13 +145,23 @@ class Queries:
         finally:
             context.setLocalProperty("spark.scheduler.pool", None)
 
+    def alive(self, error: Exception) -> bool:
+        """Return whether Spark's JVM still runs after an error; True where that cannot be known."""
+        broken = not isinstance(error, HeadwayError) or "Py4J" in str(error)
+        return jvm_alive(_PARTING if broken else 0.0)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody has stopped the session."""
+        return not is_alive(self._session)
+
     def failure(self, unit: RunningUnit) -> str | None:
         """Return why a query has failed, or None."""
         if unit.query is None or unit.query.isActive:
             return None
         error = unit.query.exception()
         if error is None:
-            return "the query has stopped"
+            return STOPPED
         texts, cause = [str(error)], unit.query._jsq.exception().get().getCause()
         while cause is not None:  # the message names a lost process only by the class of a cause
             texts.append(f"caused by {cause.toString()}")

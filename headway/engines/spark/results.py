@@ -17,7 +17,7 @@ import pyarrow as pa
 from headway.catalog import HALF_LIFE
 from headway.clock import Clock
 from headway.connectors import DiscardSink, TableSink, open_sink
-from headway.connectors.base import Writer
+from headway.connectors.base import Writer, prepare
 from headway.connectors.sinks import CallbackSink
 from headway.engines.delivery import Delivery
 from headway.errors import RunError
@@ -60,6 +60,7 @@ class Result:
         self._what, self._base, self._trust = what, base, trust
         self.table: TableSink | None = None
         self.writer: Writer
+        self._file: Writer | None = None
         self._later = place is not None and is_file(what)
         self._named: dict[str, str] = {name.partition(".")[0]: name for name in delivered}
         if place is not None:
@@ -126,23 +127,27 @@ class Result:
             for batch in table.to_batches():
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
-    def close(self) -> None:
-        """Complete the output."""
+    def prepare(self) -> None:
+        """Do all that completing the output takes, but for showing it."""
         if self._later:
-            writer = open_sink(self.name, self._schema, self._what, self._base, self._trust)
-            try:
-                for batch in self._stored():
-                    writer.write(batch)
-                writer.close()
-            except BaseException:
-                writer.abort()
-                raise
+            self._file = open_sink(self.name, self._schema, self._what, self._base, self._trust)
+            for batch in self._stored():
+                self._file.write(batch)
+            prepare(self._file)
+        self.delivery.prepare()
+
+    def close(self) -> None:
+        """Complete the output, which is prepared."""
+        if self._file is not None:
+            self._file.close()
         self.delivery.close()
         self._closed = True
 
     def abort(self) -> None:
         """Give up, unless it is complete."""
         if not self._closed:
+            if self._file is not None:
+                self._file.abort()
             self.delivery.abort()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import logging
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headway.engines.interrupts import SIGNALS
 from headway.errors import RunError
 from headway.storage.temporary import make_temporary, remove_temporary
 
@@ -46,8 +48,10 @@ def open_session(master: str | None, settings: Mapping[str, str] | None = None) 
     """Return a session: the active one, or a new one on `master`, which stays until the process ends."""
     from pyspark.sql import SparkSession
 
+    if not jvm_alive(0.0):  # it was killed since
+        _forget()
     session = SparkSession.getActiveSession()
-    if session is not None and _is_alive(session):
+    if session is not None and is_alive(session):
         if master is not None and session.sparkContext.master != master:
             raise RunError(
                 f"--master {master}: this process has a Spark session on {session.sparkContext.master} already; "
@@ -60,7 +64,7 @@ def open_session(master: str | None, settings: Mapping[str, str] | None = None) 
     builder = SparkSession.builder.appName("headway").master(master or DEFAULT_MASTER)
     for name, value in {**_defaults(master or DEFAULT_MASTER), **(settings or {})}.items():
         builder = builder.config(name, value)
-    with _quiet() as said, _own_interrupts():
+    with _quiet() as said, _own_interrupts(), _deaf_gateway():
         try:
             session = builder.getOrCreate()
         except Exception as error:
@@ -117,6 +121,47 @@ def _own_interrupts() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def hushed() -> Iterator[None]:
+    """Keep py4j, between Python and the JVM, from printing tracebacks: what fails there is said in one line of ours."""
+    logger = logging.getLogger("py4j")
+    level = logger.level
+    if not os.environ.get("HEADWAY_SPARK_LOG"):
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _deaf_gateway() -> Iterator[None]:
+    """Start the JVM so that it ignores what a run ends in order for: SIGTERM and SIGHUP, as it does Ctrl-C anyhow.
+
+    A terminal sends signals to the whole group, systemd to all of a service's processes. If the JVM died first, the run
+    could not drain. What the JVM starts ignores them, too. It ends when its standard input is closed, and so with the
+    driver, however that ends.
+    """
+    from pyspark import java_gateway
+
+    made: Any = java_gateway.Popen
+
+    def start(command: list[str], preexec_fn: Callable[[], None] | None = None, **more: Any) -> Any:
+        def prepare() -> None:
+            if preexec_fn is not None:
+                preexec_fn()
+            for number in SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
+
+        return made(command, preexec_fn=prepare, **more)
+
+    java_gateway.Popen = start  # PySpark sets a preexec_fn of its own, over any that it is given
+    try:
+        yield
+    finally:
+        java_gateway.Popen = made
+
+
+@contextlib.contextmanager
 def _quiet() -> Iterator[Callable[[], str]]:
     """Start the JVM so that what it and its Python workers print goes to a file, not between the user's lines.
 
@@ -153,9 +198,36 @@ def _scratch() -> str:
     return folder
 
 
-def _is_alive(session: SparkSession) -> bool:
+def is_alive(session: SparkSession) -> bool:
+    """Return whether nobody has stopped a session."""
     context: Any = session.sparkContext
     return getattr(context, "_jsc", None) is not None and not context._jsc.sc().isStopped()
+
+
+def jvm_alive(patience: float) -> bool:
+    """Return whether the JVM that this process has started still runs after so many seconds; True if there is none."""
+    from pyspark import SparkContext
+
+    process: Any = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return True
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(patience)
+    return process.poll() is None
+
+
+def _forget() -> None:
+    """Let PySpark forget a JVM that is gone, so that the next session starts another one."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context: Any = SparkContext
+    with contextlib.suppress(Exception):
+        context._gateway.shutdown()
+    context._gateway = context._jvm = context._active_spark_context = None
+    kept: Any = SparkSession
+    kept._instantiatedSession = None
+    kept._activeSession = None
 
 
 def check_java() -> None:

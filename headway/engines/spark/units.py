@@ -129,6 +129,8 @@ class RunningUnit:
     """The arrival numbers that the micro-batch under way covers: above the first, up to the second."""
     losses: int = 0
     """How often its query has lost a process since it last committed."""
+    slow_since: int | None = None
+    """Since when its process does not start within Spark's ten seconds; None: it does."""
     restarts: int = 0
     """How often its query was started again in this run."""
     replayed: bool = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.engines.spark.failures import describe_failure, is_damage, is_loss
+from headway.engines.spark.failures import describe_failure, is_damage, is_loss, is_slow
 
 
 @pytest.mark.parametrize(
@@ -89,3 +89,17 @@ def test_what_is_no_damage_to_a_checkpoint(error: str) -> None:
 )
 def test_lost_processes(error: str, lost: bool) -> None:
     assert is_loss(error) is lost
+
+
+@pytest.mark.parametrize(
+    ("error", "slow"),
+    [
+        ("caused by org.apache.spark.SparkException: Python worker failed to connect back.", True),
+        ("Timed out while waiting for the Python worker to connect back", True),
+        ("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)", False),
+        ("headway.errors.RunError: box 'a': failed to connect back", False),
+    ],
+)
+def test_processes_that_start_slowly(error: str, slow: bool) -> None:
+    assert is_slow(error) is slow
+    assert is_loss(error) or not slow

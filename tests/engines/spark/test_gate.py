@@ -72,6 +72,15 @@ def test_a_unit_waits_for_its_grant(driver: Driver) -> None:
     assert driver.gate.waiting() == {}
 
 
+def test_a_unit_is_met_when_it_says_anything(driver: Driver) -> None:
+    assert not driver.gate.met(2)
+    driver.asker(2).ask({"tasks": [4, 9]})
+    assert driver.gate.met(2)
+    assert not driver.gate.met(1)
+    driver.gate.forget(2)
+    assert not driver.gate.met(2)
+
+
 def test_units_are_granted_one_by_one_and_again(driver: Driver) -> None:
     askers = [driver.asker(unit) for unit in range(3)]
     answers = [driver.ask(asker, {"latest": unit}) for unit, asker in enumerate(askers)]
