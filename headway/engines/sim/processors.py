@@ -169,8 +169,7 @@ class Processors:
                 continue
             parts = [train.numbers for train in trains if len(train.numbers)]
             numbers = parts[0] if len(parts) == 1 else np.sort(np.concatenate([*parts, _NO_NUMBERS]))
-            offsets = costs.offsets(box.index, numbers)
-            cost = costs.call[box.index] + int(offsets[-1]) if len(offsets) else 0  # passing on a mark is no work
+            offsets, cost = costs.spend(box.index, numbers)
             fetched = min(others, len(numbers))  # they have waited longer than what this step put there
             storage = costs.storage if fetched else 0
             work.taken += fetched
