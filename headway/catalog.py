@@ -27,6 +27,8 @@ HALF_LIFE = 5.0
 """Seconds after which a tuple counts half in rates and recent utilities, where nothing is said."""
 _FOLD_AFTER = 4096
 """Calls that may wait to be folded in, so that reports cost little and memory does not grow."""
+EARLY = 3
+"""Calls of a box that tell more of imports, caches and first memory than of what the box costs."""
 _FADED = 1e-200
 """A faded sum below this says nothing any more."""
 
@@ -88,6 +90,10 @@ class BoxReadings:
     """Tuples out per tuple in; 1 for a box that has seen none. Where it is not given, that of the whole run."""
     rate_in: Floats = field(default_factory=_nothing)
     """Tuples that the box took per second; 0 where nobody measured time."""
+    early: Int64s = field(default_factory=lambda: np.zeros((2, 0), np.int64))
+    """Tuples of the first EARLY calls of each box, and nanoseconds spent on them: a box that warms up takes longer."""
+    exact: bool = False
+    """Whether costs are known, and not measured."""
 
     def __post_init__(self) -> None:
         """Fill in what was not given."""
@@ -95,6 +101,8 @@ class BoxReadings:
             object.__setattr__(self, "selectivity", self.overall)
         if len(self.rate_in) != len(self.calls):
             object.__setattr__(self, "rate_in", np.zeros(len(self.calls)))
+        if self.early.shape[1] != len(self.calls):
+            object.__setattr__(self, "early", np.zeros((2, len(self.calls)), np.int64))
 
     @property
     def overall(self) -> Floats:
@@ -133,6 +141,7 @@ class Statistics:
         self._lock = threading.Lock()
         self._counts: Int64s = np.zeros((4, boxes), np.int64)  # calls, tuples in, tuples out, nanoseconds
         self._sums: Floats = np.zeros((8, boxes))  # weight, n, t, n*n, n*t, out, bytes, tuples of known size
+        self._early: Int64s = np.zeros((2, boxes), np.int64)  # tuples and nanoseconds of first calls
         self._overhead: Floats = np.zeros(boxes)
         self._cost: Floats = np.zeros(boxes)
         self._selectivity: Floats = np.ones(boxes)
@@ -205,6 +214,10 @@ class Statistics:
         boxes, calls = box[starts], np.diff(starts, append=count)
         # Only boxes that were called are touched: folding a few calls must not cost more in a large network.
         totals = np.add.reduceat(rows[:, 1:4], starts, axis=0)
+        if (self._counts[0, boxes] < EARLY).any():
+            place = self._counts[0, box] + np.arange(count) - np.repeat(starts, calls)
+            first = np.where(place < EARLY, (n, spent), 0)
+            self._early[:, boxes] += np.add.reduceat(first, starts, axis=1)
         self._counts[0, boxes] += calls
         self._counts[1:, boxes] += totals.T
         parts = np.empty((8, count))
@@ -281,6 +294,8 @@ class Statistics:
             self._best("cost", self._cost),
             self._best("selectivity", self._selectivity),
             _frozen(self._rates),
+            _frozen(self._early.copy()),
+            self._exact,
         )
 
     def _best(self, name: str, measured: Floats) -> Floats:

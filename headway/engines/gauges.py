@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Floats
+from headway.catalog import EARLY, BoxReadings, Floats
 from headway.checking import CheckedNetwork
 from headway.columns import Int64s
 from headway.engines.delivery import Delivered, Delivery
@@ -72,6 +72,8 @@ class Gauges:
         self._before: tuple[Int64s, Int64s] = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self._faded: tuple[Floats, Floats] = np.zeros(count), np.zeros(count)
         self._taken: Int64s = np.zeros(count, np.int64)
+        self._waited: Int64s | None = None  # by box, when the flow was last read
+        self._warming = self._warmed = 0
 
     def _inputs(self) -> list[list[int]]:
         """Return by box and input who feeds it: a box, or -1 minus a source's number."""
@@ -135,10 +137,14 @@ class Gauges:
         load = float(box_loads.sum())
         kept = load - work_saved(site_rates * site_costs, keep, self.nested)
         backlog = float(backlogs.sum())
+        before = None if self._waited is None else float((self._waited * work * self._kept_at).sum())
+        self._waited = waiting
         done = float((self._taken * costs).sum())
         sources = model.source_work(work)
         sites = site_rates, site_costs, site_waiting
-        return Flow(load, kept, backlog, done, self._usable(box_loads), sources, box_rates, box_loads, backlogs, *sites)
+        boxes = box_rates, box_loads, backlogs
+        usable = self._usable(box_loads)
+        return Flow(load, kept, backlog, done, usable, sources, *boxes, *sites, before, self._warming)
 
     def _usable(self, box_loads: Floats) -> float:
         """Return how many workers have something to do: a unit has one at a time, however much it has to do."""
@@ -158,14 +164,21 @@ class Gauges:
         What a call costs beside its tuples counts as in a long train: under load trains are long, and an overload must
         not be seen where the engine has the time for short ones.
         """
-        busy, tuples = readings.busy - self._before[0], readings.tuples_in - self._before[1]
-        self._before, self._taken = (readings.busy, readings.tuples_in), tuples
+        early = readings.early
+        settled = readings.busy - early[1], readings.tuples_in - early[0]
+        busy, tuples = settled[0] - self._before[0], settled[1] - self._before[1]
+        warming = int(early[1].sum())
+        self._before, self._taken = settled, tuples
+        self._warming, self._warmed = warming - self._warmed, warming
         spent, taken = self._faded
         spent, taken = spent * _FADE + busy / 1e9, taken * _FADE + tuples
         self._faded = spent, taken
         known = taken > 0.5
         amortised = readings.cost + readings.overhead / self._train
-        costs: Floats = np.where(known, np.minimum(spent / np.where(known, taken, 1.0), amortised), readings.cost)
+        # The first calls are of few tuples, and slow: what they took, spread over these, is no cost of a tuple.
+        warming = (not readings.exact) & (readings.calls <= EARLY) & (readings.calls > 0)
+        unknown = np.where(warming, 0.0, readings.cost)
+        costs: Floats = np.where(known, np.minimum(spent / np.where(known, taken, 1.0), amortised), unknown)
         return costs
 
     def _divided(self) -> LoadModel:

@@ -31,6 +31,7 @@ _PRESSED = 0.1
 _RECENT, _SURGE = 4, 5.0
 """Looks within which a rate must have been seen twice if it is so many times the others."""
 _SUMMED = [Delivered._fields.index(name) for name in ("tuples", "late", "latency")]
+_WORTH = [Delivered._fields.index(name) for name in ("tuples", "utility")]
 _FADE = 0.5
 """How much of what was delivered before a look counts at the next."""
 
@@ -51,7 +52,7 @@ class Observer:
         self._added: Floats = np.zeros((3, count))  # tuples, late ones, their latencies, since the last look
         self._before: Floats = np.zeros((3, count))  # the same since the start
         self._delivered: Floats = np.zeros((3, count))  # tuples, late ones, their latencies, faded
-        self._busy = instruments.effort().busy
+        self._busy, self._under_way = instruments.effort().busy, 0
         self._backlog = 0.0
         self._done: Floats = np.zeros(2)  # work and busy time, faded
         self._instants: deque[Floats] = deque(maxlen=_RECENT)  # rates from one look to the next
@@ -122,7 +123,8 @@ class Observer:
         late[list(forced)] = 1.0
         waiting, stamps = instruments.waiting()
         oldest = self._reach.least(stamps)
-        capacity, busy = self._efforts(now, flow)
+        capacity, busy, pressed = self._efforts(now, flow)
+        counts, utilities = (np.array([one[at] for one in delivered], np.float64) for at in _WORTH)
         return Observation(
             now,
             tuples,
@@ -140,6 +142,9 @@ class Observer:
             flow.backlog,
             capacity,
             busy,
+            flow.before,
+            pressed,
+            np.where(counts > 0, utilities / np.maximum(counts, 1.0), 1.0),
         )
 
     def _note(self, observation: Observation) -> None:
@@ -154,8 +159,8 @@ class Observer:
         )
         self._history.add(look)
 
-    def _efforts(self, now: int, flow: Flow) -> tuple[float, float]:
-        """Return the seconds of work that can be done per second, and the share of the time that was needed.
+    def _efforts(self, now: int, flow: Flow) -> tuple[float, float, bool]:
+        """Return the seconds of work that can be done per second, the share of the time that was needed, and if it shows.
 
         What can be done shows only where there is more to do than that; until then, all of it is expected. An engine
         without a backlog keeps up, however busy it is: it has the time for short trains, which cost more by the tuple.
@@ -163,19 +168,20 @@ class Observer:
         """
         effort, workers = self._instruments.effort(), self._instruments.workers
         spent, busy = max(1, (now - self._moment) * workers), effort.busy - self._busy
-        self._busy, self._moment = effort.busy, now
+        ended = busy - flow.warming - (effort.under_way - self._under_way)
+        self._busy, self._under_way, self._moment = effort.busy, effort.under_way, now
         if effort.capacity is not None:
-            return effort.capacity, effort.share
+            return effort.capacity, effort.share, True
         share = min(1.0, busy / spent)
         pressed = min(flow.backlog, self._backlog) > _PRESSED
         self._backlog = flow.backlog
-        if busy > 0 and pressed:
-            self._done = self._done * _FADE + (flow.done, busy / SECOND)
+        if pressed and ended > 0:
+            self._done = self._done * _FADE + (flow.done, ended / SECOND)
         # What is not work in boxes is the engine's own.
         part = min(1.0, float(self._done[0] / self._done[1])) if self._done[0] > 0 else 1.0
         needed = share if pressed else min(share, flow.done / part * SECOND / spent)
         # Workers that can be of no use are idle however much there is to do.
-        return flow.usable * part, min(1.0, needed * workers / flow.usable)
+        return flow.usable * part, min(1.0, needed * workers / flow.usable), pressed
 
     def _diagnose(self, observation: Observation, now: int) -> None:
         topology, before = self._instruments.topology, self.diagnosis

@@ -77,7 +77,7 @@ class Shedder:
             max(most, self.settings.most if output in forced else 0.0) for output, most in enumerate(self._limits)
         ]
         demand = replace(demand, losses=self._losses())
-        decision, self._memory = self._controller.decide(observation, demand, self._memory, limits)
+        decision, self._memory = self._controller.decide(observation, demand, self._memory, limits, bool(forced))
         if not decision.changed:
             self._refresh()
             return

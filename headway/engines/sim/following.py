@@ -16,6 +16,8 @@ from headway.scheduling.base import Snapshot, Step
 
 STRETCH = SECOND // 50
 """Nanoseconds of a part where load may be shed, as in `local`."""
+CALLS = 30.0
+"""And at least so many times what the calls of a part cost beside its tuples."""
 FIRST_PART = 64
 """Tuples in a part where costs are not known."""
 
@@ -61,4 +63,6 @@ class Following:
     def _part(self, unit: int) -> int:
         assert self._snapshot is not None
         cost = float(self._snapshot.costs.cost[unit])
-        return max(1, int(STRETCH / SECOND / cost)) if cost > 0 else FIRST_PART
+        span = max(STRETCH / SECOND, CALLS * float(self._snapshot.costs.overhead[unit]))
+        span *= 1 + self._plan % 2  # what a call costs beside its tuples shows only if parts differ
+        return max(1, int(span / cost)) if cost > 0 else FIRST_PART

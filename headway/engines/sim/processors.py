@@ -75,6 +75,11 @@ class Processors:
         """Tuples that calls under way or preempted have taken: they still need memory."""
         return sum(work.call.tuples for work in self._works() if work.call is not None)
 
+    def under_way(self, now: int) -> int:
+        """Return the nanoseconds that processors have worked on calls that have not ended."""
+        calls = [work.call for work in self._running if work is not None]
+        return sum(max(0, now - call.taken_up) for call in calls if call is not None)
+
     def _works(self) -> list[Work]:
         return [*(work for work in self._running if work is not None), *self._preempted.values()]
 
