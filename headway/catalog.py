@@ -27,8 +27,8 @@ HALF_LIFE = 5.0
 """Seconds after which a tuple counts half in rates and recent utilities, where nothing is said."""
 _FOLD_AFTER = 4096
 """Calls that may wait to be folded in, so that reports cost little and memory does not grow."""
-EARLY = 3
-"""Calls of a box that tell more of imports, caches and first memory than of what the box costs."""
+EARLY, SHORT = 3, 64
+"""The first calls of a box tell more of imports, caches and first memory than of its tuples, if these are so few."""
 _FADED = 1e-200
 """A faded sum below this says nothing any more."""
 
@@ -91,7 +91,7 @@ class BoxReadings:
     rate_in: Floats = field(default_factory=_nothing)
     """Tuples that the box took per second; 0 where nobody measured time."""
     early: Int64s = field(default_factory=lambda: np.zeros((2, 0), np.int64))
-    """Tuples of the first EARLY calls of each box, and nanoseconds spent on them: a box that warms up takes longer."""
+    """Tuples of first calls of each box, and nanoseconds spent on them: few, by a box that warms up (see EARLY)."""
     exact: bool = False
     """Whether costs are known, and not measured."""
 
@@ -184,6 +184,11 @@ class Statistics:
             self._declared, self._exact = declared, exact
             self._latest = None
 
+    @property
+    def exact(self) -> bool:
+        """Whether what was declared counts always, so that nothing has to be found out."""
+        return self._exact
+
     def report(self, box: int, tuples_in: int, tuples_out: int, nanoseconds: int, bytes_in: int) -> None:
         """Note one box call; may come from any thread. `bytes_in` is -1 where nobody measured it."""
         self._calls.append((box, tuples_in, tuples_out, nanoseconds, bytes_in))
@@ -216,7 +221,7 @@ class Statistics:
         totals = np.add.reduceat(rows[:, 1:4], starts, axis=0)
         if (self._counts[0, boxes] < EARLY).any():
             place = self._counts[0, box] + np.arange(count) - np.repeat(starts, calls)
-            first = np.where(place < EARLY, (n, spent), 0)
+            first = np.where((place < EARLY) & (n < SHORT), (n, spent), 0)
             self._early[:, boxes] += np.add.reduceat(first, starts, axis=1)
         self._counts[0, boxes] += calls
         self._counts[1:, boxes] += totals.T

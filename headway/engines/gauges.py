@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from headway.catalog import EARLY, BoxReadings, Floats
+from headway.catalog import BoxReadings, Floats
 from headway.checking import CheckedNetwork
 from headway.columns import Int64s
 from headway.engines.delivery import Delivered, Delivery
@@ -59,6 +59,7 @@ class Gauges:
         self._train = min(train, _LONG)
         self.effort = effort
         self.topology = runtime.topology
+        self.measures = not runtime.statistics.exact
         inputs = self._inputs_of = self._inputs()
         self.sites = find_sites(self.topology, inputs)
         self.nested = nested(self.sites, inputs)
@@ -74,6 +75,8 @@ class Gauges:
         self._taken: Int64s = np.zeros(count, np.int64)
         self._waited: Int64s | None = None  # by box, when the flow was last read
         self._warming = self._warmed = 0
+        self._called: Int64s = np.zeros(count, np.int64)
+        self._avoidable = 0.0
 
     def _inputs(self) -> list[list[int]]:
         """Return by box and input who feeds it: a box, or -1 minus a source's number."""
@@ -144,7 +147,7 @@ class Gauges:
         sites = site_rates, site_costs, site_waiting
         boxes = box_rates, box_loads, backlogs
         usable = self._usable(box_loads)
-        return Flow(load, kept, backlog, done, usable, sources, *boxes, *sites, before, self._warming)
+        return Flow(load, kept, backlog, done, usable, sources, *boxes, *sites, before, self._warming, self._avoidable, readings.exact)
 
     def _usable(self, box_loads: Floats) -> float:
         """Return how many workers have something to do: a unit has one at a time, however much it has to do."""
@@ -169,6 +172,8 @@ class Gauges:
         busy, tuples = settled[0] - self._before[0], settled[1] - self._before[1]
         warming = int(early[1].sum())
         self._before, self._taken = settled, tuples
+        calls, self._called = readings.calls - self._called, readings.calls
+        self._avoidable = float((readings.overhead * np.maximum(calls - tuples / self._train, 0.0)).sum())
         self._warming, self._warmed = warming - self._warmed, warming
         spent, taken = self._faded
         spent, taken = spent * _FADE + busy / 1e9, taken * _FADE + tuples
@@ -176,8 +181,7 @@ class Gauges:
         known = taken > 0.5
         amortised = readings.cost + readings.overhead / self._train
         # The first calls are of few tuples, and slow: what they took, spread over these, is no cost of a tuple.
-        warming = (not readings.exact) & (readings.calls <= EARLY) & (readings.calls > 0)
-        unknown = np.where(warming, 0.0, readings.cost)
+        unknown = np.where((early[1] > 0) & (not readings.exact), 0.0, readings.cost)
         costs: Floats = np.where(known, np.minimum(spent / np.where(known, taken, 1.0), amortised), unknown)
         return costs
 

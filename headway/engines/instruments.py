@@ -56,6 +56,10 @@ class Flow(NamedTuple):
     """Seconds of work that waited when the flow was read before, at the costs of now."""
     warming: int = 0
     """Nanoseconds since then of boxes that were called for the first times: they tell nothing of what can be done."""
+    avoidable: float = 0.0
+    """Seconds since then that calls of short trains took more than those of long ones would have."""
+    exact: bool = False
+    """Whether costs are known, and not measured."""
 
 
 class Instruments(Protocol):
@@ -65,6 +69,8 @@ class Instruments(Protocol):
     workers: int
     sites: tuple[Site, ...]
     nested: tuple[tuple[int, ...], ...]
+    measures: bool
+    """Whether what boxes cost and what can be done is found out while it runs, neither known nor told."""
 
     @property
     def pressing(self) -> bool:

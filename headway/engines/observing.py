@@ -26,6 +26,10 @@ _USUALLY = 60.0
 """Half-life of what is taken for a source's usual rate."""
 _ACQUAINTED = 5 * SECOND
 """How long a source is watched until anything counts as usual."""
+_NEEDED = 0.2
+"""The least part of its time that an engine is taken to need, whatever short trains are said to cost."""
+_SHOWN = 2
+"""Looks in a row after which it shows what can be done, where costs are measured."""
 _PRESSED = 0.1
 """Seconds of work that wait at least where an engine has as much to do as it can."""
 _RECENT, _SURGE = 4, 5.0
@@ -54,6 +58,7 @@ class Observer:
         self._delivered: Floats = np.zeros((3, count))  # tuples, late ones, their latencies, faded
         self._busy, self._under_way = instruments.effort().busy, 0
         self._backlog = 0.0
+        self._pressed = 0  # looks in a row with work waiting all the time
         self._done: Floats = np.zeros(2)  # work and busy time, faded
         self._instants: deque[Floats] = deque(maxlen=_RECENT)  # rates from one look to the next
         self._arrived: Floats = instruments.arrived()
@@ -174,14 +179,19 @@ class Observer:
             return effort.capacity, effort.share, True
         share = min(1.0, busy / spent)
         pressed = min(flow.backlog, self._backlog) > _PRESSED
+        self._pressed = self._pressed + 1 if pressed else 0
         self._backlog = flow.backlog
         if pressed and ended > 0:
-            self._done = self._done * _FADE + (flow.done, ended / SECOND)
+            # What short trains cost more is no want of time: under load they are long.
+            needed = max(ended / SECOND - flow.avoidable, flow.done, _NEEDED * ended / SECOND)
+            self._done = self._done * _FADE + (flow.done, needed)
         # What is not work in boxes is the engine's own.
         part = min(1.0, float(self._done[0] / self._done[1])) if self._done[0] > 0 else 1.0
         needed = share if pressed else min(share, flow.done / part * SECOND / spent)
         # Workers that can be of no use are idle however much there is to do.
-        return flow.usable * part, min(1.0, needed * workers / flow.usable), pressed
+        # One look may be a moment in which trains were short, or a box was slow: measured costs need two.
+        shows = self._pressed >= (1 if flow.exact else _SHOWN)
+        return flow.usable * part, min(1.0, needed * workers / flow.usable), shows
 
     def _diagnose(self, observation: Observation, now: int) -> None:
         topology, before = self._instruments.topology, self.diagnosis

@@ -49,7 +49,7 @@ class Shedder:
         self.settings = settings or ShedSettings()
         nothing = (0.0,) * len(topology.outputs)
         self._limits = nothing if settings is None else self.settings.limits(topology.outputs, topology.qos)
-        self._controller = Controller(self.settings, topology)
+        self._controller = Controller(self.settings, topology, sparing=instruments.measures)
         self._memory = self._controller.start()
         self._may = settings is not None
         self.keep: Floats = np.ones(len(instruments.sites))

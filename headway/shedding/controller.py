@@ -174,10 +174,12 @@ class Controller:
         topology: Topology,
         strategy: Strategy | None = None,
         half_life: float = HALF_LIFE,
+        sparing: bool = False,
     ) -> None:
         """Control a network; raises a PolicyError where the settings name outputs or a strategy that do not exist.
 
-        `half_life` is that of the loads in observations, in seconds.
+        `half_life` is that of the loads in observations, in seconds. If `sparing`, nothing is dropped unless a
+        forecast says that outputs are worth more so; otherwise whenever there is more to do than fits.
         """
         self.settings = settings
         self.limits = settings.limits(topology.outputs, topology.qos)
@@ -187,7 +189,8 @@ class Controller:
         """Whether outputs with a value graph lose their least valuable tuples first."""
         self._half_life = half_life
         self._zones = good_zones(topology.qos)
-        self._graded = any(graphs.latency is not None for graphs in topology.qos)
+        # Without latency graphs nobody says what waiting costs: then queues are kept short.
+        self._sparing = sparing and any(graphs.latency is not None for graphs in topology.qos)
         # A backlog that is to go before the next look but one would be chased from both sides.
         self._drain = max(self._drain_time(), 2 * settings.interval.seconds)
         # What is read within a half-life is much the same: to be sure that load has gone takes as many of them.
@@ -225,11 +228,13 @@ class Controller:
         memory = self._follow(observation, demand, memory)
         case = self._judge(observation, demand, memory)
         memory = self._count(case, observation, memory)
-        prospect = None if forced or not self._graded else self._prospect(case, observation, demand, memory)
+        prospect = None if forced or not self._sparing else self._prospect(case, observation, demand, memory)
         memory = self._remember(case, observation, demand, memory)
         excess = self._excess(case, observation, memory, limits)
         if prospect is not None and memory.excess > 0:
-            memory = replace(memory, idle=0 if prospect.gain(memory.keep) > 0 else memory.idle + 1)
+            # While more comes than can be done, it would only have to begin again.
+            useful = case.load > case.can_do or prospect.gain(memory.keep) > 0
+            memory = replace(memory, idle=0 if useful else memory.idle + 1)
             if memory.idle >= self.settings.hold:
                 excess = 0.0
         if excess is None:
@@ -372,7 +377,7 @@ class Controller:
         if memory.excess <= 0:
             sure = memory.over >= hold or (memory.over > 0 and case.surplus > 0)
             late = case.surplus > 0 and self._is_late(observation)
-            if not observation.pressed or case.load <= case.fits:
+            if not observation.pressed or (self._sparing and case.load <= case.fits):
                 return None
             return case.needed if case.needed > 0 and (sure or late) else None
         if memory.spare >= self._patience or memory.calm >= 2 * self._patience:

@@ -95,10 +95,10 @@ def make_case(seed: int) -> Case:
     for name in boxes:
         if name not in read or random.random() < 0.2:
             outputs[f"o{name}"] = {"from": name, "qos": _qos(random)}
-    # One tuple of a source costs about 5 ms in all.
-    scale = 0.005 / sum(costs.values())
+    # One tuple of a source costs about 10 ms in all.
+    scale = 0.01 / sum(costs.values())
     costs = {name: cost * scale for name, cost in costs.items()}
-    mean = 0.005 / count
+    mean = 0.01 / count
     overheads = {"call": mean * float(random.choice([0.0, 0.5, 3.0])), "scheduler": float(random.choice([0, 1e-4, 1e-3]))}
     like = "local" if random.random() < 0.5 else ""
     if like:
@@ -124,11 +124,13 @@ def _qos(random: np.random.Generator) -> dict[str, Any]:
 
 
 def measure_capacity(case: Case) -> float:
-    """Return how many tuples can be done per second: all of some hundreds come at once, and the time is taken."""
-    count = 1200
+    """Return how many tuples can be done per second: too many come for a while, and the time is taken."""
+    count = 300
     made = {"burst": {"size": count, "every": "1h"}, "count": count, "fields": {"v": {"uniform": [0, 9]}}, "seed": 1}
+    rate = 1.5 * count / float(_run(case, made, False)["seconds"])
+    made = {"phases": [[SECONDS, rate]], "fields": {"v": {"uniform": [0, 9]}}, "seed": 1}
     done = _run(case, made, False)
-    return count / float(done["seconds"])
+    return float(done["sources"]["s"]["tuples"]) / float(done["seconds"])
 
 
 def judge(case: Case, shed: Any = True) -> Verdict:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from headway.catalog import EARLY
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
@@ -258,6 +259,8 @@ class _Run:
         if not self._preemptive:  # a part costs its calls anew, and that must not be much of it
             span = max(_STRETCH, _CALLS * float(snapshot.costs.overhead[step.unit]) * SECOND)
             span *= 1 + self._plans % 2  # what a call costs beside its tuples shows only if parts differ
+            if int(snapshot.boxes.calls[self._readings.members.boxes[step.unit]].min()) <= EARLY:
+                return _FIRST_PART
         return max(1, int(span / SECOND / cost)) if cost > 0 else _FIRST_PART
 
     def _note_preemption(self, snapshot: Snapshot, plan: Plan) -> None:

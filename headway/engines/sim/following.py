@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
+from headway.catalog import EARLY
 from headway.clock import SECOND
 from headway.engines.sim.processors import Processors
 from headway.engines.sim.work import Costs
@@ -62,6 +63,9 @@ class Following:
 
     def _part(self, unit: int) -> int:
         assert self._snapshot is not None
+        boxes = self._snapshot.boxes
+        if not boxes.exact and int(boxes.calls[list(self._snapshot.units[unit].boxes)].min()) <= EARLY:
+            return FIRST_PART
         cost = float(self._snapshot.costs.cost[unit])
         span = max(STRETCH / SECOND, CALLS * float(self._snapshot.costs.overhead[unit]))
         span *= 1 + self._plan % 2  # what a call costs beside its tuples shows only if parts differ
