@@ -142,6 +142,7 @@ class Statistics:
         self._counts: Int64s = np.zeros((4, boxes), np.int64)  # calls, tuples in, tuples out, nanoseconds
         self._sums: Floats = np.zeros((8, boxes))  # weight, n, t, n*n, n*t, out, bytes, tuples of known size
         self._early: Int64s = np.zeros((2, boxes), np.int64)  # tuples and nanoseconds of first calls
+        self._warm: npt.NDArray[np.bool_] = np.zeros(boxes, np.bool_)  # has had a long train
         self._overhead: Floats = np.zeros(boxes)
         self._cost: Floats = np.zeros(boxes)
         self._selectivity: Floats = np.ones(boxes)
@@ -221,8 +222,9 @@ class Statistics:
         totals = np.add.reduceat(rows[:, 1:4], starts, axis=0)
         if (self._counts[0, boxes] < EARLY).any():
             place = self._counts[0, box] + np.arange(count) - np.repeat(starts, calls)
-            first = np.where((place < EARLY) & (n < SHORT), (n, spent), 0)
+            first = np.where((place < EARLY) & (n < SHORT) & ~self._warm[box], (n, spent), 0)
             self._early[:, boxes] += np.add.reduceat(first, starts, axis=1)
+            self._warm[box[n >= SHORT]] = True
         self._counts[0, boxes] += calls
         self._counts[1:, boxes] += totals.T
         parts = np.empty((8, count))
@@ -299,9 +301,15 @@ class Statistics:
             self._best("cost", self._cost),
             self._best("selectivity", self._selectivity),
             _frozen(self._rates),
-            _frozen(self._early.copy()),
+            _frozen(self._warming_up()),
             self._exact,
         )
+
+    def _warming_up(self) -> Int64s:
+        """Return what first calls took, where nobody has declared what a tuple costs."""
+        declared = self._declared.get("cost")
+        found: Int64s = self._early.copy() if declared is None else np.where(np.isnan(declared), self._early, 0)
+        return found
 
     def _best(self, name: str, measured: Floats) -> Floats:
         """Return what was declared where that counts, and what was measured elsewhere."""

@@ -140,7 +140,7 @@ class Gauges:
         load = float(box_loads.sum())
         kept = load - work_saved(site_rates * site_costs, keep, self.nested)
         backlog = float(backlogs.sum())
-        before = None if self._waited is None else float((self._waited * work * self._kept_at).sum())
+        before = None if self._waited is None or readings.exact else float((self._waited * work * self._kept_at).sum())
         self._waited = waiting
         done = float((self._taken * costs).sum())
         sources = model.source_work(work)
@@ -173,7 +173,7 @@ class Gauges:
         warming = int(early[1].sum())
         self._before, self._taken = settled, tuples
         calls, self._called = readings.calls - self._called, readings.calls
-        self._avoidable = float((readings.overhead * np.maximum(calls - tuples / self._train, 0.0)).sum())
+        self._avoidable = 0.0 if readings.exact else float((readings.overhead * np.maximum(calls - tuples / self._train, 0.0)).sum())
         self._warming, self._warmed = warming - self._warmed, warming
         spent, taken = self._faded
         spent, taken = spent * _FADE + busy / 1e9, taken * _FADE + tuples

@@ -173,7 +173,7 @@ class Observer:
         """
         effort, workers = self._instruments.effort(), self._instruments.workers
         spent, busy = max(1, (now - self._moment) * workers), effort.busy - self._busy
-        ended = busy - flow.warming - (effort.under_way - self._under_way)
+        ended = busy - flow.warming - (0 if flow.exact else effort.under_way - self._under_way)
         self._busy, self._under_way, self._moment = effort.busy, effort.under_way, now
         if effort.capacity is not None:
             return effort.capacity, effort.share, True
@@ -183,14 +183,16 @@ class Observer:
         self._backlog = flow.backlog
         if pressed and ended > 0:
             # What short trains cost more is no want of time: under load they are long.
-            needed = max(ended / SECOND - flow.avoidable, flow.done, _NEEDED * ended / SECOND)
-            self._done = self._done * _FADE + (flow.done, needed)
+            spent_on = ended / SECOND
+            if flow.avoidable > 0:
+                spent_on = max(spent_on - flow.avoidable, flow.done, _NEEDED * spent_on)
+            self._done = self._done * _FADE + (flow.done, spent_on)
         # What is not work in boxes is the engine's own.
         part = min(1.0, float(self._done[0] / self._done[1])) if self._done[0] > 0 else 1.0
         needed = share if pressed else min(share, flow.done / part * SECOND / spent)
         # Workers that can be of no use are idle however much there is to do.
         # One look may be a moment in which trains were short, or a box was slow: measured costs need two.
-        shows = self._pressed >= (1 if flow.exact else _SHOWN)
+        shows = flow.exact or self._pressed >= _SHOWN
         return flow.usable * part, min(1.0, needed * workers / flow.usable), shows
 
     def _diagnose(self, observation: Observation, now: int) -> None:

@@ -229,7 +229,8 @@ class Controller:
         case = self._judge(observation, demand, memory)
         memory = self._count(case, observation, memory)
         prospect = None if forced or not self._sparing else self._prospect(case, observation, demand, memory)
-        memory = self._remember(case, observation, demand, memory)
+        if self._sparing:
+            memory = self._remember(case, observation, demand, memory)
         excess = self._excess(case, observation, memory, limits)
         if prospect is not None and memory.excess > 0:
             # While more comes than can be done, it would only have to begin again.

@@ -63,10 +63,10 @@ class Following:
 
     def _part(self, unit: int) -> int:
         assert self._snapshot is not None
-        boxes = self._snapshot.boxes
-        if not boxes.exact and int(boxes.calls[list(self._snapshot.units[unit].boxes)].min()) <= EARLY:
-            return FIRST_PART
-        cost = float(self._snapshot.costs.cost[unit])
-        span = max(STRETCH / SECOND, CALLS * float(self._snapshot.costs.overhead[unit]))
-        span *= 1 + self._plan % 2  # what a call costs beside its tuples shows only if parts differ
+        boxes, cost, span = self._snapshot.boxes, float(self._snapshot.costs.cost[unit]), STRETCH / SECOND
+        if not boxes.exact:
+            if int(boxes.calls[list(self._snapshot.units[unit].boxes)].min()) <= EARLY:
+                return FIRST_PART
+            span = max(span, CALLS * float(self._snapshot.costs.overhead[unit]))
+            span *= 1 + self._plan % 2  # what a call costs beside its tuples shows only if parts differ
         return max(1, int(span / cost)) if cost > 0 else FIRST_PART
