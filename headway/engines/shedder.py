@@ -185,7 +185,7 @@ class Shedder:
                 "shed_by": dict(shed[at]),
                 "kept": share,
                 "loss_utility": loss,
-                "worth": None if summary["utility"] is None else summary["utility"] * loss,
+                "worth": _worth(summary["utility"], loss, shed[at].total()),
             }
         return told
 
@@ -203,3 +203,10 @@ class Shedder:
             "count": self._log.counts["shed"],
             "changes": self._log.summary("shed"),
         }
+
+
+def _worth(utility: float | None, loss: float, shed: int) -> float | None:
+    """Return what an output was worth: nothing if all of it was lost, None if there was never anything to deliver."""
+    if utility is None:
+        return 0.0 if shed else None
+    return utility * loss
