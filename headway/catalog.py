@@ -27,6 +27,8 @@ HALF_LIFE = 5.0
 """Seconds after which a tuple counts half in rates and recent utilities, where nothing is said."""
 _FOLD_AFTER = 4096
 """Calls that may wait to be folded in, so that reports cost little and memory does not grow."""
+EARLY, SHORT = 3, 64
+"""The first calls of a box tell more of imports, caches and first memory than of its tuples, if these are so few."""
 _FADED = 1e-200
 """A faded sum below this says nothing any more."""
 
@@ -88,6 +90,10 @@ class BoxReadings:
     """Tuples out per tuple in; 1 for a box that has seen none. Where it is not given, that of the whole run."""
     rate_in: Floats = field(default_factory=_nothing)
     """Tuples that the box took per second; 0 where nobody measured time."""
+    early: Int64s = field(default_factory=lambda: np.zeros((2, 0), np.int64))
+    """Tuples of first calls of each box, and nanoseconds spent on them: few, by a box that warms up (see EARLY)."""
+    exact: bool = False
+    """Whether costs are known, and not measured."""
 
     def __post_init__(self) -> None:
         """Fill in what was not given."""
@@ -95,6 +101,8 @@ class BoxReadings:
             object.__setattr__(self, "selectivity", self.overall)
         if len(self.rate_in) != len(self.calls):
             object.__setattr__(self, "rate_in", np.zeros(len(self.calls)))
+        if self.early.shape[1] != len(self.calls):
+            object.__setattr__(self, "early", np.zeros((2, len(self.calls)), np.int64))
 
     @property
     def overall(self) -> Floats:
@@ -133,6 +141,8 @@ class Statistics:
         self._lock = threading.Lock()
         self._counts: Int64s = np.zeros((4, boxes), np.int64)  # calls, tuples in, tuples out, nanoseconds
         self._sums: Floats = np.zeros((8, boxes))  # weight, n, t, n*n, n*t, out, bytes, tuples of known size
+        self._early: Int64s = np.zeros((2, boxes), np.int64)  # tuples and nanoseconds of first calls
+        self._warm: npt.NDArray[np.bool_] = np.zeros(boxes, np.bool_)  # has had a long train
         self._overhead: Floats = np.zeros(boxes)
         self._cost: Floats = np.zeros(boxes)
         self._selectivity: Floats = np.ones(boxes)
@@ -175,6 +185,11 @@ class Statistics:
             self._declared, self._exact = declared, exact
             self._latest = None
 
+    @property
+    def exact(self) -> bool:
+        """Whether what was declared counts always, so that nothing has to be found out."""
+        return self._exact
+
     def report(self, box: int, tuples_in: int, tuples_out: int, nanoseconds: int, bytes_in: int) -> None:
         """Note one box call; may come from any thread. `bytes_in` is -1 where nobody measured it."""
         self._calls.append((box, tuples_in, tuples_out, nanoseconds, bytes_in))
@@ -205,6 +220,11 @@ class Statistics:
         boxes, calls = box[starts], np.diff(starts, append=count)
         # Only boxes that were called are touched: folding a few calls must not cost more in a large network.
         totals = np.add.reduceat(rows[:, 1:4], starts, axis=0)
+        if (self._counts[0, boxes] < EARLY).any():
+            place = self._counts[0, box] + np.arange(count) - np.repeat(starts, calls)
+            first = np.where((place < EARLY) & (n < SHORT) & ~self._warm[box], (n, spent), 0)
+            self._early[:, boxes] += np.add.reduceat(first, starts, axis=1)
+            self._warm[box[n >= SHORT]] = True
         self._counts[0, boxes] += calls
         self._counts[1:, boxes] += totals.T
         parts = np.empty((8, count))
@@ -281,7 +301,15 @@ class Statistics:
             self._best("cost", self._cost),
             self._best("selectivity", self._selectivity),
             _frozen(self._rates),
+            _frozen(self._warming_up()),
+            self._exact,
         )
+
+    def _warming_up(self) -> Int64s:
+        """Return what first calls took, where nobody has declared what a tuple costs."""
+        declared = self._declared.get("cost")
+        found: Int64s = self._early.copy() if declared is None else np.where(np.isnan(declared), self._early, 0)
+        return found
 
     def _best(self, name: str, measured: Floats) -> Floats:
         """Return what was declared where that counts, and what was measured elsewhere."""

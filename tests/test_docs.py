@@ -21,7 +21,7 @@ from headway import runner
 from headway.adaptive import base as adaptive
 from headway.adaptive.learning import base as learning
 from headway.cli.main import main, make_parser
-from headway.engines.models import MODEL_KEYS, OVERHEAD_KEYS
+from headway.engines.models import LEARNED_KEYS, MODEL_KEYS, OVERHEAD_KEYS
 from headway.engines.traces import CallRecord, StepRecord, Trace
 from headway.mermaid import mermaid
 from headway.scheduling import base as policies
@@ -175,7 +175,7 @@ def test_the_default_schedules_are_told() -> None:
 
 def test_every_key_of_a_model_is_explained() -> None:
     text = (ROOT / "docs/guide.md").read_text().partition("### Models")[2]
-    for key in (*MODEL_KEYS, *OVERHEAD_KEYS):
+    for key in (*MODEL_KEYS, *OVERHEAD_KEYS, *LEARNED_KEYS):
         assert f"`{key.name}`" in text, key.name
 
 

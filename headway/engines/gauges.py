@@ -59,6 +59,7 @@ class Gauges:
         self._train = min(train, _LONG)
         self.effort = effort
         self.topology = runtime.topology
+        self.measures = not runtime.statistics.exact
         inputs = self._inputs_of = self._inputs()
         self.sites = find_sites(self.topology, inputs)
         self.nested = nested(self.sites, inputs)
@@ -72,6 +73,10 @@ class Gauges:
         self._before: tuple[Int64s, Int64s] = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self._faded: tuple[Floats, Floats] = np.zeros(count), np.zeros(count)
         self._taken: Int64s = np.zeros(count, np.int64)
+        self._waited: Int64s | None = None  # by box, when the flow was last read
+        self._warming = self._warmed = 0
+        self._called: Int64s = np.zeros(count, np.int64)
+        self._avoidable = 0.0
 
     def _inputs(self) -> list[list[int]]:
         """Return by box and input who feeds it: a box, or -1 minus a source's number."""
@@ -135,10 +140,14 @@ class Gauges:
         load = float(box_loads.sum())
         kept = load - work_saved(site_rates * site_costs, keep, self.nested)
         backlog = float(backlogs.sum())
+        before = None if self._waited is None or readings.exact else float((self._waited * work * self._kept_at).sum())
+        self._waited = waiting
         done = float((self._taken * costs).sum())
         sources = model.source_work(work)
         sites = site_rates, site_costs, site_waiting
-        return Flow(load, kept, backlog, done, self._usable(box_loads), sources, box_rates, box_loads, backlogs, *sites)
+        boxes = box_rates, box_loads, backlogs
+        usable = self._usable(box_loads)
+        return Flow(load, kept, backlog, done, usable, sources, *boxes, *sites, before, self._warming, self._avoidable, readings.exact)
 
     def _usable(self, box_loads: Floats) -> float:
         """Return how many workers have something to do: a unit has one at a time, however much it has to do."""
@@ -158,14 +167,22 @@ class Gauges:
         What a call costs beside its tuples counts as in a long train: under load trains are long, and an overload must
         not be seen where the engine has the time for short ones.
         """
-        busy, tuples = readings.busy - self._before[0], readings.tuples_in - self._before[1]
-        self._before, self._taken = (readings.busy, readings.tuples_in), tuples
+        early = readings.early
+        settled = readings.busy - early[1], readings.tuples_in - early[0]
+        busy, tuples = settled[0] - self._before[0], settled[1] - self._before[1]
+        warming = int(early[1].sum())
+        self._before, self._taken = settled, tuples
+        calls, self._called = readings.calls - self._called, readings.calls
+        self._avoidable = 0.0 if readings.exact else float((readings.overhead * np.maximum(calls - tuples / self._train, 0.0)).sum())
+        self._warming, self._warmed = warming - self._warmed, warming
         spent, taken = self._faded
         spent, taken = spent * _FADE + busy / 1e9, taken * _FADE + tuples
         self._faded = spent, taken
         known = taken > 0.5
         amortised = readings.cost + readings.overhead / self._train
-        costs: Floats = np.where(known, np.minimum(spent / np.where(known, taken, 1.0), amortised), readings.cost)
+        # The first calls are of few tuples, and slow: what they took, spread over these, is no cost of a tuple.
+        unknown = np.where((early[1] > 0) & (not readings.exact), 0.0, readings.cost)
+        costs: Floats = np.where(known, np.minimum(spent / np.where(known, taken, 1.0), amortised), unknown)
         return costs
 
     def _divided(self) -> LoadModel:

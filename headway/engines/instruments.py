@@ -26,6 +26,8 @@ class Effort(NamedTuple):
     """Seconds of work that can be done per second, where the engine knows better than what was done tells."""
     share: float = 0.0
     """Then: the share of the time, lately, in which it had to work."""
+    under_way: int = 0
+    """Nanoseconds of `busy` that belong to calls under way, of which nobody knows yet what they have done."""
 
 
 class Flow(NamedTuple):
@@ -50,6 +52,14 @@ class Flow(NamedTuple):
     site_costs: Floats
     site_waiting: Floats
     """Tuples that wait before the places of drop boxes."""
+    before: float | None = None
+    """Seconds of work that waited when the flow was read before, at the costs of now."""
+    warming: int = 0
+    """Nanoseconds since then of boxes that were called for the first times: they tell nothing of what can be done."""
+    avoidable: float = 0.0
+    """Seconds since then that calls of short trains took more than those of long ones would have."""
+    exact: bool = False
+    """Whether costs are known, and not measured."""
 
 
 class Instruments(Protocol):
@@ -59,6 +69,8 @@ class Instruments(Protocol):
     workers: int
     sites: tuple[Site, ...]
     nested: tuple[tuple[int, ...], ...]
+    measures: bool
+    """Whether what boxes cost and what can be done is found out while it runs, neither known nor told."""
 
     @property
     def pressing(self) -> bool:

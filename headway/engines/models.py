@@ -28,6 +28,7 @@ MODEL_KEYS = (
     Key("measured", "text", "the summary of a real run (--summary), whose measured costs are taken"),
     Key("like", "text", "`local`: plans, arrivals and results as in that engine, to predict it (default: exact)"),
     Key("seed", "count", "what distributions of costs are drawn from (default 0)"),
+    Key("learned", "learned", "costs are measured as in real engines: true, or {warmup: 50ms, noise: 0.3}"),
 )
 OVERHEAD_KEYS = (
     Key("call", "cost", "each call of a box"),
@@ -38,9 +39,14 @@ OVERHEAD_KEYS = (
     Key("arrival", "cost", "with `like: local`, each tuple that is let in"),
     Key("wake", "cost", "with `like: local`, each time there was nothing to do: until it notices that there is"),
 )
+LEARNED_KEYS = (
+    Key("warmup", "cost", "what the first call of a box costs beside; each further one a quarter of it (default 0)"),
+    Key("noise", "number", "by which part of it a call is off, as a standard deviation (default 0)"),
+)
 LOCAL = "local"
 """What `like` may say: the engine whose ways are followed."""
 _ROUNDS = ("round", "arrival", "wake")
+_NOISIEST = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,16 @@ class Overheads:
 
 
 @dataclass(frozen=True, slots=True)
+class Learned:
+    """Costs that nobody knows beforehand: the run measures them, as a real engine does, and calls are uneven."""
+
+    warmup: float = 0.0
+    """Seconds that the first call of a box takes beside; every further one a quarter of that of the one before."""
+    noise: float = 0.0
+    """The standard deviation of the logarithm of what a call takes; its mean stays as it is."""
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """What takes how long in virtual time."""
 
@@ -70,6 +86,8 @@ class Model:
     like: str = ""
     """LOCAL: a run goes on as in that engine. A whole plan is carried out before anybody looks up, what has arrived
     meanwhile is let in then, and results leave when their call ends. Otherwise all of it is exact."""
+    learned: Learned | None = None
+    """None: policies and the load shedder know what boxes cost. Otherwise they have to find out."""
 
     def check(self, boxes: Mapping[str, Any]) -> None:
         """Raise a RunError if the model names a box that the network does not have."""
@@ -121,7 +139,25 @@ def parse_model(value: object, folder: Path | None = None, trust: Trust = OWN) -
             for name in _ROUNDS:
                 if getattr(overheads, name):
                     raise NetworkError(f"overheads: {name}: needs 'like: {LOCAL}', where there are such rounds")
-        return Model({**base.costs, **costs}, calls, default, overheads, seed, like)
+        learned = _learned(value.get("learned"))
+        return Model({**base.costs, **costs}, calls, default, overheads, seed, like, learned)
+
+
+def _learned(value: object) -> Learned | None:
+    if value is None or value is False:
+        return None
+    if value is True:
+        return Learned()
+    with inside("learned"):
+        if not isinstance(value, Mapping):
+            raise NetworkError(f"must be true, false or a mapping such as {{warmup: 50ms, noise: 0.3}}, not {value!r}")
+        check_keys(value, LEARNED_KEYS)
+        with inside("warmup"):
+            warmup = parse_cost(value.get("warmup", 0.0)).mean
+        noise = value.get("noise", 0.0)
+        if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise <= _NOISIEST:
+            raise NetworkError(f"noise: must be a number from 0 to {_NOISIEST:g}, not {noise!r}")
+        return Learned(warmup, float(noise))
 
 
 def _costs(value: object) -> dict[str, Cost]:

@@ -26,11 +26,16 @@ _USUALLY = 60.0
 """Half-life of what is taken for a source's usual rate."""
 _ACQUAINTED = 5 * SECOND
 """How long a source is watched until anything counts as usual."""
+_NEEDED = 0.2
+"""The least part of its time that an engine is taken to need, whatever short trains are said to cost."""
+_SHOWN = 2
+"""Looks in a row after which it shows what can be done, where costs are measured."""
 _PRESSED = 0.1
 """Seconds of work that wait at least where an engine has as much to do as it can."""
 _RECENT, _SURGE = 4, 5.0
 """Looks within which a rate must have been seen twice if it is so many times the others."""
 _SUMMED = [Delivered._fields.index(name) for name in ("tuples", "late", "latency")]
+_WORTH = [Delivered._fields.index(name) for name in ("tuples", "utility")]
 _FADE = 0.5
 """How much of what was delivered before a look counts at the next."""
 
@@ -51,8 +56,9 @@ class Observer:
         self._added: Floats = np.zeros((3, count))  # tuples, late ones, their latencies, since the last look
         self._before: Floats = np.zeros((3, count))  # the same since the start
         self._delivered: Floats = np.zeros((3, count))  # tuples, late ones, their latencies, faded
-        self._busy = instruments.effort().busy
+        self._busy, self._under_way = instruments.effort().busy, 0
         self._backlog = 0.0
+        self._pressed = 0  # looks in a row with work waiting all the time
         self._done: Floats = np.zeros(2)  # work and busy time, faded
         self._instants: deque[Floats] = deque(maxlen=_RECENT)  # rates from one look to the next
         self._arrived: Floats = instruments.arrived()
@@ -122,7 +128,8 @@ class Observer:
         late[list(forced)] = 1.0
         waiting, stamps = instruments.waiting()
         oldest = self._reach.least(stamps)
-        capacity, busy = self._efforts(now, flow)
+        capacity, busy, pressed = self._efforts(now, flow)
+        counts, utilities = (np.array([one[at] for one in delivered], np.float64) for at in _WORTH)
         return Observation(
             now,
             tuples,
@@ -140,6 +147,9 @@ class Observer:
             flow.backlog,
             capacity,
             busy,
+            flow.before,
+            pressed,
+            np.where(counts > 0, utilities / np.maximum(counts, 1.0), 1.0),
         )
 
     def _note(self, observation: Observation) -> None:
@@ -154,8 +164,8 @@ class Observer:
         )
         self._history.add(look)
 
-    def _efforts(self, now: int, flow: Flow) -> tuple[float, float]:
-        """Return the seconds of work that can be done per second, and the share of the time that was needed.
+    def _efforts(self, now: int, flow: Flow) -> tuple[float, float, bool]:
+        """Return the seconds of work that can be done per second, the share of the time that was needed, and if it shows.
 
         What can be done shows only where there is more to do than that; until then, all of it is expected. An engine
         without a backlog keeps up, however busy it is: it has the time for short trains, which cost more by the tuple.
@@ -163,19 +173,27 @@ class Observer:
         """
         effort, workers = self._instruments.effort(), self._instruments.workers
         spent, busy = max(1, (now - self._moment) * workers), effort.busy - self._busy
-        self._busy, self._moment = effort.busy, now
+        ended = busy - flow.warming - (0 if flow.exact else effort.under_way - self._under_way)
+        self._busy, self._under_way, self._moment = effort.busy, effort.under_way, now
         if effort.capacity is not None:
-            return effort.capacity, effort.share
+            return effort.capacity, effort.share, True
         share = min(1.0, busy / spent)
         pressed = min(flow.backlog, self._backlog) > _PRESSED
+        self._pressed = self._pressed + 1 if pressed else 0
         self._backlog = flow.backlog
-        if busy > 0 and pressed:
-            self._done = self._done * _FADE + (flow.done, busy / SECOND)
+        if pressed and ended > 0:
+            # What short trains cost more is no want of time: under load they are long.
+            spent_on = ended / SECOND
+            if flow.avoidable > 0:
+                spent_on = max(spent_on - flow.avoidable, flow.done, _NEEDED * spent_on)
+            self._done = self._done * _FADE + (flow.done, spent_on)
         # What is not work in boxes is the engine's own.
         part = min(1.0, float(self._done[0] / self._done[1])) if self._done[0] > 0 else 1.0
         needed = share if pressed else min(share, flow.done / part * SECOND / spent)
         # Workers that can be of no use are idle however much there is to do.
-        return flow.usable * part, min(1.0, needed * workers / flow.usable)
+        # One look may be a moment in which trains were short, or a box was slow: measured costs need two.
+        shows = flow.exact or self._pressed >= _SHOWN
+        return flow.usable * part, min(1.0, needed * workers / flow.usable), shows
 
     def _diagnose(self, observation: Observation, now: int) -> None:
         topology, before = self._instruments.topology, self.diagnosis

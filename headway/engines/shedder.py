@@ -49,7 +49,7 @@ class Shedder:
         self.settings = settings or ShedSettings()
         nothing = (0.0,) * len(topology.outputs)
         self._limits = nothing if settings is None else self.settings.limits(topology.outputs, topology.qos)
-        self._controller = Controller(self.settings, topology)
+        self._controller = Controller(self.settings, topology, sparing=instruments.measures)
         self._memory = self._controller.start()
         self._may = settings is not None
         self.keep: Floats = np.ones(len(instruments.sites))
@@ -77,7 +77,7 @@ class Shedder:
             max(most, self.settings.most if output in forced else 0.0) for output, most in enumerate(self._limits)
         ]
         demand = replace(demand, losses=self._losses())
-        decision, self._memory = self._controller.decide(observation, demand, self._memory, limits)
+        decision, self._memory = self._controller.decide(observation, demand, self._memory, limits, bool(forced))
         if not decision.changed:
             self._refresh()
             return
@@ -193,7 +193,7 @@ class Shedder:
                 "shed_by": dict(shed[at]),
                 "kept": share,
                 "loss_utility": loss,
-                "worth": None if summary["utility"] is None else summary["utility"] * loss,
+                "worth": _worth(summary["utility"], loss, shed[at].total()),
             }
         return told
 
@@ -211,3 +211,10 @@ class Shedder:
             "count": self._log.counts["shed"],
             "changes": self._log.summary("shed"),
         }
+
+
+def _worth(utility: float | None, loss: float, shed: int) -> float | None:
+    """Return what an output was worth: nothing if all of it was lost, None if there was never anything to deliver."""
+    if utility is None:
+        return 0.0 if shed else None
+    return utility * loss

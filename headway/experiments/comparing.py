@@ -79,7 +79,9 @@ class Advice(NamedTuple):
 def figures(policy: str, summary: Mapping[str, Any], graded: bool) -> Figures:
     """Return what a summary says of a run; `graded` tells whether any output has a graph that says what is wanted."""
     outputs: Mapping[str, Any] = {name: one for name, one in summary["outputs"].items() if one["tuples"]}
-    worths = {name: float(one["worth"]) for name, one in outputs.items()} if graded else {}
+    # One of which all was dropped delivers nothing, and is worth nothing; None: there was never anything to deliver.
+    told = {name: one.get("worth") for name, one in summary["outputs"].items()} if graded else {}
+    worths = {name: float(worth) for name, worth in told.items() if worth is not None}
     worst = min(worths, key=lambda name: worths[name], default="")
     seconds = summary["seconds"]
     return Figures(

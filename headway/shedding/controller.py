@@ -29,6 +29,7 @@ import numpy.typing as npt
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.shedding.base import Demand, Strategy, make_strategy, work_saved
+from headway.shedding.forecasts import PAST, Outlook, Prospect, kept_of, losses_of
 from headway.shedding.monitor import BUSY, LATE, Observation, find_culprit, good_zones, outside_good_zone
 from headway.shedding.settings import ShedSettings
 
@@ -61,6 +62,10 @@ _DRAIN, _LONGEST = 2.0, 10.0
 """Seconds in which a backlog should be worked off, at least and at most, where nothing is said."""
 _LONG_STUCK = 4
 """Times `hold` that goals are not met, until those give way for it who need not for what arrives."""
+_AHEAD, _BELIEVED = 1.0, 0.1
+"""How far is looked ahead: so many seconds, and this part of the time that there has been too much to do."""
+_LESS = (1.0, 0.75, 0.5, 0.25)
+"""Parts of what should be saved that are compared: less may be worth more."""
 _SAME = 1e-3
 """Shares that differ by less are the same."""
 
@@ -125,6 +130,16 @@ class ControllerMemory:
     """Looks in a row with a long backlog that does not get shorter in time."""
     missed: int = 0
     """The same, whatever was changed meanwhile."""
+    idle: int = 0
+    """Looks in a row in which dropping did not pay."""
+    began: int = 0
+    """When it looked first."""
+    since: int = 0
+    """Since when there has been too much to do."""
+    kept: Floats = field(default_factory=lambda: np.zeros(0))
+    """By output: the share of its tuples that was kept, over the time that counts."""
+    ages: Floats = field(default_factory=lambda: np.zeros(0))
+    """By output: the age of the oldest tuple on the way to it, at the last look."""
 
     @property
     def can_do(self) -> float:
@@ -159,10 +174,12 @@ class Controller:
         topology: Topology,
         strategy: Strategy | None = None,
         half_life: float = HALF_LIFE,
+        sparing: bool = False,
     ) -> None:
         """Control a network; raises a PolicyError where the settings name outputs or a strategy that do not exist.
 
-        `half_life` is that of the loads in observations, in seconds.
+        `half_life` is that of the loads in observations, in seconds. If `sparing`, nothing is dropped unless a
+        forecast says that outputs are worth more so; otherwise whenever there is more to do than fits.
         """
         self.settings = settings
         self.limits = settings.limits(topology.outputs, topology.qos)
@@ -172,6 +189,8 @@ class Controller:
         """Whether outputs with a value graph lose their least valuable tuples first."""
         self._half_life = half_life
         self._zones = good_zones(topology.qos)
+        # Without latency graphs nobody says what waiting costs: then queues are kept short.
+        self._sparing = sparing and any(graphs.latency is not None for graphs in topology.qos)
         # A backlog that is to go before the next look but one would be chased from both sides.
         self._drain = max(self._drain_time(), 2 * settings.interval.seconds)
         # What is read within a half-life is much the same: to be sure that load has gone takes as many of them.
@@ -195,11 +214,13 @@ class Controller:
         demand: Demand,
         memory: ControllerMemory,
         most: Sequence[float] | None = None,
+        forced: bool = False,
     ) -> tuple[Decision, ControllerMemory]:
         """Return what to drop from now on, and the memory. To be called about once in the settings' interval.
 
         `most`, by output the largest share that may be dropped, stands in for the settings' own limits, if given: an
-        adaptive layer may say whose tuples are to be dropped. Shares follow at once when it changes.
+        adaptive layer may say whose tuples are to be dropped. Shares follow at once when it changes. If `forced`,
+        somebody has stricter goals than the graphs say, and nobody asks whether dropping pays.
         """
         limits = self.limits if most is None else tuple(map(float, most))
         if len(memory.keep) != len(demand.sites):
@@ -207,13 +228,61 @@ class Controller:
         memory = self._follow(observation, demand, memory)
         case = self._judge(observation, demand, memory)
         memory = self._count(case, observation, memory)
+        prospect = None if forced or not self._sparing else self._prospect(case, observation, demand, memory)
+        if self._sparing:
+            memory = self._remember(case, observation, demand, memory)
         excess = self._excess(case, observation, memory, limits)
+        if prospect is not None and memory.excess > 0:
+            # While more comes than can be done, it would only have to begin again.
+            useful = case.load > case.can_do or prospect.gain(memory.keep) > 0
+            memory = replace(memory, idle=0 if useful else memory.idle + 1)
+            if memory.idle >= self.settings.hold:
+                excess = 0.0
         if excess is None:
             return Decision(memory.keep, memory.excess, False, memory.reason), memory
-        return self._enact(excess, case, observation, demand, replace(memory, limits=limits))
+        return self._enact(excess, case, observation, demand, replace(memory, limits=limits), prospect)
+
+    def _prospect(
+        self, case: _Case, observation: Observation, demand: Demand, memory: ControllerMemory
+    ) -> Prospect:
+        """Return what tells whether dropping pays."""
+        count = len(self._topology.outputs)
+        waits = demand.waiting * demand.costs if len(demand.waiting) == len(memory.keep) else np.zeros(len(memory.keep))
+        # Trains come and go: what waited at both looks is a queue.
+        ages = np.minimum(observation.oldest, memory.ages) if len(memory.ages) == count else observation.oldest
+        known = observation.delivered > 0
+        outlook = Outlook(
+            self._topology.qos,
+            losses_of(self._topology.qos, demand.losses),
+            case.can_do,
+            case.load,
+            observation.backlog + work_saved(waits, memory.keep, demand.nested),
+            ages,
+            np.where(known, np.maximum(observation.latency - observation.oldest, 0.0), 0.0),
+            (observation.now - memory.began) / SECOND,
+            np.ones(count) if observation.utility is None else observation.utility,
+            memory.kept if len(memory.kept) == count else np.ones(count),
+            _AHEAD + _BELIEVED * (observation.now - memory.since) / SECOND,
+        )
+        return Prospect(outlook, demand)
+
+    def _remember(
+        self, case: _Case, observation: Observation, demand: Demand, memory: ControllerMemory
+    ) -> ControllerMemory:
+        """Take into the memory what was kept, what waits, and since when there is too much to do."""
+        count, now = len(self._topology.outputs), observation.now
+        kept = memory.kept if len(memory.kept) == count else np.ones(count)
+        past = min((now - memory.began) / SECOND, PAST)
+        part = min(self.settings.interval.seconds / max(past, self.settings.interval.seconds), 1.0)
+        kept = kept + (kept_of(demand, memory.keep) - kept) * part
+        since = memory.since if case.surplus > 0 or memory.excess > 0 else now
+        return replace(memory, kept=kept, ages=observation.oldest, since=since)
 
     def _follow(self, observation: Observation, demand: Demand, memory: ControllerMemory) -> ControllerMemory:
         """Take the capacity and the flow of work into the memory."""
+        if memory.looked is None:
+            begun = observation.now - self.settings.interval.nanoseconds
+            memory = replace(memory, began=begun, since=begun)
         passed = 0.0 if memory.looked is None else (observation.now - memory.looked) / SECOND
         read = observation.capacity if _positive(observation.capacity) else demand.capacity
         capacity, proven = memory.capacity, memory.proven
@@ -225,7 +294,9 @@ class Controller:
                 capacity = read
         growth, trust = memory.growth, memory.trust
         if passed > 0:
-            grown = (observation.backlog - memory.backlog) / passed
+            # At the costs of now: a box that is found to cost more than was thought makes no queue grow.
+            before = memory.backlog if observation.before is None else observation.before
+            grown = (observation.backlog - before) / passed
             # With other shares, what waits means other work; and what goes faster than anybody can work was dropped.
             if not memory.fresh and grown > -(1 + _SURPRISE) * _BOUNDS[1] * capacity:
                 growth = _faded(growth, grown, passed, self._half_life)
@@ -307,6 +378,8 @@ class Controller:
         if memory.excess <= 0:
             sure = memory.over >= hold or (memory.over > 0 and case.surplus > 0)
             late = case.surplus > 0 and self._is_late(observation)
+            if not observation.pressed or (self._sparing and case.load <= case.fits):
+                return None
             return case.needed if case.needed > 0 and (sure or late) else None
         if memory.spare >= self._patience or memory.calm >= 2 * self._patience:
             return 0.0
@@ -327,12 +400,28 @@ class Controller:
         return observation.busy > BUSY and bool((outside_good_zone(observation, self._zones) > LATE).any())
 
     def _enact(
-        self, excess: float, case: _Case, observation: Observation, demand: Demand, memory: ControllerMemory
+        self,
+        excess: float,
+        case: _Case,
+        observation: Observation,
+        demand: Demand,
+        memory: ControllerMemory,
+        prospect: Prospect | None,
     ) -> tuple[Decision, ControllerMemory]:
         """Ask the strategy for shares, and begin to count anew."""
         keep = np.ones(len(demand.sites))
-        if excess > 0:
+        if excess > 0 and prospect is None:
             keep = self._shares(excess, case, observation, demand, memory)
+        elif excess > 0 and prospect is not None:
+            tried = [self._shares(part * excess, case, observation, demand, memory) for part in _LESS]
+            gains = [prospect.gain(one) for one in tried]
+            best = int(np.argmax(gains))
+            if gains[best] > 0:
+                keep, excess = tried[best], _LESS[best] * excess
+            elif memory.excess <= 0:
+                return Decision(memory.keep, memory.excess, False, memory.reason), memory
+            else:
+                excess = 0.0
         # What is nearly the same stays, but nothing means nothing.
         changed = bool((np.abs(keep - memory.keep) > (_SAME if excess > 0 else 0.0)).any())
         if not changed:
@@ -356,6 +445,7 @@ class Controller:
             off=0,
             drift=0,
             stuck=0,
+            idle=0,
         )
         return Decision(keep, excess, changed, reason), memory
 

@@ -70,6 +70,12 @@ class Observation:
     """Seconds of work that can be done per second: work done in busy time, for all workers."""
     busy: float
     """The share of time, lately, in which the engine had to work; what it does for want of anything better is not."""
+    before: float | None = None
+    """Seconds of work that waited at the look before, at the costs of now; None where nobody knows."""
+    pressed: bool = True
+    """Whether there has been work to wait all the time, so that what was done shows what can be done."""
+    utility: Floats | None = None
+    """By output: what was delivered since the start was worth by its latency; None where nobody knows."""
 
 
 class Culprit(NamedTuple):

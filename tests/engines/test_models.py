@@ -112,7 +112,7 @@ def test_what_is_said_counts_before_what_was_measured(tmp_path: Path) -> None:
     ("value", "message"),
     [
         (7, r"^model: must be a mapping or the path of a file, not 7$"),
-        ({"cost": {}}, r"^model: unknown key 'cost'.*costs, default, like, measured, overheads, seed$"),
+        ({"cost": {}}, r"^model: unknown key 'cost'.*costs, default, learned, like, measured, overheads, seed$"),
         ({"costs": 3}, r"^model: costs: must be a mapping from boxes to costs, not 3"),
         ({"costs": {"b": "-1ms"}}, r"^model: costs: box 'b': must be zero or more"),
         ({"costs": {"b": {"normal": [1, 2]}}}, r"^model: costs: box 'b': unknown distribution 'normal'.*uniform.*zipf"),

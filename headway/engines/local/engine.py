@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from headway.catalog import EARLY
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
@@ -35,6 +36,8 @@ _PART = SECOND // 1000
 """How long a preemptive policy has to wait for the end of a part of a train, as far as costs are known."""
 _STRETCH = SECOND // 50
 """How long nobody looks up from a train where load may be shed or policies may change."""
+_CALLS = 30.0
+"""And at least so many times what the calls of such a part cost beside its tuples."""
 _FIRST_PART = 64
 """Tuples in such a part where they are not."""
 
@@ -101,6 +104,7 @@ class _Run:
             self._workers = Pool(self._run_job, self._worker_count, self._ingest.wake)
             stack.callback(self._workers.close)
         self._waited = 0
+        self._idled = 0
         self._worked = [0] * self._worker_count
         self._scheduling = 0
         self._reading = 0
@@ -201,6 +205,7 @@ class _Run:
                 next_status = now + _STATUS_EVERY
             if started or collected:
                 continue  # the snapshot is out of date
+            self._idled += stopwatch() - read_from  # nothing was to be done but to look
             if under_way:
                 moments = [until, ingest.next_due() if self._preemptive else None]
                 pause = min([0.05, *(max(0.0, (one - now) / SECOND) for one in moments if one is not None)])
@@ -251,7 +256,12 @@ class _Run:
 
     def _part(self, step: Step, snapshot: Snapshot) -> int:
         """Return how many tuples of a step are processed before somebody else may come first."""
-        cost, span = float(snapshot.costs.cost[step.unit]), _PART if self._preemptive else _STRETCH
+        cost, span = float(snapshot.costs.cost[step.unit]), float(_PART)
+        if not self._preemptive:  # a part costs its calls anew, and that must not be much of it
+            span = max(_STRETCH, _CALLS * float(snapshot.costs.overhead[step.unit]) * SECOND)
+            span *= 1 + self._plans % 2  # what a call costs beside its tuples shows only if parts differ
+            if int(snapshot.boxes.calls[self._readings.members.boxes[step.unit]].min()) <= EARLY:
+                return _FIRST_PART
         return max(1, int(span / SECOND / cost)) if cost > 0 else _FIRST_PART
 
     def _note_preemption(self, snapshot: Snapshot, plan: Plan) -> None:
@@ -428,9 +438,12 @@ class _Run:
     # Readings
 
     def _effort(self) -> Effort:
-        """Return what was done: alone, all time is spent but that of waiting; workers measure theirs."""
+        """Return what was done: alone, all time is spent but that of waiting; workers measure theirs.
+
+        To look around and find nothing to do is waiting, too: a policy that lets trains grow is asked all the time.
+        """
         if self._workers is None:
-            return Effort(self._clock.now() - self._started - self._waited)
+            return Effort(self._clock.now() - self._started - self._waited - self._idled)
         return Effort(sum(self._worked))
 
     def _snapshot(self, queued: int) -> Snapshot:

@@ -324,7 +324,8 @@ class _Run:
 
     def _effort(self) -> Effort:
         """Return what processors have done."""
-        return Effort(self._clock.now() * self._processors.count - self._spare)
+        now = self._clock.now()
+        return Effort(now * self._processors.count - self._spare, under_way=self._processors.under_way(now))
 
     def _report(self) -> None:
         moment = stopwatch()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
+from headway.catalog import EARLY
 from headway.clock import SECOND
 from headway.engines.sim.processors import Processors
 from headway.engines.sim.work import Costs
@@ -16,6 +17,8 @@ from headway.scheduling.base import Snapshot, Step
 
 STRETCH = SECOND // 50
 """Nanoseconds of a part where load may be shed, as in `local`."""
+CALLS = 30.0
+"""And at least so many times what the calls of a part cost beside its tuples."""
 FIRST_PART = 64
 """Tuples in a part where costs are not known."""
 
@@ -64,5 +67,10 @@ class Following:
 
     def _part(self, unit: int) -> int:
         assert self._snapshot is not None
-        cost = float(self._snapshot.costs.cost[unit])
-        return max(1, int(STRETCH / SECOND / cost)) if cost > 0 else FIRST_PART
+        boxes, cost, span = self._snapshot.boxes, float(self._snapshot.costs.cost[unit]), STRETCH / SECOND
+        if not boxes.exact:
+            if int(boxes.calls[list(self._snapshot.units[unit].boxes)].min()) <= EARLY:
+                return FIRST_PART
+            span = max(span, CALLS * float(self._snapshot.costs.overhead[unit]))
+            span *= 1 + self._plan % 2  # what a call costs beside its tuples shows only if parts differ
+        return max(1, int(span / cost)) if cost > 0 else FIRST_PART

@@ -76,6 +76,11 @@ class Processors:
         """Tuples that calls under way or preempted have taken: they still need memory."""
         return sum(work.call.tuples for work in self._works() if work.call is not None)
 
+    def under_way(self, now: int) -> int:
+        """Return the nanoseconds that processors have worked on calls that have not ended."""
+        calls = [work.call for work in self._running if work is not None]
+        return sum(max(0, now - call.taken_up) for call in calls if call is not None)
+
     def _works(self) -> list[Work]:
         return [*(work for work in self._running if work is not None), *self._preempted.values()]
 
@@ -170,8 +175,7 @@ class Processors:
                 continue
             parts = [train.numbers for train in trains if len(train.numbers)]
             numbers = parts[0] if len(parts) == 1 else np.sort(np.concatenate([*parts, _NO_NUMBERS]))
-            offsets = costs.offsets(box.index, numbers)
-            cost = costs.call[box.index] + int(offsets[-1]) if len(offsets) else 0  # passing on a mark is no work
+            offsets, cost = costs.spend(box.index, numbers)
             fetched = min(others, len(numbers))  # they have waited longer than what this step put there
             storage = costs.storage if fetched else 0
             work.taken += fetched

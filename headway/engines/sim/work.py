@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from headway.boxes.costs import Constant, Cost, Place, places_of, tuple_keys
+from headway.boxes.costs import Constant, Cost, Place, draw, places_of, tuple_keys
 from headway.boxes.universal import Universal
 from headway.catalog import Floats, Statistics
 from headway.checking import CheckedNetwork
@@ -138,6 +139,11 @@ class Work:
         return self.call.end
 
 
+_WARM, _COOLER = 8, 4
+"""Calls of a box that are warming up, and how many times less each takes for it than the one before."""
+_UNEVEN = 7
+"""Which draw decides how uneven a call is: another one than that of the costs of tuples."""
+_TWICE: Int64s = np.zeros(2, np.int64)
 _FRACTIONS = 20
 """Bits of a nanosecond that are carried on from call to call."""
 
@@ -175,6 +181,36 @@ class Costs:
         self.round = round(model.overheads.round * SECOND)
         self.arrival = model.overheads.arrival * SECOND
         self.wake = round(model.overheads.wake * SECOND)
+        self._learned = model.learned
+        self._seed = model.seed
+        self._called = [0] * len(checked.order)
+
+    def spend(self, box: int, numbers: Int64s) -> tuple[Int64s, int]:
+        """Begin a call; return after how many nanoseconds each of its tuples is done, and what all of it costs.
+
+        Where costs are to be learned, first calls take longer, and every call is off by chance: a hash of seed, box
+        and the number of the call, so that a run repeats exactly.
+        """
+        offsets = self.offsets(box, numbers)
+        if not len(offsets):
+            return offsets, 0  # passing on a mark is no work
+        cost = self.call[box]
+        if self._learned is not None:
+            at = self._called[box]
+            self._called[box] = at + 1
+            if self._learned.noise:
+                factor = self._uneven(box, at, self._learned.noise)
+                offsets, cost = np.rint(offsets * factor).astype(np.int64), round(cost * factor)
+            if at < _WARM:
+                cost += round(self._learned.warmup * SECOND / _COOLER**at)
+        return offsets, cost + int(offsets[-1])
+
+    def _uneven(self, box: int, call: int, noise: float) -> float:
+        """Return the factor by which a call is off: lognormal, with a mean of 1."""
+        keys = tuple_keys(self._seed, self._names[box], np.array([2 * call, 2 * call + 1]), _TWICE)
+        first, second = (float(one) for one in draw(keys, _UNEVEN))
+        normal = math.sqrt(-2 * math.log(1 - first)) * math.cos(2 * math.pi * second)
+        return math.exp(noise * normal - noise * noise / 2)
 
     def offsets(self, box: int, numbers: Int64s) -> Int64s:
         """Return after how many nanoseconds each of a call's tuples is done, one after the other."""
@@ -196,7 +232,12 @@ class Costs:
         return offsets
 
     def declare(self, statistics: Statistics) -> None:
-        """Let policies know what the model knows: costs, and what universal boxes say of their selectivity."""
+        """Let policies know what the model knows: costs, and what universal boxes say of their selectivity.
+
+        Where costs are to be learned nobody is told anything, as in real engines.
+        """
+        if self._learned is not None:
+            return
         statistics.declare(
             cost=np.array([cost.mean for cost in self.each]),
             overhead=np.array([one / SECOND for one in self.call]),

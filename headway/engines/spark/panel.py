@@ -63,6 +63,7 @@ class Panel:
         self.nested: tuple[tuple[int, ...], ...] = ((),) * len(self.sites)
         self._model = LoadModel(self.topology, shares_of(checked))
         self._drops: dict[Entry, DropBox] = {}
+        self.measures = False
         self._lasting = np.array([self._batch(site) for site in self.sites])
         self._cores = cores
         self._backlog = self._kept = 0.0
