@@ -33,6 +33,8 @@ from headway.trains import NOTHING, Train, join_trains
 _NONE: Int64s = np.zeros(0, np.int64)
 _PAIRS = 1 << 20
 """Pairs that are looked at together; more would only cost memory."""
+_LEAST = 1024
+"""So many are looked at together however wide they are."""
 
 
 @dataclass(slots=True)
@@ -280,7 +282,7 @@ class JoinKernel:
     ) -> Result:
         """Return the results of a call; more than a piece of them when they are asked for."""
         width = max([run.width for side in held for run in side] + [run.width for run in fresh], default=1)
-        most = max(1024, min(_PAIRS, BYTES // (2 * width + 16)))
+        most = max(_LEAST, min(_PAIRS, BYTES // (2 * width + 16)))
         meetings, pairs = self._meet(fresh, held)
         if pairs <= most:
             return self._result(self._emit(meetings, dead, static), cause, dead)
