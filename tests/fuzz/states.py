@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
 from typing import Any
 
-from headway.checking import check
+from headway.checking import CheckedNetwork, check
 from headway.engines.base import RunSettings
 from headway.engines.spark.state import State
 from headway.files import load
@@ -23,6 +25,8 @@ from tests.fuzz.nasty import mutate_bytes
 from tests.storage.test_log import train
 
 SCHEMA = Schema.parse("a bigint, s string")
+_CHECKSUMS = find_spec("headway.storage.checksums") is not None
+"""Without them damage to a value is not seen, and only what breaks a file is an error."""
 
 
 @lru_cache
@@ -52,14 +56,30 @@ def state(random: Random, size: int, folder: Path) -> None:
     shutil.copytree(_saved() / "log", place)
     file = random.choice(sorted(path for path in place.rglob("*") if path.is_file()))
     file.write_bytes(mutate_bytes(random, file.read_bytes(), size))
-    _contents(place)
+    found = _contents(place)
+    if _CHECKSUMS:
+        expect(found == _contents(_saved() / "log"), f"damage to {file.name} is read past")
 
 
 def _plan(random: Random, size: int, folder: Path) -> None:
     checked = check(load(NETWORK))
-    settings = RunSettings(Schedule.parse("qos"), {}, {}, state=str(folder / "state"))
-    State(str(folder / "state"), checked, settings, 2).release()
-    file = folder / "state" / "plan.json"
+    place = folder / "state"
+    place.mkdir()
+    _open(place, checked)
+    file = place / "plan.json"
     expect(file.is_file(), "a state has a plan")
     file.write_bytes(mutate_bytes(random, file.read_bytes(), size))
-    State(str(folder / "state"), checked, settings, 2).release()
+    _open(place, checked)
+
+
+def _open(place: Path, checked: CheckedNetwork) -> None:
+    settings = RunSettings(Schedule.parse("qos"), {}, {}, state=str(place))
+    make: Any = State
+    if find_spec("headway.engines.spark.directory") is None:
+        make(str(place), checked, settings, 2).release()
+        return
+    directory: Any = import_module("headway.engines.spark.directory").Directory(str(place), True)
+    try:
+        make(directory, checked, settings, 2)
+    finally:
+        directory.release()
