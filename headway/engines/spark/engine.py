@@ -44,7 +44,6 @@ from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
 from headway.network import thaw
 from headway.scheduling.base import Step
-from headway.storage.log import Log
 from headway.storage.segments import quote_name
 from headway.trains import NOTHING, Train
 
@@ -99,12 +98,7 @@ class _Run:
         self._state = State(directory, checked, settings, self._queries.parallelism)
         self._cut: Cut = self._state.cut
         self._open_results()
-        self._log = Log(
-            self._state.place.name("log"),
-            {source.name: source.schema for source in network.sources},
-            keep_seconds=settings.keep,
-            sync=settings.state is not None,
-        )
+        self._log = self._state.open_log(network, settings.keep)
         self._recovered = self._log.issued > NOTHING
         for commit in self._log.commits:
             self._state.keep_letters(f"log-{commit.sequence:012d}", commit_letters(commit))
@@ -441,8 +435,7 @@ class _Run:
 
     def _seal(self) -> None:
         positions = {feed.name: feed.tuples for feed in self._feeds}
-        readers = {feed.name: feed.reader for feed in self._feeds}
-        inputs = {} if self._settings.state is None else describe(readers, self._log.inputs)
+        inputs = describe({feed.name: feed.reader for feed in self._feeds}, self._log.inputs)
         commit = self._arrivals.seal(self._ingest.issued, positions, inputs)
         if commit is not None and commit.malformed:
             letters = commit_letters(commit)
