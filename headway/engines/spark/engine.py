@@ -45,7 +45,6 @@ from headway.engines.topology import topology_of
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
 from headway.scheduling.base import Step
-from headway.storage.log import Log
 from headway.trains import NOTHING, Train
 
 _log = logging.getLogger("headway")
@@ -107,12 +106,7 @@ class _Run:
         place = None if settings.state is None else self._state.place
         self._outlets = SparkOutlets(checked, settings, self._clock, place, self._state.results, stack, stopping)
         self._results, self._letters = self._outlets.results, self._outlets.letters
-        self._log = Log(
-            self._state.place.name("log"),
-            {source.name: source.schema for source in network.sources},
-            keep_seconds=settings.keep,
-            sync=settings.state is not None,
-        )
+        self._log = self._state.open_log(network, settings.keep)
         self._recovered = self._log.issued > NOTHING
         for commit in self._log.commits:
             self._state.keep_letters(f"log-{commit.sequence:012d}", commit_letters(commit))
@@ -425,8 +419,7 @@ class _Run:
 
     def _seal(self) -> None:
         positions = {feed.name: feed.tuples for feed in self._feeds}
-        readers = {feed.name: feed.reader for feed in self._feeds}
-        inputs = {} if self._settings.state is None else describe(readers, self._log.inputs)
+        inputs = describe({feed.name: feed.reader for feed in self._feeds}, self._log.inputs)
         commit = self._arrivals.seal(self._ingest.issued, positions, self._ingest.reached, inputs)
         if commit is not None and commit.malformed:
             letters = commit_letters(commit)

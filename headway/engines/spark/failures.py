@@ -20,6 +20,7 @@ _OURS = ("RunError", "InputError", "OutputError", "NetworkError")
 _UNREADABLE = (
     "ChecksumException",
     "CANNOT_LOAD_STATE_STORE",
+    "MALFORMED_LOG_FILE",
     "ChangelogReader",
     "RocksDB.load",
     "RocksDB.replayChangelog",

@@ -27,8 +27,9 @@ from headway.engines.spark.units import RunningUnit
 from headway.engines.spark.verifying import FORMAT, PLAN, read_letters
 from headway.engines.spark.work import fingerprint
 from headway.errors import RunError, choices, unknown
-from headway.network import thaw
+from headway.network import Network, thaw
 from headway.storage.checksums import checksum, seal
+from headway.storage.log import Log
 from headway.trains import NOTHING
 
 CUT_KEYS = ("units", "spread", "shards", "front")
@@ -206,6 +207,11 @@ class State:
                     f"rows of source '{source}', and {counts[source]} are there; restore it, or give another --state"
                 )
         return found
+
+    def open_log(self, network: Network, keep: float) -> Log:
+        """Open the log of arrivals, which keeps what all have read for so many seconds."""
+        schemas = {source.name: source.schema for source in network.sources}
+        return Log(self.place.name("log"), schemas, keep_seconds=keep, sync=self._kept)
 
     def journal(self, unit: CutUnit) -> Journal:
         """Return where a unit's micro-batches are written down."""

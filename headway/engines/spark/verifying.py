@@ -131,8 +131,10 @@ class _Checkpoint:
             return
         if committed < last - 1:
             raise self._missing(f"commits/{last - 1}")
-        if self._all and f"{self._folder}/metadata" not in self._all:
-            raise self._missing("metadata")
+        if self._all:
+            self._check_text("metadata", 1)
+        if committed >= 0:
+            self._check_text(f"commits/{committed}", 2)
         issued = NOTHING if commit is None else commit.issued
         for record in records[max(0, committed) :]:
             self._check_offset(record)
@@ -161,6 +163,19 @@ class _Checkpoint:
         data = self._place.read(relative)
         if _upto(data) != record.upto or (record.offset is not None and checksum(data) != record.offset):
             raise RunError(f"'{self._place.name(relative)}' is damaged: it is not what the journal says; {_MEND}")
+
+    def _check_text(self, file: str, lines: int) -> None:
+        """Look at a small file of Spark's: so many lines, the last of them JSON, after a version."""
+        relative = f"{self._folder}/{file}"
+        if relative not in self._all:
+            raise self._missing(file)
+        try:
+            *before, last = self._place.read(relative).decode().splitlines()
+            good = before == ["v1"][: lines - 1] and isinstance(json.loads(last), dict)
+        except ValueError:
+            good = False
+        if not good:
+            raise RunError(f"'{self._place.name(relative)}' is damaged: it is not what Spark writes; {_MEND}")
 
     def _check_ahead(self, last: int, after: int, issued: int) -> None:
         """Look at the offset of a micro-batch that was begun and not delivered."""

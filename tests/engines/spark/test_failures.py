@@ -31,7 +31,7 @@ _LOADING = """An exception was raised by the Python Proxy. Return Message: Trace
   File "/x/headway/engines/spark/queries.py", line 118, in take
 py4j.protocol.Py4JJavaError: An error occurred while calling o272.getResult.
 : org.apache.spark.SparkException: Exception thrown in awaitResult:
-Caused by: org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state.
+Caused by: org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading.
 Caused by: {}
 ~WriteToMicroBatchDataSourceV1 ForeachBatchSink, 4440, [queryName=a, checkpointLocation=/s/checkpoints/0s], Append
 """
@@ -48,7 +48,7 @@ Caused by: {}
             "/s/checkpoints/0s/state/0/0/5.changelog",
         ),
         (
-            "org.apache.hadoop.fs.ChecksumException: Checksum error: file:/s/checkpoints/0s/offsets/7 at 0 exp: 1 got: 2",
+            "org.apache.hadoop.fs.ChecksumException: Checksum error: file:/s/checkpoints/0s/offsets/7 at 0 exp: 1",
             "/s/checkpoints/0s/offsets/7",
         ),
         ("java.lang.IllegalStateException\n at org.apache.spark.sql.HDFSMetadataLog.get(H.scala:1)", "checkpoints"),
