@@ -29,7 +29,7 @@ from headway.errors import InputError, OutputError, PolicyError, RunError, finit
 from headway.expressions import Functions
 from headway.files import load
 from headway.network import Network, thaw
-from headway.scheduling.schedule import DEFAULT_SCHEDULES, PARTS, Schedule
+from headway.scheduling.schedule import PARTS, Schedule, default_schedule
 from headway.shedding.settings import ShedSettings
 from headway.trust import OWN, Trust, read_trust
 
@@ -148,7 +148,8 @@ def run(
             raise RunError(f"{option} is for the engine 'spark'; the engine of this run is '{engine}'")
     if model is not None and engine != "sim":
         raise RunError(f"model is for the engine 'sim'; the engine of this run is '{engine}'")
-    parsed = _schedule_of(policy, train, wait, schedule, engine)
+    default = default_schedule(engine, [output.qos.latency is not None for output in network.outputs])
+    parsed = _schedule_of(policy, train, wait, schedule, default)
     if parsed.threads and engine != "local":
         raise RunError(f"policy 'threads' is for the engine 'local'; the engine of this run is '{engine}'")
     if parsed.threads and trace:
@@ -205,13 +206,12 @@ def _schedule_of(
     train: int | str | None,
     wait: str | None,
     schedule: Mapping[str, Any],
-    engine: str,
+    default: Schedule | None,
 ) -> Schedule:
     """Return the schedule: what the run says, over what the file says, over the engine's default.
 
     A run that names a policy means all of it: parts that only the file names go with the file's policy.
     """
-    default = DEFAULT_SCHEDULES.get(engine)
     made = Schedule.of(schedule, default)
     if isinstance(policy, Mapping):
         unknown_keys = [key for key in policy if key not in PARTS]

@@ -114,3 +114,15 @@ def test_the_runs_policy_wins_over_the_files_parts() -> None:
 def test_settings_of_scheduling_that_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(hw.HeadwayError, match=message):
         hw.run(SMALL, {"s": rows(1)}, engine="local", **settings)
+
+
+def test_graphs_choose_the_default_policy() -> None:
+    net = hw.Network("n")
+    source = net.source("s", "a int")
+    source.output("plain").output("soon", latency=[[0, 1], [1, 0]])
+    assert hw.run(net, {"s": [(1,)]}, engine="local").summary["policy"] == "qos/superbox/mc/65536"
+    assert hw.run(net, {"s": [(1,)]}, engine="sim", train=9).summary["policy"] == "qos/superbox/mc/9"
+    assert hw.run(net, {"s": [(1,)]}, engine="local", policy="fifo").summary["policy"] == "fifo/superbox/mc/65536"
+    alone = hw.Network("n")
+    alone.source("s", "a int").output("soon", latency=[[0, 1], [1, 0]])
+    assert hw.run(alone, {"s": [(1,)]}, engine="local").summary["policy"] == "round-robin/superbox/mc/65536"

@@ -10,7 +10,7 @@ from headway.cli.printing import emit
 from headway.cli.tables import text_table
 from headway.errors import PolicyError, unknown
 from headway.scheduling.base import PolicyEntry, registered_policies
-from headway.scheduling.schedule import DEFAULT_SCHEDULES, PLANS, UNITS, WAITS
+from headway.scheduling.schedule import DEFAULT_SCHEDULES, GRADED_POLICY, PLANS, UNITS, WAITS
 from headway.scheduling.sizes import TRAINS
 from headway.scheduling.traversals import TRAVERSALS
 from headway.shedding.base import registered_strategies
@@ -55,7 +55,8 @@ def policies(args: argparse.Namespace) -> int:
         text_table(("--adaptive", "changes the policy while it runs"), layers),
         text_table(("--shed", "drops tuples when there is too much to do"), strategies),
         "A schedule is policy/unit/traversal/train; what comes after the policy can be left out.\n"
-        f"The default is {defaults}. Results never depend on it, only when they come.\n",
+        f"The default is {defaults}. On local and sim it is {GRADED_POLICY} instead of round-robin where there are\n"
+        "several outputs and one has a latency graph. Results never depend on it, only when they come.\n",
     ]
     emit("\n".join(parts))
     return 0

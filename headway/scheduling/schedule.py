@@ -186,6 +186,22 @@ DEFAULT_SCHEDULES = {
     "spark": Schedule(policy="slope-slack:8", train=Auto()),
 }
 """By engine: the schedule where nothing is said."""
+GRADED_POLICY = "qos"
+"""What takes the place of round robin where outputs say by latency graphs when their results are wanted."""
+
+
+def default_schedule(engine: str, graphs: Sequence[bool]) -> Schedule | None:
+    """Return the schedule of an engine where nothing is said; `graphs` tells by output whether it has a latency graph.
+
+    Round robin knows no graphs. Among several outputs of which one has a graph, `qos` decides; where there is one
+    output there is nothing to decide, and round robin costs least.
+    """
+    default = DEFAULT_SCHEDULES.get(engine)
+    if default is not None and default.policy == Schedule().policy and len(graphs) > 1 and any(graphs):
+        return replace(default, policy=GRADED_POLICY)
+    return default
+
+
 HANDFUL = (
     "round-robin/superbox",
     "fifo/superbox",

@@ -14,7 +14,7 @@ from headway.scheduling import Schedule, policy_names
 from headway.scheduling.bounded import Bounded
 from headway.scheduling.patience import Patient
 from headway.scheduling.round_robin import RoundRobin
-from headway.scheduling.schedule import DEFAULT_SCHEDULES, DEFAULT_TRAIN, LONGEST_WAIT, UNITS
+from headway.scheduling.schedule import DEFAULT_SCHEDULES, DEFAULT_TRAIN, LONGEST_WAIT, UNITS, default_schedule
 from headway.scheduling.sizes import TRAINS, Auto, Share, Tuples
 from headway.scheduling.slope_slack import SlopeSlack
 from headway.scheduling.traversals import TRAVERSALS
@@ -151,3 +151,12 @@ def test_every_policy_name_parses() -> None:
         assert str(Schedule.parse(name)).startswith(name)
     assert "threads" not in policy_names()
     assert Schedule.parse("threads").threads
+
+
+@pytest.mark.parametrize("engine", ["local", "sim"])
+def test_graphs_count_unless_there_is_nothing_to_decide(engine: str) -> None:
+    assert str(default_schedule(engine, [False, True, False])) == "qos/superbox/mc/65536"
+    assert str(default_schedule(engine, [False, False])) == "round-robin/superbox/mc/65536"
+    assert str(default_schedule(engine, [True])) == "round-robin/superbox/mc/65536"
+    assert default_schedule("spark", [True, True]) == DEFAULT_SCHEDULES["spark"]
+    assert default_schedule("another", [True, True]) is None
