@@ -139,7 +139,8 @@ def _deaf_gateway() -> Iterator[None]:
     """
     from pyspark import java_gateway
 
-    made: Any = java_gateway.Popen
+    module: Any = java_gateway
+    made = module.Popen
 
     def start(command: list[str], preexec_fn: Callable[[], None] | None = None, **more: Any) -> Any:
         def prepare() -> None:
@@ -150,11 +151,11 @@ def _deaf_gateway() -> Iterator[None]:
 
         return made(command, preexec_fn=prepare, **more)
 
-    java_gateway.Popen = start  # PySpark sets a preexec_fn of its own, over any that it is given
+    module.Popen = start  # PySpark sets a preexec_fn of its own, over any that it is given
     try:
         yield
     finally:
-        java_gateway.Popen = made
+        module.Popen = made
 
 
 @contextlib.contextmanager
