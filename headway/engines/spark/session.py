@@ -69,6 +69,10 @@ def open_session(master: str | None, settings: Mapping[str, str] | None = None) 
         except Exception as error:
             text = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise RunError(f"Spark cannot start on {master or DEFAULT_MASTER}: {text}{said()}") from error
+    # When the JVM is killed, this server of PySpark's would print a traceback.
+    server: Any = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is not None and not os.environ.get("HEADWAY_SPARK_LOG"):
+        server.handle_error = lambda *request: None
     if not (master or DEFAULT_MASTER).startswith("local"):
         session.sparkContext.addPyFile(_package())
     return session
