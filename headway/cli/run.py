@@ -256,7 +256,7 @@ def _run_file(args: argparse.Namespace) -> int:
         write_trace(Path(args.trace), result.trace)
     if args.summary is not None:
         write_summary(Path(args.summary), result.summary)
-    by = result.summary["stopped_by"]
+    by = result.summary.get("stopped_by")
     if not args.quiet:
         try:
             _report(result, previews, args.verbose, to_stderr=uses_stdout)

@@ -76,10 +76,10 @@ class CostModel:
 
     def _sums(self, values: Floats) -> Floats:
         """Return by unit the sum over its boxes; 0 for a unit without boxes, which only hands a source's tuples on."""
-        if not self._boxless.any():
-            return np.add.reduceat(values, self._own)
-        sums: Floats = np.add.reduceat(np.append(values, 0.0), self._own)
-        sums[self._boxless] = 0.0
+        gaps = bool(self._boxless.any())
+        sums: Floats = np.add.reduceat(np.append(values, 0.0) if gaps else values, self._own)
+        if gaps:
+            sums[self._boxless] = 0.0
         return sums
 
     def _follow(self, boxes: BoxReadings) -> None:

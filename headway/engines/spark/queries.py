@@ -13,7 +13,7 @@ from headway.engines.spark.failures import STOPPED, describe_failure, is_damage,
 from headway.engines.spark.gate import Gate
 from headway.engines.spark.rows import Row
 from headway.engines.spark.sealed import Sealed
-from headway.engines.spark.session import STREAMING, is_alive, jvm_alive, open_session
+from headway.engines.spark.session import STREAMING, jvm_alive, open_session
 from headway.engines.spark.units import RunningUnit
 from headway.engines.spark.wire import ROWS
 from headway.engines.spark.work import Work
@@ -34,6 +34,8 @@ _ATTEMPTS = 3
 """How often a query is started before a process that is lost meanwhile counts as a failure."""
 PATIENCE = 300 * SECOND
 """For how long processes that Spark does not give the time to start are started again."""
+_STOP_PATIENCE = 30.0
+"""Seconds for which a query may take to stop; Spark itself gives up after 20."""
 _PARTING = 2.0
 """Seconds by which the connections of a JVM may break before it is gone."""
 _warm: set[str] = set()
@@ -152,8 +154,9 @@ class Queries:
 
     @property
     def stopped(self) -> bool:
-        """Whether somebody has stopped the session."""
-        return not is_alive(self._session)
+        """Whether somebody has stopped the session, as far as Python knows without asking the JVM."""
+        context: Any = self._session.sparkContext
+        return getattr(context, "_jsc", None) is None
 
     def failure(self, unit: RunningUnit) -> str | None:
         """Return why a query has failed, or None."""
@@ -180,5 +183,5 @@ class Queries:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            thread.join(_STOP_PATIENCE)  # where the session was stopped before, nothing answers
         self._launches = {}

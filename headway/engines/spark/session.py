@@ -70,6 +70,10 @@ def open_session(master: str | None, settings: Mapping[str, str] | None = None) 
         except Exception as error:
             text = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise RunError(f"Spark cannot start on {master or DEFAULT_MASTER}: {text}{said()}") from error
+    # When the JVM is killed, this server of PySpark's would print a traceback.
+    server: Any = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is not None and not os.environ.get("HEADWAY_SPARK_LOG"):
+        server.handle_error = lambda *request: None
     if not (master or DEFAULT_MASTER).startswith("local"):
         session.sparkContext.addPyFile(_package())
     return session
@@ -143,7 +147,8 @@ def _deaf_gateway() -> Iterator[None]:
     """
     from pyspark import java_gateway
 
-    made: Any = java_gateway.Popen
+    module: Any = java_gateway
+    made = module.Popen
 
     def start(command: list[str], preexec_fn: Callable[[], None] | None = None, **more: Any) -> Any:
         def prepare() -> None:
@@ -154,11 +159,11 @@ def _deaf_gateway() -> Iterator[None]:
 
         return made(command, preexec_fn=prepare, **more)
 
-    java_gateway.Popen = start  # PySpark sets a preexec_fn of its own, over any that it is given
+    module.Popen = start  # PySpark sets a preexec_fn of its own, over any that it is given
     try:
         yield
     finally:
-        java_gateway.Popen = made
+        module.Popen = made
 
 
 @contextlib.contextmanager

@@ -40,6 +40,8 @@ class Watch:
         if stopwatch() < self._next:
             return
         self._next = stopwatch() + _LOOK_EVERY
+        if self._queries.stopped:  # a query that waits at the gate does not notice
+            raise RunError(describe_stopped(self._units[0].cut.name))
         failed = {unit.number: error for unit in self._units if (error := self._queries.failure(unit)) is not None}
         for number, error in failed.items():
             if not is_loss(error):
@@ -51,7 +53,7 @@ class Watch:
             self._revive(self._units[number], error)
 
     def _give_up(self, name: str, error: str) -> None:
-        if error == STOPPED or self._queries.stopped:
+        if error == STOPPED or self._queries.stopped or "stopped SparkContext" in error:
             raise RunError(describe_stopped(name))
         raise RunError(describe_failure(name, error))
 
