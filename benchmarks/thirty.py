@@ -27,7 +27,7 @@ MUCH = 1_500_000.0
 """Tuples per second that nobody can do."""
 CALM, WORSE = 0.9, 0.05
 """The part of what can be done below which nothing is dropped; by how much a run may be worth less with shedding."""
-MEMORY = "4GB"
+MEMORY = 4 << 30
 
 
 @dataclass(frozen=True)

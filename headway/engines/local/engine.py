@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headway.catalog import EARLY
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
@@ -20,6 +19,7 @@ from headway.engines.local.threads import BoxThreads, drive
 from headway.engines.local.workers import Job, Pool, quiet
 from headway.engines.opening import open_readers
 from headway.engines.outlets import Outlets
+from headway.engines.parts import Parts
 from headway.engines.readings import Readings
 from headway.engines.runtime import Runtime
 from headway.engines.steering import Steering
@@ -34,10 +34,6 @@ _MOST_READ = 65_536
 _LEAST_READ = 1024
 _PART = SECOND // 1000
 """How long a preemptive policy has to wait for the end of a part of a train, as far as costs are known."""
-_STRETCH = SECOND // 50
-"""How long nobody looks up from a train where load may be shed or policies may change."""
-_CALLS = 30.0
-"""And at least so many times what the calls of such a part cost beside its tuples."""
 _FIRST_PART = 64
 """Tuples in such a part where they are not."""
 
@@ -76,6 +72,7 @@ class _Run:
         )
         self._units = self._schedule.units(self._runtime.topology)
         self._steps = StepRunner(self._runtime, self._units, settings.memory, (settings.workers or 1) == 1)
+        self._parts = Parts()
         self._readings = Readings(self._runtime, self._units)
         self._policy = settings.make_policy()
         self._preemptive = is_preemptive(self._policy)
@@ -256,13 +253,10 @@ class _Run:
 
     def _part(self, step: Step, snapshot: Snapshot) -> int:
         """Return how many tuples of a step are processed before somebody else may come first."""
-        cost, span = float(snapshot.costs.cost[step.unit]), float(_PART)
-        if not self._preemptive:  # a part costs its calls anew, and that must not be much of it
-            span = max(_STRETCH, _CALLS * float(snapshot.costs.overhead[step.unit]) * SECOND)
-            span *= 1 + self._plans % 2  # what a call costs beside its tuples shows only if parts differ
-            if int(snapshot.boxes.calls[self._readings.members.boxes[step.unit]].min()) <= EARLY:
-                return _FIRST_PART
-        return max(1, int(span / SECOND / cost)) if cost > 0 else _FIRST_PART
+        if not self._preemptive:
+            return self._parts.length(step.unit)
+        cost = float(snapshot.costs.cost[step.unit])
+        return max(1, int(_PART / SECOND / cost)) if cost > 0 else _FIRST_PART
 
     def _note_preemption(self, snapshot: Snapshot, plan: Plan) -> None:
         overtaken, self._overtaken = self._overtaken, -1
@@ -343,7 +337,8 @@ class _Run:
             taken = self._steps.run(job.unit, job.tuples, job.order, log)
         else:
             stop = self._overtaking(job.until) if self._preemptive else self._look_up
-            taken, stopped = self._steps.run_in_parts(job.unit, job.tuples, job.part, stop, job.order, log)
+            parts = None if self._preemptive else self._parts
+            taken, stopped = self._steps.run_in_parts(job.unit, job.tuples, job.part, stop, job.order, log, parts)
             if stopped and self._workers is None:
                 self._overtaken = job.unit
         if self._recorder is not None and log is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headway.clock import stopwatch
 from headway.engines.fusion import chains
+from headway.engines.parts import Parts
 from headway.engines.runtime import ALL, Arc, Runtime
 from headway.engines.traces import CallRecord
 from headway.kernels.base import Kernel, Result
@@ -173,14 +174,23 @@ class StepRunner:
         stop: Callable[[], bool],
         order: Sequence[int] | None = None,
         log: Log | None = None,
+        parts: Parts | None = None,
     ) -> tuple[int, bool]:
-        """Run a step part by part, and stop between two parts when told to; return the tuples taken, and if it was."""
-        total = 0
-        for begin in range(0, limit, part):
-            taken = self.run(unit, min(part, limit - begin), order, log)
+        """Run a step part by part, and stop between two parts when told to; return the tuples taken, and if it was.
+
+        `parts` are told how long each part has lasted, and say how long the next one is.
+        """
+        total = given = 0
+        while given < limit:
+            begun, size = stopwatch(), min(part, limit - given)
+            given += size
+            taken = self.run(unit, size, order, log)
             total += taken
             if not taken:
                 break
+            if parts is not None:
+                parts.note(unit, size, stopwatch() - begun)
+                part = parts.length(unit)
             if stop():
                 return total, True
         return total, False

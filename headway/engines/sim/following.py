@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from headway.catalog import EARLY
 from headway.clock import SECOND
+from headway.engines.parts import Parts
 from headway.engines.sim.processors import Processors
 from headway.engines.sim.work import Costs
 from headway.scheduling.base import Snapshot, Step
 
 STRETCH = SECOND // 50
 """Nanoseconds of a part where load may be shed, as in `local`."""
-CALLS = 30.0
-"""And at least so many times what the calls of a part cost beside its tuples."""
 FIRST_PART = 64
 """Tuples in a part where costs are not known."""
 
@@ -34,6 +32,8 @@ class Following:
         self._steps: deque[Step] = deque()
         self._snapshot: Snapshot | None = None
         self._plan = 0
+        self._parts = Parts()
+        self._begun: tuple[int, int, int] | None = None  # the part under way: when it began, its tuples, its unit
         self.intake = 0
         """Nanoseconds spent on letting tuples in and on what else a round needs."""
         self.owed = 0
@@ -41,7 +41,7 @@ class Following:
 
     def follow(self, steps: Sequence[Step], snapshot: Snapshot, now: int, plan: int, arrived: int) -> int:
         """Take up a plan; return whether one of its steps began. `arrived` tuples were let in for it."""
-        self._steps, self._snapshot, self._plan = deque(steps), snapshot, plan
+        self._steps, self._snapshot, self._plan, self._begun = deque(steps), snapshot, plan, None
         taking_in = self._costs.round + round(arrived * self._costs.arrival)
         self.intake += taking_in
         begun = self._begin(now, taking_in + self.owed)
@@ -57,9 +57,14 @@ class Following:
         while self._steps:
             unit, tuples = self._steps.popleft()
             assert self._snapshot is not None
+            if self._in_parts and self._begun is not None:
+                began, size, last = self._begun
+                self._begun = None
+                self._parts.note(last, size, now - began)
             part = self._part(unit) if self._in_parts else tuples
             begun = self._processors.start([Step(unit, min(part, tuples))], self._snapshot, now, self._plan, wait)
             if begun:
+                self._begun = now + max(wait, 0), min(part, tuples), unit
                 if tuples > part:
                     self._steps.appendleft(Step(unit, tuples - part))
                 return begun
@@ -67,10 +72,7 @@ class Following:
 
     def _part(self, unit: int) -> int:
         assert self._snapshot is not None
-        boxes, cost, span = self._snapshot.boxes, float(self._snapshot.costs.cost[unit]), STRETCH / SECOND
-        if not boxes.exact:
-            if int(boxes.calls[list(self._snapshot.units[unit].boxes)].min()) <= EARLY:
-                return FIRST_PART
-            span = max(span, CALLS * float(self._snapshot.costs.overhead[unit]))
-            span *= 1 + self._plan % 2  # what a call costs beside its tuples shows only if parts differ
-        return max(1, int(span / cost)) if cost > 0 else FIRST_PART
+        if not self._snapshot.boxes.exact:
+            return self._parts.length(unit)
+        cost = float(self._snapshot.costs.cost[unit])
+        return max(1, int(STRETCH / SECOND / cost)) if cost > 0 else FIRST_PART
