@@ -177,7 +177,7 @@ class _Run:
 
     def seal(self) -> None:
         positions = {feed.name: feed.tuples for feed in self.feeds}
-        self.arrivals.seal(self.ingest.issued, positions)
+        self.arrivals.seal(self.ingest.issued, positions, self.ingest.reached)
 
     def refuse(self, rows: Sequence[Malformed]) -> None:
         self.arrivals.refuse(rows)

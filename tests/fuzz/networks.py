@@ -84,7 +84,7 @@ def network(random: Random, size: int, folder: Path) -> None:
         load(dump(loaded)) == loaded or _has_nan(loaded.to_mapping()), "what is written is read back as another network"
     )
     checked = check(loaded, tables=TABLES)
-    check_connectors(loaded)
+    check_connectors(checked)
     if _cheap(loaded):
         _run_twice(random, checked)
 
