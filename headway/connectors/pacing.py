@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,7 +22,7 @@ def constant_due(start: int, count: int, rate: float) -> Int64s:
     return whole_moments(moments)
 
 
-def whole_moments(moments: npt.NDArray[np.float64]) -> Int64s:
+def whole_moments(moments: npt.NDArray[np.floating[Any]]) -> Int64s:
     """Return moments in whole nanoseconds; what lies beyond LONGEST comes at its end, 146 years from now: never."""
     due: Int64s = np.minimum(np.rint(moments), LONGEST).astype(np.int64)
     return due

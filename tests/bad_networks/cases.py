@@ -60,7 +60,7 @@ _LOAD: dict[str, tuple[str, tuple[str, ...]]] = {
     "a tab": ("network: x\nsources:\n\ts: 1\n", ("line 3", "not valid YAML")),
     "bad indentation": ("network: x\n sources: 1\n", ("line 2", "not valid YAML")),
     "two documents": ("network: x\n---\nnetwork: y\n", ("not valid YAML", "single document")),
-    "a Python object": ("network: !!python/object/apply:os.getcwd []\nx: 1\n", ("line 1", "not valid YAML", "tag")),
+    "a Python object": ("network: !!python/object/apply:os.getcwd []\nx: 1\n", ("line 1", "unknown tag '!!python")),
     "an alias of itself": ("network: x\nsources: &a {s: *a}\noutputs: {}\n", ("nested too deeply",)),
     "an unknown alias": ("network: x\nsources: *a\n", ("line 2", "undefined alias")),
     "a doubled key": ("network: x\nsources: {}\nnetwork: y\n", ("line 3", "'network'", "twice", "line 1")),

@@ -121,7 +121,7 @@ def _check(random: Random, path: Path, data: bytes, good: list[Row]) -> None:
         expect(any(_same(row, one) for one in left), f"a good row is lost: {row!r}; file: {data[:3000]!r}")
     blocks = csv_module.BLOCK, jsonl_module.BLOCK
     try:
-        csv_module.BLOCK = jsonl_module.BLOCK = random.choice((1, 3, 7, 20, 64, 500))  # type: ignore[misc]
+        csv_module.BLOCK = jsonl_module.BLOCK = random.choice((1, 3, 7, 20, 64, 500))
         again, same = _drain(open_source("s", SCHEMA, path), (random.randrange(1, 9), 3))
         expect(repr(again) == repr(found), f"blocks change rows: {data[:3000]!r}")
         expect(same == bad, f"blocks change malformed rows: {bad!r:.500} and {same!r:.500}; file: {data[:2000]!r}")
@@ -129,7 +129,7 @@ def _check(random: Random, path: Path, data: bytes, good: list[Row]) -> None:
         rest, _ = _drain(skip(open_source("s", SCHEMA, path), count), (1000,))
         expect(repr(rest) == repr(found[count:]), f"going on after {count} rows finds others: {data[:3000]!r}")
     finally:
-        csv_module.BLOCK, jsonl_module.BLOCK = blocks  # type: ignore[misc]
+        csv_module.BLOCK, jsonl_module.BLOCK = blocks
 
 
 def _same(row: Row, one: dict[str, Any]) -> bool:

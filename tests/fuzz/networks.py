@@ -15,7 +15,7 @@ from headway.checking import CheckedNetwork, check
 from headway.cli.check import check_connectors
 from headway.errors import HeadwayError
 from headway.files import dump, load
-from headway.network import Network, thaw
+from headway.network import Box, Network, thaw
 from headway.schema import Schema
 from headway.yamls import read_text, write_text
 from tests.fuzz.grammar import tree
@@ -93,14 +93,15 @@ def _run_twice(random: Random, checked: CheckedNetwork) -> None:
     found = checked.network
     inputs = {source.name: make_rows(random, source.schema, random.randrange(12)) for source in found.sources}
     schedule = {**(thaw(found.schedule) or {})}
-    sheds = bool(schedule.get("shed")) or "adaptive" in schedule
+    # Results may hang on real time where load is shed and windows time out, their order where nobody asked for one.
+    loose = bool(schedule.get("shed")) or "adaptive" in schedule or any(map(_is_loose, found.boxes))
     results: list[dict[str, list[str]]] = []
     for train in (1, 1000):
         got: dict[str, list[pa.RecordBatch]] = {output.name: [] for output in found.outputs}
         outputs = {name: batches.append for name, batches in got.items()}
         hw.run(found, inputs, engine="local", outputs=outputs, tables=TABLES, train=train)
         results.append({name: _rows(checked.output_schema(name), some) for name, some in got.items()})
-    if not sheds:
+    if not loose:
         expect(
             repr(results[0]) == repr(results[1]), f"trains change results: {results[0]!r:.300} and {results[1]!r:.300}"
         )
@@ -108,6 +109,11 @@ def _run_twice(random: Random, checked: CheckedNetwork) -> None:
 
 def _rows(schema: Schema, batches: list[pa.RecordBatch]) -> list[str]:
     return as_text(pa.Table.from_batches(batches, schema.to_arrow()))
+
+
+def _is_loose(box: Box) -> bool:
+    keys = box.to_mapping()
+    return keys.get("ordered") is False or keys.get("timeout") is not None
 
 
 def _cheap(found: Network) -> bool:
