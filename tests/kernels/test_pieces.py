@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +38,7 @@ def test_cut(left: list[int], right: list[int], step: int, ticks: set[int], end:
         assert tuple(tick for train in mine for tick in train.ticks) == marks
         assert [train.end for train in mine] == [False] * (len(mine) - 1) + [end]
         assert mine[-1].progress == 31
-        for train, following in zip(mine, mine[1:], strict=False):
+        for train, following in pairwise(mine):
             assert all(number <= train.progress for number in train.numbers.tolist())
             assert all(number > train.progress for number in following.numbers.tolist())
             assert all(tick.number <= train.progress for tick in train.ticks)
