@@ -325,7 +325,7 @@ class Runtime:
             counts.append(result.counts)
             self._take_note(boxes, result)
             yield result
-        self._note(boxes, trains, tuple([sum(some) for some in zip(*counts, strict=True)]), made, spent)
+        self._note(boxes, trains, tuple([sum(some) for some in zip(*counts, strict=False)]), made, spent)
 
     def _take_note(self, boxes: tuple[int, ...], result: Result) -> None:
         if result.ignored:
