@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -49,8 +50,8 @@ def test_cut(left: list[int], right: list[int], step: int, ticks: set[int], end:
 def test_pieces_make_the_whole(left: list[int], step: int) -> None:
     seen = []
 
-    def run(state: list[int], trains: object) -> Result:
-        (train,) = trains  # type: ignore[misc]
+    def run(state: list[int], trains: Sequence[Train]) -> Result:
+        (train,) = trains
         seen.append(len(train))
         return Result((train,), len(train))
 
