@@ -304,7 +304,7 @@ class Runtime:
         measured = spent is None
         spent = stopwatch() - begun if spent is None else spent
         if result.rest is None:
-            self._note(boxes, trains, result, spent)
+            self._note(boxes, trains, result.counts, sum([len(one.numbers) for one in result.outputs]), spent)
         else:
             result = result._replace(rest=self._noting(boxes, trains, result, spent, measured))
         self._take_note(boxes, result)
@@ -315,7 +315,7 @@ class Runtime:
     ) -> Iterator[Result]:
         """Yield the further pieces of a call, and note at the end what all of them cost together."""
         assert first.rest is not None
-        made = sum([len(one.numbers) for one in first.outputs])
+        made, counts = sum([len(one.numbers) for one in first.outputs]), [first.counts]
         while True:
             begun = stopwatch()
             result = next(first.rest, None)
@@ -323,10 +323,10 @@ class Runtime:
             if result is None:
                 break
             made += sum([len(one.numbers) for one in result.outputs])
+            counts.append(result.counts)
             self._take_note(boxes, result)
             yield result
-        tuples, size = sum([len(one) for one in trains]), sum([one.nbytes for one in trains])
-        self.statistics.report(boxes[0], tuples, made, spent, size)
+        self._note(boxes, trains, tuple([sum(some) for some in zip(*counts, strict=False)]), made, spent)
 
     def _take_note(self, boxes: tuple[int, ...], result: Result) -> None:
         if result.ignored:
@@ -334,11 +334,11 @@ class Runtime:
         if result.dead:
             self.letters.bury(result.dead)
 
-    def _note(self, boxes: tuple[int, ...], trains: Sequence[Train], result: Result, spent: int) -> None:
+    def _note(
+        self, boxes: tuple[int, ...], trains: Sequence[Train], counts: Sequence[int], tuples_out: int, spent: int
+    ) -> None:
         """Report what a call cost."""
         tuples_in = len(trains[0].numbers) if len(trains) == 1 else sum([len(train) for train in trains])
-        outputs = result.outputs
-        tuples_out = len(outputs[0].numbers) if len(outputs) == 1 else sum([len(one.numbers) for one in outputs])
         # Sizes are read for one call of a box in sixteen, from its first, or for long trains, where they cost nothing
         # in comparison.
         size = -1
@@ -351,7 +351,6 @@ class Runtime:
             self.statistics.report(boxes[0], tuples_in, tuples_out, spent, size)
         else:
             # A fused kernel's time is shared out by the tuples that each of its boxes had to look at.
-            counts = result.counts
             weight = max(1, sum(counts))
             after = (*counts[1:], tuples_out)
             of = max(1, tuples_in)

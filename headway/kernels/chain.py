@@ -8,19 +8,22 @@ the chain again box by box, so that only tuples which reach a box fail in it, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from headway.columns import UNREAD, Column, Int64s, Mask
+from headway.columns import UNREAD, Column, Int64s, Mask, numpy_type
 from headway.expressions import EvaluationError, Expression
 from headway.expressions.nodes import Run
 from headway.kernels.base import DeadLetter, Result, Stateless
 from headway.kernels.isolation import evaluate
+from headway.kernels.pieces import BYTES
 from headway.schema import Schema
 from headway.trains import Train, take_numbers
 
+_FIRST = 64
+"""So many tuples are processed at first where nobody knows how long the texts are that they make."""
 _LONG = 256
 """From this many tuples on, columns that may not be read are not taken."""
 
@@ -45,6 +48,9 @@ class ChainKernel(Stateless):
     _needed: list[frozenset[int]] = field(init=False, repr=False)
     _made: list[list[Run]] = field(init=False, repr=False)
     _warns: bool = field(init=False, repr=False)
+    _most: int = field(default=0, init=False, repr=False)
+    _few: int | None = field(init=False, repr=False)
+    """How many tuples are processed together where texts are made, which may be long; None: all, nothing can be."""
 
     def __post_init__(self) -> None:
         """Find out which columns are still needed before each link, and at the end."""
@@ -55,6 +61,8 @@ class ChainKernel(Stateless):
         # Numpy is kept quiet once for a call, not once for each expression.
         self._made = [[expression.loud or expression.evaluate for expression in link.fields] for link in self.links]
         self._warns = any(expression.loud is not None for link in self.links for expression in link.fields)
+        made = [expression for link in self.links for expression in link.fields if expression.field is None]
+        self._few = None if all(numpy_type(expression.type) is not None for expression in made) else _FIRST
         self._needed = [needed]
         for link in reversed(self.links):
             if link.predicate:
@@ -66,10 +74,38 @@ class ChainKernel(Stateless):
     def run(self, state: None, trains: Sequence[Train], now: int) -> tuple[None, Result]:
         """Run one train through the chain."""
         (train,) = trains
+        if self._few is None or train.ticks:
+            return None, self._run_whole(train)
+        if len(train) <= self._few:
+            return None, self._run_texts(train)
+        results = self._run_pieces(train)
+        return None, next(results)._replace(rest=results)
+
+    def _run_whole(self, train: Train) -> Result:
         try:
-            return None, self._run_fused(train)
+            return self._run_fused(train)
         except EvaluationError:
-            return None, self._run_apart(train)
+            return self._run_apart(train)
+
+    def _run_texts(self, train: Train) -> Result:
+        """Run a train, and see how long the texts are that it makes."""
+        self._most = 0
+        result = self._run_whole(train)
+        count = len(train)
+        if count and self._few is not None:
+            width = max(1, max(self._most, result.outputs[0].nbytes) // count)
+            self._few = max(1, min(4 * max(count, self._few), BYTES // width))
+        return result
+
+    def _run_pieces(self, train: Train) -> Iterator[Result]:
+        start, count = 0, len(train)
+        while start < count:
+            stop = min(count, start + (self._few or count))
+            part = train.slice(start, stop)
+            if stop == count:
+                part = Train(part.columns, part.stamps, part.numbers, train.progress, (), train.end)
+            yield self._run_texts(part)
+            start = stop
 
     def _run_fused(self, train: Train) -> Result:
         if len(self.links) == 1:
@@ -90,9 +126,12 @@ class ChainKernel(Stateless):
                 work.compact(self._needed[at])
                 columns, count = work.columns, work.count
                 work.columns = [make(columns, count) for make in self._made[at]]
+                if self._few is not None:
+                    made = sum([column.nbytes for column in work.columns if column is not None])
+                    self._most = max(self._most, made)
         work.compact(self._needed[-1])
-        made = tuple([UNREAD if column is None else column for column in work.columns])
-        output = Train(made, work.stamps, work.numbers, train.progress, train.ticks, train.end)
+        left = tuple([UNREAD if column is None else column for column in work.columns])
+        output = Train(left, work.stamps, work.numbers, train.progress, train.ticks, train.end)
         return Result((output,), counts=tuple(counts))
 
     def _run_one(self, link: Link, train: Train) -> Result:

@@ -9,7 +9,7 @@ the same order however the streams were cut.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from headway.expressions import Expression, Functions
 from headway.kernels.base import DeadLetter, Result
 from headway.kernels.chain import truth
 from headway.kernels.codec import pack, pack_columns, under, unpack, unpack_columns
+from headway.kernels.distances import band, near
 from headway.kernels.groups import expand
 from headway.kernels.isolation import evaluate
 from headway.kernels.ordering import OrderedInput, OrderState, order_dtype
@@ -45,7 +46,7 @@ class Run:
     keys: Int64s
     values: Values
     places: Int64s
-    _index: tuple[Values, Int64s] | None = None
+    _index: tuple[Values, Int64s] | None = field(default=None, init=False, repr=False)
 
     def __len__(self) -> int:
         """Return the number of tuples."""
@@ -485,44 +486,6 @@ class JoinKernel:
             codes = self._codes(state.keys, keys, len(rows))
             mine.runs = [Run(rows, codes, own["values"], own["places"]).sorted()]
         return state
-
-
-def band(values: Values, size: Any) -> tuple[Values, Values]:
-    """Return values minus and plus the size, without wrapping around; for floats a little wider, to be exact later."""
-    if values.dtype.kind == "f":
-        # A distance is rounded by half a unit in its last place, which a small value may vanish in altogether.
-        with np.errstate(over="ignore"):
-            wide = size + np.where(np.isfinite(values), np.abs(values) + size, 0.0) * 2.0**-51
-            return np.nextafter(values - wide, -np.inf), np.nextafter(values + wide, np.inf)
-    info = np.iinfo(np.int64)
-    low = np.where(values < info.min + size, info.min, values - size)
-    high = np.where(values > info.max - size, info.max, values + size)
-    return low, high
-
-
-def near(one: Values, other: Values, size: Any) -> Mask:
-    """Return which pairs of floats are within the size; infinities are near nothing."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        close: Mask = np.abs(one - other) <= size
-    return close
-
-
-def far(one: Values, other: Values, size: Any) -> Mask:
-    """Return which of the others are at least the size above the first, without wrapping around."""
-    beyond: Mask = other >= reach(one, size)
-    if one.dtype.kind != "f":
-        beyond &= one <= np.iinfo(np.int64).max - size
-    return beyond
-
-
-def reach(values: Values, size: Any) -> Values:
-    """Return values plus the size, without wrapping around."""
-    if values.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            end: Values = values + size
-        return end
-    top = np.iinfo(np.int64).max
-    return np.where(values > top - size, top, values + size)
 
 
 def _cut(counts: Int64s) -> list[int]:

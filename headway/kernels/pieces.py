@@ -88,5 +88,5 @@ def whole(result: Result) -> Result:
         tuple(outputs),
         sum(one.ignored for one in every),
         tuple([letter for one in every for letter in one.dead]),
-        tuple([sum(counts) for counts in zip(*[one.counts for one in every], strict=True)]),
+        tuple([sum(counts) for counts in zip(*[one.counts for one in every], strict=False)]),
     )

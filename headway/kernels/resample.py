@@ -19,11 +19,11 @@ from headway.columns import Column, Int64s, Values, concat, empty
 from headway.expressions import Functions
 from headway.kernels.base import DeadLetter, Result
 from headway.kernels.codec import pack, pack_columns, under, unpack, unpack_columns
+from headway.kernels.distances import band, near, reach
 from headway.kernels.emission import Emission, Emitted
 from headway.kernels.groups import expand
 from headway.kernels.holistic import Rows
 from headway.kernels.isolation import evaluate
-from headway.kernels.join import band, near, reach
 from headway.kernels.order import lowest
 from headway.kernels.ordering import OrderedInput, OrderState, order_dtype
 from headway.kernels.pieces import ROWS, in_pieces, portions

@@ -23,11 +23,11 @@ from headway.kernels.base import Result
 from headway.kernels.bsort import BSortKernel, BSortState
 from headway.kernels.chain import truth
 from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
+from headway.kernels.distances import far
 from headway.kernels.emission import Emission, Emitted
 from headway.kernels.groups import expand
 from headway.kernels.holistic import Rows
 from headway.kernels.isolation import evaluate, failures, letters
-from headway.kernels.join import far
 from headway.kernels.order import number_in_partition, stable_order
 from headway.kernels.ordering import OrderedInput, OrderState
 from headway.kernels.selects import CompiledSelect

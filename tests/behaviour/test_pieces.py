@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headway as hw
-from headway.kernels import aggregate, emission, join, pieces, resample
+from headway.kernels import aggregate, chain, emission, join, pieces, resample
 from tests.behaviour.running import check, fewer, rows_of
 from tests.reference.compare import assert_same
 from tests.streams import Case, Running, grids, join_boxes, networks, one_box, resample_boxes, runnings, two_streams
@@ -23,6 +23,8 @@ def small() -> Iterator[None]:
         for module in (aggregate, emission, pieces, resample):
             patch.setattr(module, "ROWS", 3)
         patch.setattr(join, "BYTES", 200)
+        patch.setattr(chain, "BYTES", 200)
+        patch.setattr(chain, "_FIRST", 2)
         patch.setattr(join, "_LEAST", 2)
         yield
 
@@ -42,13 +44,37 @@ def test_resamples(engine: str, case: Case, how: Running) -> None:
     check(engine, case, how)
 
 
-@given(case=networks(), policy=st.sampled_from(["round-robin/box", "qos/superbox", "threads"]), train=st.integers(1, 50))
+policies = st.sampled_from(["round-robin/box", "qos/superbox", "threads"])
+
+
+@given(case=networks(), policy=policies, train=st.integers(1, 50))
 def test_networks_with_full_queues(case: Case, policy: str, train: int) -> None:
     network = hw.load(case.twin.mapping())
     train_of: dict[str, Any] = {"train": train}
     result = hw.run(network, case.inputs, engine="local", policy=policy, memory=1000, **train_of)
     for name, rows in case.twin.expected(case.inputs).items():
         assert_same(rows_of(result, name), rows, f"output '{name}'")
+
+
+@given(count=st.integers(0, 40), train=st.sampled_from([1, 7, 1000]), policy=policies)
+def test_texts(count: int, train: int, policy: str) -> None:
+    network = {
+        "network": "texts",
+        "sources": {"a": {"schema": {"t": "int", "s": "string"}}},
+        "boxes": {
+            "long": {"op": "map", "in": "a", "select": "t, repeat(s, t) as s"},
+            "some": {"op": "filter", "in": "long", "where": "t % 3 > 0"},
+            "longer": {"op": "map", "in": "some", "select": "t, s || s as s, 1 / (t % 5) as x"},
+            "other": {"op": "map", "in": "long", "select": "upper(s) as s"},
+        },
+        "outputs": {"out": {"from": "longer"}, "other": {"from": "other"}},
+    }
+    inputs = {"a": [(at, "ab") for at in range(count)]}
+    result = hw.run(network, inputs, engine="local", policy=policy, train=train, memory=1000)
+    kept = [at for at in range(count) if at % 3]
+    assert result.outputs["out"].column("s").to_pylist() == ["ab" * 2 * at for at in kept if at % 5]
+    assert result.outputs["other"].column("s").to_pylist() == ["AB" * at for at in range(count)]
+    assert result.dead_letters.num_rows == sum(1 for at in kept if at % 5 == 0)
 
 
 @fewer

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +39,7 @@ def test_cut(left: list[int], right: list[int], step: int, ticks: set[int], end:
         assert tuple(tick for train in mine for tick in train.ticks) == marks
         assert [train.end for train in mine] == [False] * (len(mine) - 1) + [end]
         assert mine[-1].progress == 31
-        for train, following in zip(mine, mine[1:], strict=False):
+        for train, following in pairwise(mine):
             assert all(number <= train.progress for number in train.numbers.tolist())
             assert all(number > train.progress for number in following.numbers.tolist())
             assert all(tick.number <= train.progress for tick in train.ticks)
@@ -47,8 +50,8 @@ def test_cut(left: list[int], right: list[int], step: int, ticks: set[int], end:
 def test_pieces_make_the_whole(left: list[int], step: int) -> None:
     seen = []
 
-    def run(state: list[int], trains: object) -> Result:
-        (train,) = trains  # type: ignore[misc]
+    def run(state: list[int], trains: Sequence[Train]) -> Result:
+        (train,) = trains
         seen.append(len(train))
         return Result((train,), len(train))
 

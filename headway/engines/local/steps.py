@@ -11,6 +11,7 @@ from headway.engines.parts import Parts
 from headway.engines.runtime import ALL, Arc, Runtime
 from headway.engines.traces import CallRecord
 from headway.kernels.base import Kernel, Result
+from headway.kernels.pieces import whole
 from headway.scheduling.base import Unit
 from headway.storage.queues import Cursor
 from headway.trains import Train
@@ -236,7 +237,7 @@ class StepRunner:
             if place + 1 < len(boxes):
                 arc = box.arcs[0]
                 assert arc is not None
-                arc.queue.push(result.outputs[0])
+                arc.queue.push(whole(result).outputs[0])
                 trains = (boxes[place + 1].cursors[0].take(ALL),)
             else:
                 self._pass_on(box.arcs, result.outputs, handed, own)
