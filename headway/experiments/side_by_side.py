@@ -22,7 +22,7 @@ WIDTH, ROW, FRAME = 14.0, 0.36, 1.9
 _SPREAD = 30
 """If the largest value is so many times the smallest, an axis is logarithmic."""
 _EMPTY = 1e-9
-_DOTS, _VALUE, _MARK = 0.55, 0.76, 0.98
+_DOTS, _VALUE, _MARK = 0.55, 0.75, 0.99
 """Where, as a share of a panel's width, the dots end, and the two columns of values end."""
 _SHAPES = "os"
 """Of dots, by group: predicted, measured."""
@@ -128,7 +128,7 @@ def _scale(axes: Axes, panel: Panel, seen: Sequence[float]) -> None:
         low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
         axes.set_xscale("log")
         axes.set_xlim(10.0**low / 1.5, 10 ** (low + (high - low) / _DOTS))
-        axes.set_xticks([10.0**power for power in range(low, high + 1)])
+        axes.set_xticks([10.0**power for power in range(low, high + 1, max(1, math.ceil((high - low) / 3)))])
         axes.set_xticks([], minor=True)
         axes.xaxis.set_major_formatter(lambda value, _: _text(value))
         return
