@@ -73,7 +73,7 @@ def test_policies(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_bug_keeps_its_traceback(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from headway.cli import check, main
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **more: object) -> None:
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(check, "load", broken)
@@ -86,7 +86,7 @@ def test_interrupted_before_it_runs(
 ) -> None:
     from headway.cli import check
 
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **more: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(check, "load", interrupted)
