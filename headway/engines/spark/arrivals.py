@@ -75,7 +75,7 @@ class Arrivals:
         """Whether a tick or the end waits to be sealed."""
         return bool(self._ticks) or self._end is not None
 
-    def seal(self, issued: int, positions: dict[str, int], reached: int) -> Commit | None:
+    def seal(self, issued: int, positions: dict[str, int], reached: int = 0) -> Commit | None:
         """Make everything durable, `reached` nanoseconds into the run; None if there is nothing."""
         if self._since is None:
             return None
