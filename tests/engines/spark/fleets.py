@@ -306,8 +306,9 @@ def files_again(folder: Path, one: Fed, number: int) -> object:
     if isinstance(one.what, Mapping) and "spark" in one.what:
         lines = [line for file in sorted((folder / f"s{number}.d").iterdir()) for line in file.read_text().splitlines()]
         return [json.loads(line) for line in lines]
-    live = isinstance(one.what, Iterator) and not isinstance(one.what, pa.RecordBatchReader)
-    return list(one.what) if live else one.what
+    if isinstance(one.what, Iterator) and not isinstance(one.what, pa.RecordBatchReader):
+        return list(one.what)
+    return one.what
 
 
 def assert_rows(name: str, found: pa.Table, expected: pa.Table) -> None:
@@ -325,7 +326,7 @@ class Kills(NamedTuple):
     end: int = 0
     processes: int = 0
 
-    def __add__(self, other: tuple[Any, ...]) -> Kills:  # type: ignore[override]
+    def __add__(self, other: tuple[Any, ...]) -> Kills:
         return Kills(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 

@@ -21,7 +21,7 @@ COMMITTED = "checkpoints/*/commits/[0-9]*"
 
 
 def test_kills_in_mid_stream(tmp_path: Path) -> None:
-    fleet = Fleet(tmp_path, ["rates", "files", "turns", "mixed"], scale=0.5, seed=1)
+    fleet = Fleet(tmp_path, ["rates", "mixed", "turns"], scale=1.2, seed=1)
     fleet.crash(DELIVERED)
     assert fleet.kills.middle >= 2
     fleet.complete()
@@ -29,7 +29,7 @@ def test_kills_in_mid_stream(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_kills_at_the_start_and_at_the_end(tmp_path: Path) -> None:
-    fleet = Fleet(tmp_path, list(KINDS), scale=0.3, seed=2)
+    fleet = Fleet(tmp_path, list(KINDS), scale=1.0, seed=2)
     fleet.crash("plan.json", every=False)
     fleet.crash(LOGGED, every=False)
     fleet.crash(PLANNED)
