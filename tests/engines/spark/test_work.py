@@ -47,9 +47,9 @@ NETWORK: dict[str, Any] = {
 }
 
 
-def prints(every: bool = False, **boxes: Any) -> dict[str, str]:
+def prints(boxes: dict[str, Any] | None = None, every: bool = False) -> dict[str, str]:
     network = copy.deepcopy(NETWORK)
-    for name, settings in boxes.items():
+    for name, settings in (boxes or {}).items():
         network["boxes"][name] |= settings
     checked = check(load(network), tables={"names": NAMES})
     (unit,) = cut(checked, 4, "one").units
@@ -75,12 +75,13 @@ def test_only_boxes_that_keep_state_are_held_to_what_they_were() -> None:
     ],
 )
 def test_a_change_affects_states_behind_it(box: str, settings: dict[str, Any], affected: set[str]) -> None:
-    before, after = prints(), prints(**{box: settings})
+    before, after = prints(), prints({box: settings})
     assert {name for name in before if before[name] != after[name]} == affected
 
 
 def test_what_a_join_with_a_table_holds_has_a_name_of_its_own() -> None:
     """It is no state, but it must not be taken for that of a join with other keys."""
-    before, after = prints(True), prints(True, named={"select": "time, left.n + 0 as n, name"})
+    changed = {"named": {"select": "time, left.n + 0 as n, name"}}
+    before, after = prints(every=True), prints(changed, every=True)
     assert before["named"] != after["named"]
     assert before["counts"] == after["counts"]
