@@ -242,9 +242,7 @@ class Controller:
             return Decision(memory.keep, memory.excess, False, memory.reason), memory
         return self._enact(excess, case, observation, demand, replace(memory, limits=limits), prospect)
 
-    def _prospect(
-        self, case: _Case, observation: Observation, demand: Demand, memory: ControllerMemory
-    ) -> Prospect:
+    def _prospect(self, case: _Case, observation: Observation, demand: Demand, memory: ControllerMemory) -> Prospect:
         """Return what tells whether dropping pays."""
         count = len(self._topology.outputs)
         waits = demand.waiting * demand.costs if len(demand.waiting) == len(memory.keep) else np.zeros(len(memory.keep))

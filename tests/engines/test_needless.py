@@ -34,7 +34,9 @@ def verdict(on: float, off: float, dropped: int, factor: float = 1.2, arrivals: 
 def test_the_law_can_be_broken() -> None:
     good = [verdict(1.0, 1.0, 0)] * 99
     assert broken([*good, verdict(0.97, 1.0, 10)]) == []
-    assert broken([*good[:50], verdict(0.97, 1.0, 10)]) == ["worse: seed 1: fifo even at 1.2: on 0.970, off 1.000, 10 dropped"]
+    assert broken([*good[:50], verdict(0.97, 1.0, 10)]) == [
+        "worse: seed 1: fifo even at 1.2: on 0.970, off 1.000, 10 dropped"
+    ]
     assert [one[:11] for one in broken([*good, verdict(0.94, 1.0, 10)])] == ["much worse:"]
     assert [one[:9] for one in broken([*good, verdict(1.0, 1.0, 1, factor=0.8)])] == ["needless:"]
     assert broken([*good, verdict(1.0, 1.0, 1, factor=0.8, arrivals="burst")]) == []

@@ -10,7 +10,9 @@ LATE = Graph(((0.0, 1.0), (1.0, 1.0), (2.0, 0.0)))
 CHEAP = Graph(((0.0, 0.8), (100.0, 1.0)))
 
 
-def outlook(backlog: float, load: float = 2.0, age: float | None = None, loss: Graph = CHEAP, past: float = 5.0) -> Outlook:
+def outlook(
+    backlog: float, load: float = 2.0, age: float | None = None, loss: Graph = CHEAP, past: float = 5.0
+) -> Outlook:
     in_turn = backlog * min(1.0, 1.0 / load)
     ages = np.array([in_turn if age is None else age])
     one = np.ones(1)
