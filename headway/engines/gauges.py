@@ -27,8 +27,8 @@ from headway.trains import Train, join_trains
 
 _FADE = 0.8
 """How much of what boxes cost before is left when it is read again: an overload may change it."""
-_LONG = 64
-"""Tuples in a long train, if trains may be so long."""
+_LONG, _LONGER = 64, 4096
+"""Tuples in a long train, if trains may be so long, and where they may be longer still."""
 _SAMPLE = 4096
 """Tuples that tell what comes to an entry."""
 
@@ -56,7 +56,7 @@ class Gauges:
         self._deliveries = deliveries
         self.workers = workers
         self._units = [np.array(unit.boxes, np.intp) for unit in units]
-        self._train = min(train, _LONG)
+        self._train = min(train, _LONG) if train < _LONGER else _LONGER
         self.effort = effort
         self.topology = runtime.topology
         self.measures = not runtime.statistics.exact
