@@ -41,6 +41,7 @@ GROUPS: dict[str, tuple[Part, ...]] = {
         Part("overload", ("--engine", "local"), ("--engine", "sim", "--quick", "--rate", "20")),
         Part("overload", ("--engine", "spark"), ("--engine", "sim", "--quick", "--rate", "20")),
         Part("semantic", (), ("--seconds", "8")),
+        Part("thirty", (), ("--seconds", "1", "--factors", "--capacity", "100000")),
     ),
     "compare": (Part("predictions", (), ("--case", "border-watch", "--tries", "1")),),
 }

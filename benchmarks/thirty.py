@@ -1,9 +1,9 @@
 """Thirty queries over one stream, with load shedding and without, below what can be done and above it.
 
 Filters, keyed averages, maps and maxima, with latency graphs and no loss graphs: a lost tuple is lost. First it is
-measured how many tuples per second can be done: far more arrive for two seconds, and the time until all is delivered is
-taken. Then so many times that arrive, and each run is made twice: with `shed: on` and without. What a run is worth is the
-mean over the outputs of what they are worth; one that delivers nothing counts as nothing.
+measured how many tuples per second can be done: far more arrive for two seconds, and the time until all is delivered
+is taken. Then so many times that arrive, and each run is made twice: with `shed: on` and without. What a run is worth
+is the mean over the outputs of what they are worth; one that delivers nothing counts as nothing.
 """
 
 from __future__ import annotations

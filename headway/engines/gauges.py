@@ -27,8 +27,8 @@ from headway.trains import Train, join_trains
 
 _FADE = 0.8
 """How much of what boxes cost before is left when it is read again: an overload may change it."""
-_LONG = 64
-"""Tuples in a long train, if trains may be so long."""
+_LONG, _LONGER = 64, 4096
+"""Tuples in a long train, if trains may be so long, and where they may be longer still."""
 _SAMPLE = 4096
 """Tuples that tell what comes to an entry."""
 
@@ -56,7 +56,7 @@ class Gauges:
         self._deliveries = deliveries
         self.workers = workers
         self._units = [np.array(unit.boxes, np.intp) for unit in units]
-        self._train = min(train, _LONG)
+        self._train = min(train, _LONG) if train < _LONGER else _LONGER
         self.effort = effort
         self.topology = runtime.topology
         self.measures = not runtime.statistics.exact
@@ -147,7 +147,20 @@ class Gauges:
         sites = site_rates, site_costs, site_waiting
         boxes = box_rates, box_loads, backlogs
         usable = self._usable(box_loads)
-        return Flow(load, kept, backlog, done, usable, sources, *boxes, *sites, before, self._warming, self._avoidable, readings.exact)
+        return Flow(
+            load,
+            kept,
+            backlog,
+            done,
+            usable,
+            sources,
+            *boxes,
+            *sites,
+            before,
+            self._warming,
+            self._avoidable,
+            readings.exact,
+        )
 
     def _usable(self, box_loads: Floats) -> float:
         """Return how many workers have something to do: a unit has one at a time, however much it has to do."""
@@ -173,7 +186,9 @@ class Gauges:
         warming = int(early[1].sum())
         self._before, self._taken = settled, tuples
         calls, self._called = readings.calls - self._called, readings.calls
-        self._avoidable = 0.0 if readings.exact else float((readings.overhead * np.maximum(calls - tuples / self._train, 0.0)).sum())
+        self._avoidable = (
+            0.0 if readings.exact else float((readings.overhead * np.maximum(calls - tuples / self._train, 0.0)).sum())
+        )
         self._warming, self._warmed = warming - self._warmed, warming
         spent, taken = self._faded
         spent, taken = spent * _FADE + busy / 1e9, taken * _FADE + tuples

@@ -165,7 +165,7 @@ class Observer:
         self._history.add(look)
 
     def _efforts(self, now: int, flow: Flow) -> tuple[float, float, bool]:
-        """Return the seconds of work that can be done per second, the share of the time that was needed, and if it shows.
+        """Return the seconds of work that can be done per second, the share of the time needed, and if it shows.
 
         What can be done shows only where there is more to do than that; until then, all of it is expected. An engine
         without a backlog keeps up, however busy it is: it has the time for short trains, which cost more by the tuple.

@@ -1,8 +1,8 @@
 """Parts of long steps: how many tuples are processed before somebody looks up, where load may be shed.
 
-A part should last no longer than a stretch. What it lasts is measured, not foreseen: costs of first calls say little. So
-parts begin short and double, as long as they end soon or hardly last longer for being twice as long: then they are calls
-and not tuples, and cutting would only make more of them.
+A part should last no longer than a stretch. What it lasts is measured, not foreseen: costs of first calls say little.
+So parts double while they end soon, and are halved while they last too long, but only as long as a tuple does not
+cost more in shorter ones: what is mostly calls must not be cut, or cutting makes the overload that it is to show.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ STRETCH = SECOND // 50
 FIRST = 64
 """Tuples of the first part."""
 LONGEST = 1 << 22
-_LONGER = 1.5
-"""How many times as long a part lasts at least if it has twice the tuples and these are what it costs."""
+_DEARER = 1.1
+"""How many times as much a tuple may cost in a part of half the length."""
 
 
 class Parts:
@@ -24,7 +24,8 @@ class Parts:
     def __init__(self) -> None:
         """Begin with short parts."""
         self._lengths: dict[int, int] = {}
-        self._lasted: dict[int, tuple[int, int]] = {}  # the last full part: tuples, nanoseconds
+        self._least: dict[int, int] = {}
+        self._longer: dict[int, tuple[int, float]] = {}  # a part that was halved: its tuples, nanoseconds for each
 
     def length(self, unit: int) -> int:
         """Return how many tuples the next part may have."""
@@ -33,14 +34,14 @@ class Parts:
     def note(self, unit: int, tuples: int, nanoseconds: int) -> None:
         """Note how long a part has lasted."""
         length = self.length(unit)
-        if nanoseconds > 2 * STRETCH and 2 * tuples <= length:
-            self._lengths[unit] = length = max(1, tuples)  # shorter than it might have been, and yet too long
-        if 2 * tuples <= length:
+        if tuples < length:
             return  # there was not as much to do
-        before, lasted = self._lasted.get(unit, (0, 0))
-        cheap = bool(before) and nanoseconds < _LONGER * lasted * tuples / (2 * before) and nanoseconds < 10 * STRETCH
-        if nanoseconds < STRETCH // 2 or (cheap and tuples > before):
+        each = nanoseconds / tuples
+        longer, less = self._longer.pop(unit, (0, 0.0))
+        if longer == 2 * length and each > _DEARER * less:
+            self._least[unit] = self._lengths[unit] = longer
+        elif nanoseconds < STRETCH // 2:
             self._lengths[unit] = min(2 * length, LONGEST)
-        elif nanoseconds > 2 * STRETCH and not cheap:
-            self._lengths[unit] = max(1, length // 2)
-        self._lasted[unit] = tuples, nanoseconds
+        elif nanoseconds > 2 * STRETCH and length // 2 >= self._least.get(unit, 1):
+            self._lengths[unit] = length // 2
+            self._longer[unit] = length, each

@@ -242,9 +242,7 @@ class Controller:
             return Decision(memory.keep, memory.excess, False, memory.reason), memory
         return self._enact(excess, case, observation, demand, replace(memory, limits=limits), prospect)
 
-    def _prospect(
-        self, case: _Case, observation: Observation, demand: Demand, memory: ControllerMemory
-    ) -> Prospect:
+    def _prospect(self, case: _Case, observation: Observation, demand: Demand, memory: ControllerMemory) -> Prospect:
         """Return what tells whether dropping pays."""
         count = len(self._topology.outputs)
         waits = demand.waiting * demand.costs if len(demand.waiting) == len(memory.keep) else np.zeros(len(memory.keep))
@@ -378,7 +376,7 @@ class Controller:
         if memory.excess <= 0:
             sure = memory.over >= hold or (memory.over > 0 and case.surplus > 0)
             late = case.surplus > 0 and self._is_late(observation)
-            if not observation.pressed or (self._sparing and case.load <= case.fits):
+            if not observation.pressed or (self._sparing and not self._shows(case, observation)):
                 return None
             return case.needed if case.needed > 0 and (sure or late) else None
         if memory.spare >= self._patience or memory.calm >= 2 * self._patience:
@@ -394,6 +392,14 @@ class Controller:
         if limits != memory.limits or memory.part > self.settings.most_in_all + 0.5 * self.settings.band:
             return min(case.needed, cap)
         return None
+
+    def _shows(self, case: _Case, observation: Observation) -> bool:
+        """Return whether there is too much to do by what has happened, not by what measured costs promise.
+
+        Results are late already, nobody is idle, and at the costs of now more waits than at the look before.
+        """
+        grows = observation.before is None or observation.backlog > observation.before
+        return case.load > case.fits and grows and self._is_late(observation)
 
     def _is_late(self, observation: Observation) -> bool:
         """Return whether outputs are outside of their good zone because there is no time to spare."""

@@ -1,10 +1,10 @@
 """Does dropping pay? What outputs will be worth if so much is dropped, by what waits and what has been measured.
 
-Aurora sheds load when there is more than fits (section 4.4). But a queue that grows is nobody's loss as long as results are
-in time, and one that is a little late may be worth more than one that never comes. So before anything is dropped, both are
-compared by the graphs that users have drawn: all that waits, and what arrives in the next while, delivered later and later
-or thinned out. The next while is short and grows with the time that the overload has lasted. So a burst that ends just when
-dropping begins has cost little, and an overload that stays is believed.
+Aurora sheds load when there is more than fits (section 4.4). But a queue that grows is nobody's loss as long as
+results are in time, and one that is a little late may be worth more than one that never comes. So before anything is
+dropped, both are compared by the graphs that users have drawn: all that waits, and what arrives in the next while,
+delivered later and later or thinned out. The next while is short and grows with the time that the overload has lasted.
+So a burst that ends just when dropping begins has cost little, and an overload that stays is believed.
 
 The model is a queue in the order of arrival. A tuple that arrives when work for W seconds waits is delivered after W; a
 policy that lets some outputs go first shows in how old their waiting tuples are, and scales W for them.

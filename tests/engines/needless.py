@@ -1,7 +1,7 @@
 """Random networks whose costs the simulator has to learn, run with and without load shedding, side by side.
 
-The law: below 0.9 of what can be done nothing is dropped; and with shedding a run is worth as much as without it, but for
-a hundredth. What can be done is measured: how fast the same network under the same schedule works off far too much.
+The law: below 0.9 of what can be done nothing is dropped; and with shedding a run is worth as much as without it, but
+for a hundredth. What can be done is measured: how fast the same network under the same schedule works off far too much.
 """
 
 from __future__ import annotations
@@ -99,7 +99,10 @@ def make_case(seed: int) -> Case:
     scale = 0.01 / sum(costs.values())
     costs = {name: cost * scale for name, cost in costs.items()}
     mean = 0.01 / count
-    overheads = {"call": mean * float(random.choice([0.0, 0.5, 3.0])), "scheduler": float(random.choice([0, 1e-4, 1e-3]))}
+    overheads = {
+        "call": mean * float(random.choice([0.0, 0.5, 3.0])),
+        "scheduler": float(random.choice([0, 1e-4, 1e-3])),
+    }
     like = "local" if random.random() < 0.5 else ""
     if like:
         overheads |= {"round": float(random.choice([0, 2e-4])), "storage": float(random.choice([0, 1e-4]))}
@@ -155,7 +158,13 @@ def mean_worth(summary: dict[str, Any]) -> float:
 def _run(case: Case, made: dict[str, Any], shed: Any) -> dict[str, Any]:
     nowhere = dict.fromkeys(case.network["outputs"])
     result = hw.run(
-        case.network, {"s": {"generate": made}}, outputs=nowhere, engine="sim", policy=case.policy, model=case.model, shed=shed
+        case.network,
+        {"s": {"generate": made}},
+        outputs=nowhere,
+        engine="sim",
+        policy=case.policy,
+        model=case.model,
+        shed=shed,
     )
     return dict(result.summary)
 
