@@ -396,10 +396,11 @@ class Controller:
     def _shows(self, case: _Case, observation: Observation) -> bool:
         """Return whether there is too much to do by what has happened, not by what measured costs promise.
 
-        Results are late already, nobody is idle, and at the costs of now more waits than at the look before.
+        Results are late or soon will be, nobody is idle, and at the costs of now more waits than at the look before.
         """
         grows = observation.before is None or observation.backlog > observation.before
-        return case.load > case.fits and grows and self._is_late(observation)
+        near = bool((observation.oldest > 0.5 * self._zones).any()) and observation.busy > BUSY
+        return case.load > case.fits and grows and (near or self._is_late(observation))
 
     def _is_late(self, observation: Observation) -> bool:
         """Return whether outputs are outside of their good zone because there is no time to spare."""
