@@ -55,10 +55,12 @@ def load_table(
         if not isinstance(table, pa.Table):
             raise NetworkError(f"table '{ref}': must be a pyarrow.Table, not {type(table).__name__}")
         return _convert(table, ref, lenient=False)
-    _check_trust(ref, folder, trust)
     path = Path(ref) if folder is None else folder / ref
     suffix = path.suffix.lower()
     wrong = unusable(path)
+    if wrong and trust.own:  # a stranger is told nothing of files that it may not name
+        raise NetworkError(f"table '{ref}': '{path}' is no path: {wrong}")
+    _check_trust(ref, folder, trust)
     if wrong:
         raise NetworkError(f"table '{ref}': '{path}' is no path: {wrong}")
     if suffix not in SUFFIXES or not path.is_file():
@@ -112,7 +114,8 @@ def _check_trust(ref: str, folder: Path | None, trust: Trust) -> None:
         trust.check_pattern(parts[1], who, NetworkError)
         trust.check_path(parts[1], folder, who, NetworkError)
         return
-    if is_name(ref) and not ((folder or Path()) / ref).exists():
+    here = (folder or Path()) / ref
+    if is_name(ref) and (unusable(here) or not here.exists()):
         trust.check_table(ref, who, NetworkError)
         return
     trust.check_pattern(ref, who, NetworkError)

@@ -86,7 +86,7 @@ def _kind(path: Path) -> str:
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             keys = set(re.findall(r"""(?:^|[{,\n])\s*["']?(\w+)["']?\s*:""", file.read(_HEAD)))
-    except OSError:
+    except (OSError, ValueError):  # a name that no file can have
         return ""
     if {"otherData", "traceEvents"} & keys:
         return ""

@@ -33,7 +33,7 @@ def send(number: int) -> None:
 def test_the_first_asks_and_the_second_raises(number: signal.Signals, second: signal.Signals) -> None:
     with Stopping() as stopping:
         stopping.begin()
-        assert stopping.by is None
+        assert not stopping.by
         send(number)
         assert stopping.by == number.name
         with pytest.raises(RAISED[second]):
@@ -81,7 +81,7 @@ def test_behind_the_shield_nothing_is_heard() -> None:
         stopping.shield()
         for number in (*SIGNALS, *SIGNALS):
             send(number)
-        assert stopping.by is None
+        assert not stopping.by
 
 
 def test_everything_is_as_before_afterwards() -> None:
@@ -102,7 +102,7 @@ def test_somebody_elses_handler_stays(number: signal.Signals) -> None:
             stopping.begin()
             send(number)
             assert signal.getsignal(number) is other
-            assert stopping.by is None
+            assert not stopping.by
     finally:
         signal.signal(number, before)
     assert heard == [number]
@@ -115,7 +115,7 @@ def test_what_nohup_ignores_stays_ignored() -> None:
             stopping.begin()
             send(signal.SIGHUP)
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-            assert stopping.by is None
+            assert not stopping.by
     finally:
         signal.signal(signal.SIGHUP, before)
 
@@ -157,7 +157,7 @@ def test_a_control_asks_too() -> None:
     control = Control()
     with Stopping(control) as stopping:
         stopping.begin()
-        assert stopping.by is None
+        assert not stopping.by
         control.stop()
         assert stopping.by == "control"
         with contextlib.suppress(KeyboardInterrupt):

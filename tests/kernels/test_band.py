@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import headway as hw
-from headway.kernels.join import band
+from headway.kernels.distances import band
 
 numbers = st.floats(-1e6, 1e6) | st.integers(-500, 500).map(lambda n: n / 100)
 
@@ -26,7 +26,9 @@ def test_whoever_is_near_is_in_the_band(value: float, size: float, steps: int) -
 
 def test_values_that_are_not_finite() -> None:
     low, high = band(np.array([np.inf, -np.inf, np.finfo(np.float64).max]), np.float64(1))
-    assert (low[0], high[1]) == (np.inf, -np.inf)
+    assert (high[0], low[1]) == (np.inf, -np.inf)
+    assert low[0] >= np.finfo(np.float64).max
+    assert high[1] <= -np.finfo(np.float64).max
     assert high[2] >= np.finfo(np.float64).max
 
 
