@@ -60,7 +60,7 @@ class Commit:
     @classmethod
     def from_line(cls, line: bytes) -> Commit:
         """Read what `to_line` returned; a ValueError, KeyError or TypeError for anything else."""
-        values = unseal(line)
+        values = unseal(line.rstrip(b"\n"))
         return cls(
             int(values["sequence"]),
             int(values["issued"]),

@@ -186,7 +186,7 @@ def test_mistakes_are_told_before_anything_runs(
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     text = call(capsys, "experiment", "--help").out
     assert "examples:\n" in text
-    assert "exit codes: 0 every verdict" in text
+    assert "exit codes: 0 no verdict is FAILED" in text
     for option in ("NAME", "--quick", "--out DIR", "--jobs N", "--page FILE.md"):
         assert f"\n  {option} " in text, option
 

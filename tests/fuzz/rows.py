@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from headway.connectors.base import SinkRequest
 from headway.connectors.jsonl import JsonLinesSink
 from headway.schema import Schema
 
@@ -44,8 +45,7 @@ def make_rows(random: Random, schema: Schema, count: int) -> list[dict[str, Any]
 
 def as_text(table: pa.Table) -> list[str]:
     """Return the rows as a sink writes them: Python has no dates after the year 9999, and results may."""
-    sink = JsonLinesSink.__new__(JsonLinesSink)
-    sink.schema = table.schema
+    sink = JsonLinesSink(SinkRequest("fuzz", Schema.from_arrow(table.schema), "-"))
     return [line for batch in table.to_batches() for line in sink.lines(batch).to_pylist()]
 
 

@@ -188,7 +188,7 @@ class State:
         if name in self._letters or not letters:
             return False
         self._letters.add(name)
-        self.place.write(f"letters/{name}.json", seal({"letters": letters}), sync=self._kept)
+        self.place.write(f"letters/{name}.json", seal({"name": name, "letters": letters}), sync=self._kept)
         return True
 
     def letters(self, refused: Mapping[str, int]) -> list[LetterRow]:

@@ -268,7 +268,9 @@ def _verify_letters(place: Place, token: str, records: Mapping[str, list[Record]
 def read_letters(place: Place, file: str) -> list[tuple[str, str, str, str]]:
     """Return the dead letters in a file; a RunError names it if it is damaged."""
     try:
-        rows = unseal(place.read(file))["letters"]
-        return [(row[0], row[1], row[2], row[3]) for row in rows]
+        found = unseal(place.read(file))
+        if file != f"letters/{found['name']}.json":
+            raise ValueError(f"it is '{found['name']}.json'")
+        return [(row[0], row[1], row[2], row[3]) for row in found["letters"]]
     except (*FAILURES, ValueError, KeyError, TypeError, IndexError) as error:
         raise RunError(f"'{place.name(file)}' is damaged: {reason(error)}; {_MEND}") from error

@@ -100,7 +100,8 @@ def uncommitted(state: Path) -> bool:
     """Return whether results were written of a micro-batch that Spark has not committed."""
     plan = state / "plan.json"
     for unit in json.loads(plan.read_text())["units"] if plan.exists() else ():
-        written = [int(path.stem.rpartition("-")[2]) for path in state.glob(f"results/*/*{unit['id']}-*.arrow")]
+        results = state.glob(f"results/*/*{unit['id']}-*.arrow")
+        written = [int(path.name.partition(".")[0].rpartition("-")[2]) for path in results]
         commits = [int(path.name) for path in state.glob(f"checkpoints/{unit['id']}/commits/[0-9]*")]
         if max(written, default=-1) > max(commits, default=-1):
             return True
