@@ -1,6 +1,6 @@
 # Everything a newcomer needs: `make demo`, `make test`. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint bench experiments lock clean
+.PHONY: help setup demo test test-all fuzz lint bench experiments lock clean
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -43,7 +43,12 @@ test: setup  ## all checks: ruff, mypy strict, pytest; long searches in their qu
 	$(BIN)/python -m scripts.run_tests
 
 test-all: test  ## the same, then the long forms: deep searches, 200 kills on Spark, 100,000 fuzz cases; takes hours
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m slow -v
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "not slow and not spark and not alone" \
+	  tests/behaviour tests/kernels tests/laws tests/expressions tests/connectors tests/storage
+	$(BIN)/python -m pytest -m slow -v
+
+fuzz: setup  ## 100,000 fuzz cases; SEED=n for others
+	$(BIN)/python -m tests.fuzz --cases 100000 --seed $(or $(SEED),15)
 
 bench: setup  ## the benchmarks, as ratios to plain pyarrow
 	$(BIN)/python -m benchmarks

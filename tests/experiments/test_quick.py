@@ -16,10 +16,18 @@ from headway.experiments.running import carry_out
 
 PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
 ALL = pytest.mark.parametrize("experiment", REGISTRY.values(), ids=REGISTRY)
+LONG = ("amos-fig7", "mavstream-fig7", "prb-fig9", "prb-fig12")
+"""Simulated ones that take long even in their quick form, beside others of their paper that are like them."""
+
+
+def _marks(one: Experiment) -> list[pytest.MarkDecorator]:
+    """Real time is measured alone; what takes minutes is for `make test-all`."""
+    alone = [pytest.mark.alone] if one.engine != "sim" else []
+    return [*alone, pytest.mark.slow] if one.engine == "spark" or one.name in LONG else alone
+
+
 QUICK = pytest.mark.parametrize(
-    "experiment",
-    [pytest.param(one, marks=pytest.mark.alone if one.engine != "sim" else ()) for one in REGISTRY.values()],
-    ids=REGISTRY,
+    "experiment", [pytest.param(one, marks=_marks(one)) for one in REGISTRY.values()], ids=REGISTRY
 )
 
 
