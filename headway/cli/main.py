@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from headway import __version__
 from headway.cli import check, compare, experiment, explain, policies, run
@@ -80,6 +82,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code. What a user can mend is one line on standard error and code 2."""
+    _open_streams()
     with contextlib.suppress(AttributeError):
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
@@ -104,6 +107,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("headway: interrupted")
         return exit_code("SIGINT")
+
+
+def _open_streams() -> None:
+    """Put nothing in the place of standard streams that whoever started us has closed, as daemons do."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  (for the whole process)
 
 
 def _say(line: str) -> None:

@@ -80,6 +80,8 @@ def compare(operator: str, left: Node, right: Node) -> Node:
         sides = [side if is_decimal(side.type) else cast(side, as_decimal(side.type)) for side in (left, right)]
         return over_values(BOOLEAN, sides, _PYTHON[operator])
     left, right = cast(left, type_), cast(right, type_)
+    if is_float(type_):
+        return _numbers(operator, left, right, type_)
     if numpy_type(type_) is not None:
         ufunc = _UFUNCS[operator]
         return binary(BOOLEAN, left, right, lambda one, two, valid: ufunc(one, two))

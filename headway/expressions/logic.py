@@ -113,6 +113,7 @@ def _one_of(argument: Node, known: Sequence[Node], has_null: bool, type_: pa.Dat
         values = pa.array([item.value for item in known], type_)
     else:
         values = np.unique(np.array([item.literal for item in known], dtype))
+    nan = dtype is not None and values.dtype.kind == "f" and bool(np.isnan(values).any())
 
     def run(columns: Columns, count: int) -> Column:
         column = step(columns, count)
@@ -125,6 +126,8 @@ def _one_of(argument: Node, known: Sequence[Node], has_null: bool, type_: pa.Dat
                 found |= np.equal(column.values, value)
         else:
             found, valid = np.isin(column.values, values), column.valid
+        if nan:  # equals itself
+            found |= np.isnan(column.values)
         return Column(found, both(valid, found) if has_null else valid)
 
     return build(BOOLEAN, (argument,), run)

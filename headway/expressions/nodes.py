@@ -160,6 +160,8 @@ def over_arrow(type_: pa.DataType, arguments: Sequence[Node], kernel: Callable[.
             array = kernel(*inputs)
         except pa.ArrowException as error:
             raise EvaluationError(first_line(error)) from None
+        if isinstance(array, pa.Array | pa.ChunkedArray) and len(array) != count:
+            raise AssertionError(f"a kernel gave {len(array)} values for {count} tuples")  # rows would be lost silently
         return from_arrow(array if array.type == type_ else array.cast(type_))
 
     return build(type_, arguments, run)

@@ -91,6 +91,23 @@ def test_sums_of_decimals_around_each_beat(engine: str) -> None:
     assert result.dead_letters["reason"].to_pylist() == ["sum: the result does not fit decimal(38,0)"]
 
 
+def test_texts_joined_of_nothing(engine: str) -> None:
+    """Arrow leaves such rows out, which shifts all others."""
+    rows = [(1, None, None), (2, "a", "b"), (3, "c", None)]
+    schema = {"n": "int", "x": "string", "y": "string"}
+    result = run(engine, schema, {"op": "map", "select": "n, concat_ws(',', x, y) as r"}, rows)
+    assert [row["r"] for row in result.outputs["out"].to_pylist()] == ["", "a,b", "c"]
+    result = run(engine, schema, {"op": "filter", "where": "concat_ws(',', x, y) = 'a,b'"}, rows)
+    assert [row["n"] for row in result.outputs["out"].to_pylist()] == [2]
+
+
+def test_whole_numbers_that_do_not_fit(engine: str) -> None:
+    box = {"op": "map", "select": "ceil(v) as c, floor(v) as f"}
+    result = run(engine, {"v": "double"}, box, [(1.5,), (1e300,), (float("nan"),), (-1e19,)])
+    assert result.outputs["out"].to_pylist() == [{"c": 2, "f": 1}, {"c": 0, "f": 0}]
+    assert set(result.dead_letters["reason"].to_pylist()) == {"bigint overflow in ceil"}
+
+
 def test_a_list_of_too_many_values(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holistic, "MOST_ITEMS", 3)
     box = {"op": "aggregate", "select": "collect_list(t) as x, count(*) as n", "order": {"on": "t"}, "size": 10}

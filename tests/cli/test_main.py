@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,19 @@ def test_as_a_module(folder: Path) -> None:
     assert outcome.code == 0
     assert "4 boxes" in outcome.out
     assert_one_error(spawn(folder, "check", "nowhere.yaml"), "nowhere.yaml")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_crash(tmp_path: Path, closed: str) -> None:
+    """Daemons and cron have none."""
+    (tmp_path / "n.yaml").write_text(
+        "network: n\nsources: {s: {schema: {a: int}, source: s.csv}}\noutputs: {o: {from: s, sink: o.csv}}\n"
+    )
+    (tmp_path / "s.csv").write_text("a\n1\n2\n")
+    command = f"{sys.executable} -m headway run n.yaml --engine local {closed}"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert (tmp_path / "o.csv").read_text() == "a\n1\n2\n"
 
 
 def test_policies(capsys: pytest.CaptureFixture[str]) -> None:

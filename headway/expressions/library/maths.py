@@ -111,11 +111,10 @@ def _whole(name: str, ufunc: Any, mode: str) -> Callable[[Node], Node]:
 
     def kernel(values: Values, valid: Mask | None) -> Values:
         cut = ufunc(values)
+        cut = np.where(np.isnan(cut), 0.0, cut)  # as in Spark, which refuses only what is too large
         inside = (cut >= -(2.0**63)) & (cut < 2.0**63)
-        result = np.where(inside, cut, 0).astype(np.int64)
-        if np.count_nonzero(inside) < len(result):  # as in Java: the nearest bigint, 0 for NaN
-            result[cut >= 2.0**63] = 2**63 - 1
-            result[cut < -(2.0**63)] = -(2**63)
+        check(~inside, valid, f"bigint overflow in {name}")
+        result: Values = np.where(inside, cut, 0.0).astype(np.int64)
         return result
 
     def made(node: Node) -> Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -96,7 +97,10 @@ def _concat_ws(separator: Node, *arguments: Node) -> Node:
 
     def joined(joint: Any, *arrays: Any) -> Any:
         check_joined("concat_ws", list(arrays), len(arrays) - 1, joint)
-        return pc.binary_join_element_wise(*arrays, joint, null_handling="skip")
+        # Arrow leaves out rows of which all parts are NULL: theirs is the empty text.
+        empty = functools.reduce(pc.and_, [pc.is_null(array) for array in arrays])
+        first = pc.if_else(empty, pa.scalar("", arrays[0].type), arrays[0])
+        return pc.binary_join_element_wise(first, *arrays[1:], joint, null_handling="skip")
 
     return over_arrow(STRING, nodes, joined)
 
