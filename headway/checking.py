@@ -106,6 +106,12 @@ def check(
         arcs.update({arc_name(box.name, port): schema for port, schema in zip(box.spec.ports, found, strict=True)})
     _check_approximate(structure)
     for output in network.outputs:
+        loss = output.qos.loss
+        if loss is not None and 0 < loss.points[-1][0] <= 1:
+            notes.append(
+                f"output '{output.name}': loss: x is the per cent of tuples delivered, 100 for all of them, and the "
+                f"largest here is {loss.points[-1][0]:g}"
+            )
         value = output.qos.value
         if value is not None:
             with inside(f"output '{output.name}': qos: value: field"):

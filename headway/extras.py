@@ -19,4 +19,5 @@ def need_extra(extra: str, who: str, instead: str = "") -> None:
     """Raise a RunError that names the extra unless it is installed; `instead` says what works without it."""
     if not has_extra(extra):
         without = f"; {instead}" if instead else ""
-        raise RunError(f"{who} needs {EXTRAS[extra]}, which is not installed: pip install 'headway[{extra}]'{without}")
+        how = f"pip install 'headway[{extra}]', in a clone '.[{extra}]'"
+        raise RunError(f"{who} needs {EXTRAS[extra]}, which is not installed: {how}{without}")

@@ -271,7 +271,16 @@ def _check_spread(given: object) -> None:
         )
 
 
+_DATA = (".csv", ".jsonl", ".parquet", ".arrow")
+"""How data files end, which nobody means as networks."""
+
+
 def _load_path(path: Path, trust: Trust) -> Network:
+    if path.suffix.lower() in _DATA:
+        raise NetworkError(
+            f"'{path}' is a data file by its name, and a network is a YAML or JSON file; a source reads it with "
+            f"--input SOURCE={path.name}"
+        )
     try:
         text = path.read_text("utf-8-sig")
     except FileNotFoundError as error:

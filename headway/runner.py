@@ -110,6 +110,17 @@ def run(
         network = replace(network, trust=read_trust(trust))
     checked = check(network, functions, tables, contact=True)
     schedule: Mapping[str, Any] = network.schedule or {}
+    for given, what, example in (
+        (inputs, "inputs", "{'source': 'file.csv'}"),
+        (outputs, "outputs", "{'output': 'file.csv'}"),
+        (rates, "rates", "{'source': 100}"),
+    ):
+        if given is not None and not isinstance(given, Mapping):
+            raise RunError(f"{what} is a mapping such as {example}, not {given!r:.100}")
+    if on_status is not None and not callable(on_status):
+        raise RunError(f"on_status is a function of a Status, not {on_status!r:.100}")
+    if control is not None and not isinstance(control, Control):
+        raise RunError(f"control is a headway.Control, not {control!r:.100}")
     inputs, outputs, rates = inputs or {}, outputs or {}, rates or {}
     sources = [source.name for source in network.sources]
     names = [output.name for output in network.outputs]

@@ -218,3 +218,15 @@ def test_types_of_tables(tmp_path: Path) -> None:
         load_table("odd", {"odd": odd})
     table = pa.table({"a": pa.array([1], pa.uint64()), "b": pa.array(["x"]).dictionary_encode()})
     assert str(table_schema("t", {"t": table})) == "a decimal(20,0), b string"
+
+
+def test_a_loss_graph_in_fractions_is_probably_not_meant() -> None:
+    network = {
+        "network": "n",
+        "sources": {"s": {"schema": {"a": "int"}}},
+        "outputs": {"o": {"from": "s", "qos": {"loss": [[1, 1], [0.99, 0.2], [0, 0]]}}},
+    }
+    [warning] = check(load(network)).warnings
+    assert warning.startswith("output 'o': loss: x is the per cent of tuples delivered")
+    network["outputs"]["o"]["qos"]["loss"] = [[100, 1], [0, 0]]  # type: ignore[index]
+    assert not check(load(network)).warnings

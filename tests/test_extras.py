@@ -57,7 +57,8 @@ def test_spark_names_its_extra() -> None:
     done = base("run", "examples/query1/network.yaml")
     assert done.returncode == 2
     assert done.stderr.strip().splitlines()[-1] == (
-        "headway: error: the engine 'spark' needs pyspark, which is not installed: pip install 'headway[spark]'; "
+        "headway: error: the engine 'spark' needs pyspark, which is not installed: pip install 'headway[spark]', "
+        "in a clone '.[spark]'; "
         "the engines 'local' and 'sim' (--engine local) work without it"
     )
 
@@ -66,7 +67,8 @@ def test_experiments_name_their_extra_before_they_run() -> None:
     done = base("experiment", "prb-fig3", "--quick")
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "headway: error: headway experiment needs matplotlib, which is not installed: pip install 'headway[plots]'"
+        "headway: error: headway experiment needs matplotlib, which is not installed: pip install 'headway[plots]', "
+        "in a clone '.[plots]'"
     ]
 
 
@@ -100,5 +102,5 @@ def test_what_is_there_is_no_error() -> None:
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(extras.EXTRAS, "plots", "no_such_library")
     assert not extras.has_extra("plots")
-    with pytest.raises(RunError, match=r"x needs no_such_library.*headway\[plots\]'$"):
+    with pytest.raises(RunError, match=r"x needs no_such_library.*headway\[plots\]', in a clone '\.\[plots\]'$"):
         extras.need_extra("plots", "x")

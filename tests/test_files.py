@@ -283,3 +283,10 @@ def test_how_spark_cuts_a_network(schedule: dict[str, Any]) -> None:
 def test_cuts_that_cannot_be(schedule: str, expected: str) -> None:
     with pytest.raises(NetworkError, match=expected):
         load(CUT % schedule)
+
+
+@pytest.mark.parametrize("name", ["readings.csv", "day.JSONL", "x.parquet"])
+def test_a_data_file_is_no_network(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("a,b\n" * 1000)
+    with pytest.raises(NetworkError, match=r"is a data file by its name.*--input SOURCE="):
+        load(tmp_path / name)

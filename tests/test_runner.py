@@ -10,7 +10,7 @@ import pytest
 
 import headway as hw
 from headway.engines.base import engine_names, make_engine
-from headway.errors import InputError, OutputError, PolicyError
+from headway.errors import InputError, OutputError, PolicyError, RunError
 from headway.runner import DEFAULT_ENGINE
 from tests.engines.local.networks import POSITIVE, network, rows
 from tests.networks import BORDER
@@ -126,3 +126,19 @@ def test_graphs_choose_the_default_policy() -> None:
     alone = hw.Network("n")
     alone.source("s", "a int").output("soon", latency=[[0, 1], [1, 0]])
     assert hw.run(alone, {"s": [(1,)]}, engine="local").summary["policy"] == "round-robin/superbox/mc/65536"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"inputs": "day.csv"}, "inputs is a mapping"),
+        ({"outputs": ["o"]}, "outputs is a mapping"),
+        ({"rates": 100}, "rates is a mapping"),
+        ({"on_status": "print"}, "on_status is a function"),
+        ({"control": 3}, "control is a headway.Control"),
+    ],
+)
+def test_arguments_of_another_kind(more: dict[str, Any], said: str) -> None:
+    made = {"network": "n", "sources": {"s": {"schema": {"a": "int"}}}, "outputs": {"o": {"from": "s"}}}
+    with pytest.raises(RunError, match=said):
+        hw.run(made, **{"inputs": {"s": [(1,)]}, "engine": "local", **more})

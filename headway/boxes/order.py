@@ -47,7 +47,7 @@ class Order:
         slack = value.get("slack")
         slack = 0 if slack is None else slack
         if isinstance(slack, bool) or not isinstance(slack, int) or slack < 0:
-            raise NetworkError(f"slack: must be a whole number, zero or more, not {slack!r}")
+            raise NetworkError(f"slack: counts tuples, so it must be a whole number, zero or more, not {slack!r}")
         if slack > MAX_SLACK:
             raise NetworkError(f"slack: {slack} is too large; the largest slack is {MAX_SLACK}")
         with inside("by"):

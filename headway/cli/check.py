@@ -29,6 +29,7 @@ from headway.paths import unusable
 from headway.runner import DEFAULT_ENGINE
 from headway.scheduling.schedule import Schedule
 from headway.schema import Schema, type_name
+from headway.shedding.settings import ShedSettings
 from headway.structure import owner
 
 EPILOG = """\
@@ -53,6 +54,9 @@ def check_file(args: argparse.Namespace) -> int:
     checked = check(network, None, load_tables(network, args.table))
     schedule: Mapping[str, Any] = network.schedule or {}
     Schedule.parse(schedule.get("policy"), schedule.get("train"))
+    shed = ShedSettings.parse(thaw(schedule.get("shed")))
+    if shed is not None:
+        shed.limits([output.name for output in network.outputs], [output.qos for output in network.outputs])
     warnings = [*checked.warnings, *check_connectors(checked)]
     if args.engine is None and schedule.get("engine", DEFAULT_ENGINE) not in engine_names():
         warnings.append(f"schedule: engine: {unknown('engine', schedule['engine'], engine_names())}")

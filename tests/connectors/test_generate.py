@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from headway.connectors import generate, open_source
 from headway.errors import InputError
 from headway.schema import Schema
+from headway.yamls import read_text
 from tests.connectors.helpers import drain
 
 SCHEMA = Schema.parse("sid int, pos double, name string, k smallint, c bigint, t timestamp")
@@ -232,3 +233,9 @@ def test_a_burst_of_a_size_without_end() -> None:
     generate = {"generate": {"burst": {"size": 10**30, "every": "1s"}, "fields": {"a": "i"}}}
     with pytest.raises(InputError, match="size is a whole number from 1 to 4611686018427387904"):
         open_source("s", Schema.parse("a bigint"), generate)
+
+
+def test_null_as_yaml_reads_it() -> None:
+    fields = read_text("{v: {normal: [30, 10], null: 0.5}}")
+    table, _ = make("v double", count=200, seed=1, fields=fields)
+    assert 50 < table["v"].null_count < 150
