@@ -186,7 +186,7 @@ def run(
         strict=strict,
         dead_letters=dead_letters,
         clock=clock,
-        on_status=on_status,
+        on_status=None if on_status is None else _guarded(on_status),
         master=master,
         spark=spark or {},
         state=None if state is None else str(state),
@@ -210,6 +210,18 @@ def _from(value: object, least: float) -> bool:
     """Whether it is a number of at least so much; infinity is one, too."""
     number = math.inf if value == math.inf else finite(value)
     return number is not None and number >= least
+
+
+def _guarded(on_status: Callable[[Status], None]) -> Callable[[Status], None]:
+    """Return a user's function whose failure names it, as that of a sink does."""
+
+    def call(status: Status) -> None:
+        try:
+            on_status(status)
+        except Exception as error:
+            raise RunError(f"on_status raised {type(error).__name__}: {error}") from error
+
+    return call
 
 
 def _schedule_of(

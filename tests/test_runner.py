@@ -142,3 +142,12 @@ def test_arguments_of_another_kind(more: dict[str, Any], said: str) -> None:
     made = {"network": "n", "sources": {"s": {"schema": {"a": "int"}}}, "outputs": {"o": {"from": "s"}}}
     with pytest.raises(RunError, match=said):
         hw.run(made, **{"inputs": {"s": [(1,)]}, "engine": "local", **more})
+
+
+def test_a_status_function_that_fails_is_named() -> None:
+    def look(status: object) -> None:
+        raise ValueError("no display")
+
+    made = {"network": "n", "sources": {"s": {"schema": {"a": "int"}}}, "outputs": {"o": {"from": "s"}}}
+    with pytest.raises(RunError, match="on_status raised ValueError: no display"):
+        hw.run(made, {"s": [(1,), (2,)]}, rates={"s": 2}, engine="local", on_status=look)
