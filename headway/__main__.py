@@ -1,10 +1,20 @@
-"""``python -m headway``: the command line."""
+"""The command line as a process: ``python -m headway``, and what the script ``headway`` calls."""
 
 from __future__ import annotations
 
+import os
 import sys
 
-from headway.cli.main import main
+
+def main() -> int:
+    """Run a command and return its exit code; Ctrl-C says one line even while the modules still load."""
+    try:
+        from headway.cli.main import main as run  # takes most of a second, so it is loaded within the handler's reach
+    except KeyboardInterrupt:
+        print("headway: interrupted", file=sys.stderr, flush=True)
+        os._exit(130)  # nothing has begun; Python itself would end by the signal if Ctrl-C came within an exec
+    return run()
+
 
 if __name__ == "__main__":
     sys.exit(main())

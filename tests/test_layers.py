@@ -28,7 +28,7 @@ LAYERS = (
     ("boxes",),
     ("functions", "structure", "tables"),
     ("expressions", "catalog", "kept", "sieves"),
-    ("network", "trains"),
+    ("network", "trains", "moments"),
     ("schema", "qos", "columns", "trust", "yamls", "extras"),
     ("clock", "errors", "paths"),
 )

@@ -36,6 +36,7 @@ from headway.connectors.texts import plain, render_texts, to_json
 from headway.connectors.values import show
 from headway.connectors.writers import TextSink
 from headway.errors import InputError
+from headway.moments import to_python
 
 BLOCK = 1 << 20
 MAX_LINE = 1 << 24
@@ -207,7 +208,7 @@ def _json(column: pa.Array) -> pa.Array:
     """Return the values of a column as JSON; NULL stays NULL."""
     type_ = column.type
     if pa.types.is_nested(type_):
-        values = [None if value is None else to_json(plain(value)) for value in column.to_pylist()]
+        values = [None if value is None else to_json(plain(value)) for value in to_python(column)]
         return pa.array(values, pa.string())
     texts = render_texts(column)
     if pa.types.is_string(type_):

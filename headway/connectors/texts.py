@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.connectors.values import Bad, convert, show
+from headway.moments import date_texts, timestamp_texts, to_python
 from headway.schema import type_name
 
 _SMALL = 512
@@ -123,13 +124,15 @@ def render_texts(array: pa.Array) -> pa.Array:
     if pa.types.is_floating(type_):
         return _render_floats(array)
     if pa.types.is_timestamp(type_):
-        text = pc.replace_substring(array.cast(pa.timestamp("us")).cast(pa.string()), " ", "T")
+        text = pc.replace_substring(timestamp_texts(array), " ", "T")
         text = pc.replace_substring_regex(text, r"\.000000$", "")
         return pc.binary_join_element_wise(text, "Z", "") if type_.tz else text
+    if pa.types.is_date(type_):
+        return date_texts(array)
     if pa.types.is_decimal(type_):
         return pa.array([None if value is None else format(value, "f") for value in array.to_pylist()], pa.string())
     if pa.types.is_binary(type_) or pa.types.is_nested(type_):
-        values = [None if value is None else plain(value) for value in array.to_pylist()]
+        values = [None if value is None else plain(value) for value in to_python(array)]
         texts = [text if text is None or isinstance(text, str) else to_json(text) for text in values]
         return pa.array(texts, pa.string())
     return array.cast(pa.string())

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from headway.errors import RunError
 from headway.kernels.base import DeadLetter
+from headway.moments import to_python
 
 if TYPE_CHECKING:
     from headway.connectors.base import Malformed
@@ -28,7 +29,9 @@ LetterRow = tuple[str, str, str, str]
 
 def letter_rows(letter: DeadLetter) -> list[LetterRow]:
     """Return the tuples on which a box failed as rows; each tuple is JSON text."""
-    rows = letter.train.to_batch(letter.schema.to_arrow()).to_pylist()
+    batch = letter.train.to_batch(letter.schema.to_arrow())
+    columns = [to_python(column) for column in batch.columns]
+    rows = [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
     return [(letter.box, letter.reason, json.dumps(row, default=str), "") for row in rows]
 
 

@@ -370,7 +370,10 @@ def _read(about: Mapping[str, Any], events: Iterable[chrome.Event]) -> Trace:
             begin, end = chrome.span(event)
             if event["cat"] == "call":
                 sizes = int(args["in"]), int(args["out"])
-                calls[-1].append(CallRecord(tuple(args["boxes"]), start + begin, start + end, *sizes))
+                called = tuple([_place(box, boxes) for box in args["boxes"]])
+                if not called or min(sizes) < 0:
+                    raise ValueError("a call of no box, or of fewer tuples than none")
+                calls[-1].append(CallRecord(called, start + begin, start + end, *sizes))
                 continue
             names = tuple(args["terms"])
             others = tuple([(number[one["unit"]], _from_json(one["terms"])) for one in args["competitors"]])
@@ -391,16 +394,30 @@ def _read(about: Mapping[str, Any], events: Iterable[chrome.Event]) -> Trace:
     return Trace(name, policy, units, boxes, start, made, tuple(counters), left_out, tuple(changes), *told)
 
 
+def _place(box: Any, boxes: Sequence[str]) -> int:
+    """Return the number of a box that a call names."""
+    if type(box) is not int or not 0 <= box < len(boxes):
+        raise ValueError(f"a call names box {box!r:.40}, but the boxes are numbered from 0 to {len(boxes) - 1}")
+    return box
+
+
+def _count(number: Any) -> int:
+    """Return a number of tuples or milliseconds."""
+    if (made := int(number)) < 0:
+        raise ValueError(f"{made} is less than none")
+    return made
+
+
 def _read_network(about: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, dict[str, Arrivals], dict[str, int]]:
     """Return what a trace says of its network; recordings of older versions say nothing."""
     description = about.get("description")
     if description is not None and not isinstance(description, Mapping):
         raise TypeError(f"its description is not that of a network: {description!r:.40}")
     arrivals = {
-        str(source): tuple([(int(moment), int(count)) for moment, count in some])
+        str(source): tuple([(_count(moment), _count(count)) for moment, count in some])
         for source, some in about.get("arrivals", {}).items()
     }
-    return description, arrivals, {str(arc): int(count) for arc, count in about.get("flows", {}).items()}
+    return description, arrivals, {str(arc): _count(count) for arc, count in about.get("flows", {}).items()}
 
 
 def _to_json(terms: Terms) -> dict[str, float | str]:

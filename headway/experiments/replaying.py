@@ -18,7 +18,7 @@ from headway.boxes.universal import MOST as MOST_SELECTIVE
 from headway.clock import MILLISECOND, SECOND
 from headway.engines.models import LOCAL, Model, Overheads
 from headway.engines.traces import Arrivals, CallRecord, Trace
-from headway.errors import InputError
+from headway.errors import InputError, shorten
 from headway.experiments.measuring import Line
 from headway.files import load, parse_network
 from headway.network import Network, Table, thaw
@@ -59,6 +59,9 @@ def replay(trace: Trace, path: Path | str = "the trace") -> Replay:
     end = max(step.end for step in trace.steps) - trace.start
     last = end // MILLISECOND if trace.left_out else None
     ports, incoming = _ports(shape), _incoming(shape, trace.flows)
+    stray = {trace.boxes[box] for step in trace.steps for call in step.calls for box in call.boxes} - set(incoming)
+    if stray:
+        raise InputError(f"{path}: its network has no box {shorten(repr(min(stray)), 60)}, which was called: {_AGAIN}")
     lines = _lines(trace, incoming)
     mapping: dict[str, Any] = {"network": recorded.name, "sources": {}, "boxes": {}, "outputs": {}}
     for source in recorded.sources:

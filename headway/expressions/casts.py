@@ -10,10 +10,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.columns import Mask, Values, numpy_type
+from headway.columns import Column, Mask, Values, concat, nulls, numpy_type
 from headway.errors import ExpressionError
 from headway.expressions import texts
-from headway.expressions.nodes import EvaluationError, Node, check, literal, null, over_arrow, over_values, unary
+from headway.expressions.nodes import (
+    Columns,
+    EvaluationError,
+    Node,
+    build,
+    check,
+    field,
+    null,
+    over_arrow,
+    over_values,
+    unary,
+)
 from headway.expressions.types import (
     BOOLEAN,
     DATE,
@@ -28,10 +39,12 @@ from headway.expressions.types import (
     is_numeric,
     is_timestamp,
 )
+from headway.moments import date_texts, timestamp_texts
 from headway.schema import TIMESTAMP, TIMESTAMP_NTZ, type_name
 
 DAY = 86_400_000_000
 """Microseconds of a day."""
+_MOST_DAYS = (2**63 - 1) // DAY
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 
 
@@ -47,7 +60,7 @@ def cast(node: Node, type_: pa.DataType, lenient: bool = False) -> Node:
         return null(type_)
     _checked(source, type_)
     if lenient and not _always_fits(source, type_):
-        return over_values(type_, (node,), _lenient(source, type_))
+        return _lenient(node, type_)
     if source == STRING or is_decimal(source):
         return over_values(type_, (node,), _from_python(source, type_))
     if type_ == STRING:
@@ -96,27 +109,27 @@ def _always_fits(source: pa.DataType, target: pa.DataType) -> bool:
         return bool(source != STRING)
     if is_integer(source) and is_integer(target):
         return bool(source.bit_width <= target.bit_width)
-    return bool(source == DATE) and is_timestamp(target)
+    return False
 
 
-def _lenient(source: pa.DataType, target: pa.DataType) -> Callable[[Any], object]:
-    """Return the cast of one Python value that gives None where the strict one fails."""
-    if source == STRING or is_decimal(source):
-        strict = _from_python(source, target)
+def _lenient(node: Node, type_: pa.DataType) -> Node:
+    """Return the cast that gives NULL where the strict one fails; value by value only if one does."""
+    step, strict = node.run, cast(field(0, node.type), type_).run
 
-        def convert(value: Any) -> object:
-            try:
-                return strict(value)
-            except EvaluationError:
-                return None
+    def run(columns: Columns, count: int) -> Column:
+        column = step(columns, count)
+        try:
+            return strict((column,), count)
+        except EvaluationError:
+            return concat([one(column.slice(at, at + 1)) for at in range(count)])
 
-        return convert
+    def one(column: Column) -> Column:
+        try:
+            return strict((column,), 1)
+        except EvaluationError:
+            return nulls(1, type_)
 
-    def through_node(value: Any) -> object:
-        made = cast(literal(value, source), target)
-        return made.value if made.constant is not None else None  # a constant that fails is not folded
-
-    return through_node
+    return build(type_, (node,), run, warns=True)
 
 
 def _from_python(source: pa.DataType, target: pa.DataType) -> Callable[[Any], object]:
@@ -151,10 +164,17 @@ def _to_text(node: Node) -> Node:
     if is_float(node.type):
         return over_values(STRING, (node,), texts.float_text if node.type == DOUBLE else texts.float32_text)
     if is_timestamp(node.type):
-        return over_values(STRING, (node,), texts.timestamp_text)
+        return over_arrow(STRING, (node,), _timestamp_texts)
+    if node.type == DATE:
+        return over_arrow(STRING, (node,), date_texts)
     if pa.types.is_binary(node.type):
         return over_arrow(STRING, (node,), lambda array: array.cast(STRING))
     return over_arrow(STRING, (node,), lambda array: pc.cast(array, STRING))
+
+
+def _timestamp_texts(array: pa.Array) -> pa.Array:
+    """Return timestamps as Spark prints them: no trailing zeros in the fraction."""
+    return pc.replace_substring_regex(timestamp_texts(array), r"\.?0{1,6}$", "")
 
 
 def _to_decimal(node: Node, type_: pa.DataType) -> Node:
@@ -165,7 +185,8 @@ def _to_decimal(node: Node, type_: pa.DataType) -> Node:
     if node.type == FLOAT:
         return over_values(type_, (node,), lambda value: texts.fit(texts.finite(value, float32=True), type_))
     if is_timestamp(node.type):
-        return over_values(type_, (node,), lambda value: texts.fit(Decimal(texts.micros(value)).scaleb(-6), type_))
+        micros = Node(pa.int64(), node.run, node.slots, node.constant, node.field, node.warns)
+        return over_values(type_, (micros,), lambda value: texts.fit(Decimal(value).scaleb(-6), type_))
     if node.type == BOOLEAN:
         return over_values(type_, (node,), lambda value: texts.fit(Decimal(int(value)), type_))
     return over_values(type_, (node,), lambda value: texts.fit(texts.finite(value), type_))
@@ -178,7 +199,7 @@ def _fixed(node: Node, target: pa.DataType) -> Node:
     if is_timestamp(source) and is_timestamp(target):
         return unary(target, node, lambda values, valid: values)
     if source == DATE:
-        return unary(target, node, lambda values, valid: values.astype(np.int64) * DAY)
+        return unary(target, node, _midnight)
     if target == DATE:
         return unary(target, node, lambda values, valid: np.floor_divide(values, DAY).astype(np.int32))
     if is_timestamp(source):
@@ -194,6 +215,13 @@ def _fixed(node: Node, target: pa.DataType) -> Node:
     if is_integer(source):
         return unary(target, node, _narrowing(dtype, target))
     return unary(target, node, truncating(target), warns=True)
+
+
+def _midnight(values: Values, valid: Mask | None) -> Values:
+    """Return the microseconds at which days begin."""
+    check((values > _MOST_DAYS) | (values < -_MOST_DAYS), valid, "a date does not fit timestamp")
+    result: Values = values.astype(np.int64) * DAY
+    return result
 
 
 def _narrowing(dtype: Any, target: pa.DataType) -> Callable[[Values, Mask | None], Values]:

@@ -11,11 +11,11 @@ import numpy as np
 from sqlglot import exp
 
 from headway.columns import Mask, Values
-from headway.errors import ExpressionError, choices
+from headway.errors import ExpressionError, choices, shorten
 from headway.expressions.arithmetic import arithmetic, shift_days
 from headway.expressions.casts import DAY, cast
 from headway.expressions.library.base import relabel
-from headway.expressions.nodes import EvaluationError, Node, literal, null, unary
+from headway.expressions.nodes import Node, check, literal, null, unary
 from headway.expressions.types import BIGINT, DATE, INT, STRING, VOID, is_timestamp
 from headway.schema import TIMESTAMP, type_name
 
@@ -73,6 +73,8 @@ def read_interval(tree: Any) -> Interval:
             position = match.end()
     else:
         raise ExpressionError("intervals from one unit to another are not supported; write interval '1 day 2 hours'")
+    if abs(made.months) >= 2**31 or abs(made.microseconds) >= 2**63:
+        raise ExpressionError(f"interval {shorten(str(value.this), 40)} is too long")
     return made if sign == 1 else made.negated()
 
 
@@ -88,7 +90,7 @@ def shift(node: Node, interval: Interval) -> Node:
         if not interval.whole_days:
             return shift(cast(node, TIMESTAMP), interval)
         if interval.months:
-            node = unary(DATE, node, lambda values, valid: add_months(values, interval.months))
+            node = unary(DATE, node, lambda values, valid: add_months(values, interval.months, valid))
         days = interval.microseconds // DAY
         return shift_days(node, literal(days, INT), "+") if days else node
     type_ = node.type
@@ -96,7 +98,9 @@ def shift(node: Node, interval: Interval) -> Node:
 
         def moved(values: Values, valid: Mask | None) -> Values:
             days = np.floor_divide(values, DAY)
-            result: Values = add_months(days, interval.months).astype(np.int64) * DAY + (values - days * DAY)
+            target = add_months(days, interval.months, valid).astype(np.int64)
+            result: Values = target * DAY + (values - days * DAY)
+            check(result // DAY != target, valid, "a timestamp does not fit timestamp")  # it wrapped around
             return result
 
         node = unary(type_, node, moved)
@@ -110,7 +114,7 @@ def relabel_field(node: Node) -> Node:
     return Node(BIGINT, node.run, node.slots, node.constant, node.field, node.warns)
 
 
-def add_months(days: Values, months: int) -> Values:
+def add_months(days: Values, months: int, valid: Mask | None) -> Values:
     """Return dates (days since 1970) moved by months; the day is cut to the month's last."""
     dates = days.astype("datetime64[D]")
     start = dates.astype("datetime64[M]")
@@ -120,8 +124,7 @@ def add_months(days: Values, months: int) -> Values:
     )
     day = (dates - start.astype("datetime64[D]")).astype(np.int64)
     result = target.astype("datetime64[D]").astype(np.int64) + np.minimum(day, length - 1)
-    if len(result) and (result.max() >= 2**31 or result.min() < -(2**31)):
-        raise EvaluationError("a date does not fit date")
+    check((result >= 2**31) | (result < -(2**31)), valid, "a date does not fit date")
     cut: Values = result.astype(np.int32)
     return cut
 

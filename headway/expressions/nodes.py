@@ -56,9 +56,12 @@ class Node:
 
     @property
     def value(self) -> Any:
-        """The constant as a Python value."""
+        """The constant as a Python value; raises an ExpressionError for a time that Python cannot hold."""
         assert self.constant is not None
-        return to_arrow(self.constant, self.type)[0].as_py()
+        try:
+            return to_arrow(self.constant, self.type)[0].as_py()
+        except (OverflowError, ValueError):
+            raise ExpressionError("a constant here must lie within the years 1 to 9999") from None
 
 
 def field(slot: int, type_: pa.DataType) -> Node:

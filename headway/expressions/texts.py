@@ -96,13 +96,6 @@ def _java(text: str) -> str:
     return f"{mark}{figures[0]}.{figures[1:] or '0'}E{power}"
 
 
-def timestamp_text(value: dt.datetime) -> str:
-    """Return a timestamp as Spark prints it: no trailing zeros in the fraction."""
-    text = value.strftime("%Y-%m-%d %H:%M:%S")
-    text = text if value.year >= 1000 else text.rjust(19, "0")
-    return f"{text}.{value.microsecond:06d}".rstrip("0") if value.microsecond else text
-
-
 def read_date(text: str) -> dt.date:
     """Read a date, or raise."""
     match = _DATE.fullmatch(text.strip())

@@ -47,7 +47,10 @@ def call_user(function: ScalarFunction, arguments: Sequence[Node]) -> Node:
             raise EvaluationError(f"{name} did not return {type_name(type_)}: {reason}") from None
 
     def per_tuple(columns: Columns, count: int) -> Column:
-        lists = [to_arrow(step(columns, count), t).to_pylist() for step, t in steps]
+        try:
+            lists = [to_arrow(step(columns, count), t).to_pylist() for step, t in steps]
+        except (OverflowError, ValueError) as error:  # a time that Python cannot hold
+            raise EvaluationError(f"{name}: {first_line(error)}") from None
         rows = list(zip(*lists, strict=True)) if lists else [()] * count
         strict = function.null_on_null
         try:

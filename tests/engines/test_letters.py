@@ -103,3 +103,23 @@ def test_tuples_that_are_no_json_are_shown_as_text() -> None:
     shown = [json.loads(text) for text in letters.table().column("tuple").to_pylist()]
     assert shown[0] == {"t": None, "d": None, "b": None}
     assert shown[1]["d"] == "1.50"
+
+
+def test_a_time_that_python_cannot_hold_is_a_letter_like_any_other() -> None:
+    source = {"schema": {"ts": "timestamp", "d": "date", "k": "int", "l": "array<timestamp>"}}
+    made = {
+        "network": "n",
+        "sources": {"s": source},
+        "boxes": {"b": {"op": "map", "in": "s", "select": "1 / k as r, date_format(ts, 'yyyy') as y"}},
+        "outputs": {"o": {"from": "b"}},
+    }
+    moments = pa.array([0, 2**60, 2**60, 0], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    days = pa.array([0, 2**31 - 1, 0, 0], pa.int32()).cast(pa.date32())
+    lists = pa.ListArray.from_arrays([0, 1, 2, 3, 4], moments)
+    table = pa.table({"ts": moments, "d": days, "k": pa.array([1, 0, 1, 1], pa.int32()), "l": lists})
+    result = hw.run(made, {"s": table}, engine="local")
+    assert result.outputs["o"].to_pylist() == [{"r": 1.0, "y": "1970"}] * 2
+    letters = result.dead_letters.to_pylist()
+    assert [one["reason"] for one in letters] == ["division by zero", "date value out of range"]
+    far = "+38504-08-17T21:30:06.846976Z"
+    assert json.loads(letters[0]["tuple"]) == {"ts": far, "d": "+5881580-07-11", "k": 0, "l": [far]}

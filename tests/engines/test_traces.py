@@ -409,7 +409,16 @@ def test_a_trace_of_an_older_version_has_no_network(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("description", "text"), ("arrivals", 7), ("arrivals", {"s": [[1]]}), ("flows", {"s": "many"}), ("flows", [1])],
+    [
+        ("description", "text"),
+        ("arrivals", 7),
+        ("arrivals", {"s": [[1]]}),
+        ("flows", {"s": "many"}),
+        ("flows", [1]),
+        ("boxes", []),
+        ("flows", {"s": -1}),
+        ("arrivals", {"s": [[-1, 1]]}),
+    ],
 )
 def test_a_network_that_somebody_damaged(tmp_path: Path, key: str, value: Any) -> None:
     damaged, path = recorded().to_chrome(), tmp_path / "run.json"

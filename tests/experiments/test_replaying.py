@@ -200,6 +200,7 @@ def test_several_workers_stay_several() -> None:
         ({"arrivals": {}}, "does not hold the network"),
         ({"flows": {}}, "does not hold the network"),
         ({"steps": ()}, "holds no box calls.*record it again"),
+        ({"boxes": ("stranger",) * 9}, "its network has no box 'stranger', which was called.*record it again"),
     ],
 )
 def test_recordings_that_do_not_tell_enough(change: dict[str, Any], expected: str) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from headway.columns import Mask, Values
 from headway.errors import ExpressionError
@@ -17,7 +15,7 @@ from headway.expressions.casts import DAY, cast
 from headway.expressions.intervals import add_months
 from headway.expressions.library import patterns
 from headway.expressions.library.base import Builtin, bigint, date, fixed, integer, one_of, relabel, timestamp
-from headway.expressions.nodes import EvaluationError, Node, check, literal, null, over_arrow, over_values, unary
+from headway.expressions.nodes import EvaluationError, Node, check, literal, null, over_values, unary
 from headway.expressions.types import BIGINT, DATE, INT, STRING, VOID, is_decimal, is_float, is_integer
 from headway.schema import TIMESTAMP
 
@@ -98,8 +96,22 @@ def _date_trunc(unit_node: Node, node: Node) -> Node:
     width = DAY if unit == "day" else _WIDTHS.get(unit)
     if width is not None:
         step = width
-        return unary(TIMESTAMP, node, lambda values, valid: values // step * step)
-    return unary(TIMESTAMP, node, lambda values, valid: _start(values // DAY, unit) * DAY)
+        return unary(TIMESTAMP, node, lambda values, valid: _earlier(values // step * step, values, valid))
+    return unary(TIMESTAMP, node, lambda values, valid: _earlier(_start(values // DAY, unit) * DAY, values, valid))
+
+
+def _earlier(cut: Any, values: Values, valid: Mask | None) -> Values:
+    """Return truncated timestamps; one that comes after the timestamp itself has wrapped around."""
+    check(cut > values, valid, "a timestamp does not fit timestamp in date_trunc")
+    result: Values = cut
+    return result
+
+
+def _days(values: Any, valid: Mask | None, name: str) -> Values:
+    """Return whole numbers as a date's days."""
+    check((values >= 2**31) | (values < -(2**31)), valid, f"a date does not fit date in {name}")
+    result: Values = values.astype(np.int32)
+    return result
 
 
 def _trunc(node: Node, unit_node: Node) -> Node:
@@ -109,7 +121,7 @@ def _trunc(node: Node, unit_node: Node) -> Node:
         return null(DATE)
     if unit not in ("year", "quarter", "month", "week"):
         raise ExpressionError("trunc takes year, quarter, month or week; use date_trunc for smaller units")
-    return unary(DATE, node, lambda values, valid: _start(values.astype(np.int64), unit).astype(np.int32))
+    return unary(DATE, node, lambda values, valid: _days(_start(values.astype(np.int64), unit), valid, "trunc"))
 
 
 def _to_date(node: Node, pattern: Node | None = None) -> Node:
@@ -201,15 +213,20 @@ def _add_months(node: Node, months: Node) -> Node:
     if months.is_null:
         return null(DATE)
     count = int(months.value)
-    return unary(DATE, node, lambda values, valid: add_months(values, count))
+    return unary(DATE, node, lambda values, valid: add_months(values, count, valid))
 
 
-def _last_day(values: Any) -> Any:
-    return ((values.astype("datetime64[M]") + 1).astype("datetime64[D]") - 1).astype(np.int64)
+def _last_day(node: Node) -> Node:
+    def kernel(values: Values, valid: Mask | None) -> Values:
+        months: Any = values.astype("datetime64[D]").astype("datetime64[M]")
+        return _days(((months + 1).astype("datetime64[D]") - 1).astype(np.int64), valid, "last_day")
+
+    return unary(DATE, date(node, "last_day"), kernel)
 
 
-def _week(node: Node) -> Node:
-    return over_arrow(INT, (date(node, "weekofyear"),), lambda array: pc.cast(pc.iso_week(array), pa.int32()))
+def _week(days: Any) -> Any:
+    """Return the ISO week: that of the year in which the week's Thursday lies. Arrow's own ends with year 32767."""
+    return (_day_of_year(days - _weekday(days) + 3) - 1) // 7 + 1
 
 
 _DATEDIFF, _ADD = _datediff, _date_add("date_add", "+")
@@ -217,7 +234,7 @@ TIMES = (
     Builtin("year", "year(d)", _calendar("year", _year), 1, 1),
     Builtin("quarter", "quarter(d)", _calendar("quarter", lambda days: _months(days) % 12 // 3 + 1), 1, 1),
     Builtin("month", "month(d)", _calendar("month", lambda days: _months(days) % 12 + 1), 1, 1),
-    Builtin("weekofyear", "weekofyear(d)", _week, 1, 1),
+    Builtin("weekofyear", "weekofyear(d)", _calendar("weekofyear", _week), 1, 1),
     Builtin("day", "day(d)", _calendar("day", _day), 1, 1),
     Builtin("dayofmonth", "dayofmonth(d)", _calendar("dayofmonth", _day), 1, 1),
     Builtin("dayofweek", "dayofweek(d)", _calendar("dayofweek", lambda days: (_weekday(days) + 1) % 7 + 1), 1, 1),
@@ -246,6 +263,6 @@ TIMES = (
     Builtin("datediff", "datediff(end, start)", _DATEDIFF, 2, 2),
     Builtin("date_diff", "date_diff(end, start)", _DATEDIFF, 2, 2),
     Builtin("add_months", "add_months(d, months)", _add_months, 2, 2),
-    Builtin("last_day", "last_day(d)", lambda node: relabel(_calendar("last_day", _last_day)(node), DATE), 1, 1),
+    Builtin("last_day", "last_day(d)", _last_day, 1, 1),
     Builtin("make_date", "make_date(year, month, day)", _make_date, 3, 3),
 )
