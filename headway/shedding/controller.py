@@ -70,8 +70,6 @@ _CLEAR = 1.3
 """How many times what can be done has to arrive so that half as many looks show that queues grow."""
 _GROWS = 4
 """Looks whose shortest queue is compared with that of as many looks before: trains come and go."""
-_OVER = 1.05
-"""How many times what can be done has to arrive at least, where costs are measured."""
 _AGREES = 0.5
 """The part of the growth that measured costs promise by which queues have to grow."""
 _SAME = 1e-3
@@ -271,6 +269,7 @@ class Controller:
             np.ones(count) if observation.utility is None else observation.utility,
             memory.kept if len(memory.kept) == count else np.ones(count),
             _AHEAD + _BELIEVED * (observation.now - memory.since) / SECOND,
+            ~known & (observation.oldest > 0),
         )
         return Prospect(outlook, demand)
 
@@ -412,7 +411,7 @@ class Controller:
         """
         near = bool((observation.oldest > 0.5 * self._zones).any()) and observation.busy > BUSY
         rise = case.load - memory.capacity
-        if not (near or self._is_late(observation)) or case.load <= _OVER * memory.capacity:
+        if not (near or self._is_late(observation)) or rise <= case.band:
             return False
         looks = _GROWS // 2 if case.load > _CLEAR * memory.capacity else _GROWS
         if len(memory.trail) < 2 * looks:
