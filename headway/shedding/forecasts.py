@@ -75,7 +75,7 @@ class Outlook:
     """The share of its tuples that was kept so far."""
     horizon: float
     """Seconds of arrivals that are looked ahead."""
-    starved: Mask
+    starved: Mask | None = None
     """Whether tuples wait on the way to it and none was delivered lately."""
 
     def worth(self, option: Option, free: bool = False) -> float:
@@ -96,7 +96,7 @@ class Outlook:
         of_waits, of_comes = (self._utilities(one + self.beside[:, None]) for one in (waits, comes))
         past, coming = min(self.past, PAST), self.ages + self.horizon
         utility = (of_waits * self.ages + of_comes * self.horizon) / np.maximum(coming, 1e-12)
-        if self.starved.any():
+        if self.starved is not None:
             # Nobody knows when a policy that does not serve it at all will do so: no dropping is known to help it.
             utility = np.where(self.starved, self._utilities((self.ages + self.horizon)[:, None]), utility)
         delivered, was = coming * option.kept, past * self.kept
