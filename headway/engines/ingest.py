@@ -211,7 +211,10 @@ class Ingest:
         """Return by source the tuples at hand that are due and have not been let in."""
         limit = self._clock.now() - self._start
         return np.array(
-            [0 if self.stopped or feed.head > limit else np.searchsorted(feed.due(), limit, "right") for feed in self._feeds],
+            [
+                0 if self.stopped or feed.head > limit else np.searchsorted(feed.due(), limit, "right")
+                for feed in self._feeds
+            ],
             np.int64,
         )
 

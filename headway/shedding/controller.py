@@ -407,7 +407,7 @@ class Controller:
     def _shows(self, case: _Case, observation: Observation, memory: ControllerMemory) -> bool:
         """Return whether there is too much to do by what has happened, not only by what measured costs promise.
 
-        Results are late or soon will be, nobody is idle, more arrives than was done lately, and queues have grown by it.
+        Results are late or soon will be, nobody is idle, more arrives than was done lately, and queues have grown.
         """
         near = bool((observation.oldest > 0.5 * self._zones).any()) and observation.busy > BUSY
         rise = case.load - memory.capacity
