@@ -100,8 +100,8 @@ class Gauges:
         return self._ingest.pressing
 
     def arrived(self) -> Floats:
-        """Return by source the tuples that have arrived."""
-        return np.array([feed.tuples for feed in self._feeds], np.float64)
+        """Return by source the tuples that have arrived, whether they have been let in or not."""
+        return np.array([feed.tuples for feed in self._feeds], np.float64) + self._ingest.overdue()
 
     def delivered(self) -> Sequence[Delivered]:
         """Return by output what was delivered."""
@@ -111,6 +111,9 @@ class Gauges:
         """Return by box the tuples that wait, and the timestamp of the oldest."""
         runtime, board = self._runtime, self._runtime.board
         waiting = runtime.per_box(np.add, board.arrived - board.taken)
+        overdue = self._ingest.overdue()
+        for source in np.flatnonzero(overdue).tolist():
+            np.add.at(waiting, list(self.topology.readers[source]), overdue[source])
         return waiting, runtime.per_box(np.minimum, board.oldest.copy())
 
     def boxes(self, now: int) -> BoxReadings:
@@ -127,14 +130,14 @@ class Gauges:
         waiting, _ = self.waiting()
         backlogs = waiting * work * self._kept_at
         site_rates, site_costs, site_waiting = (np.zeros(len(self.sites)) for _ in range(3))
-        made = box_rates * selectivity
+        made, overdue = box_rates * selectivity, self._ingest.overdue()
         for at, site in enumerate(self.sites):
             caused = 0.0
             for entry in site.entries:
                 producer = entry.producer
                 rate = rates[-1 - producer] if producer < 0 else made[producer] * self._share_of(model, entry)
                 site_rates[at] += rate
-                site_waiting[at] += self._cursor(entry).waiting
+                site_waiting[at] += self._cursor(entry).waiting + (overdue[-1 - producer] if producer < 0 else 0)
                 caused += rate * work[entry.consumer]
             site_costs[at] = caused / site_rates[at] if site_rates[at] > 0 else 0.0
         load = float(box_loads.sum())

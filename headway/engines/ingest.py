@@ -207,6 +207,17 @@ class Ingest:
         counts = np.array([feed.tuples for feed in self._feeds], np.float64)
         return self._rates.read(counts - self._before, now)
 
+    def overdue(self) -> Int64s:
+        """Return by source the tuples at hand that are due and have not been let in."""
+        limit = self._clock.now() - self._start
+        return np.array(
+            [
+                0 if self.stopped or feed.head > limit else np.searchsorted(feed.due(), limit, "right")
+                for feed in self._feeds
+            ],
+            np.int64,
+        )
+
     @property
     def reached(self) -> int:
         """How long the run has gone on, in nanoseconds, without the time between its processes."""

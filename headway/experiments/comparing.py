@@ -32,7 +32,7 @@ class Figures:
 
     policy: str
     utility: float | None
-    """The mean of what the outputs' results were worth, by latency and loss; None without any graph or result."""
+    """The mean of what outputs were worth, by latency and loss, 0 for one without results; None without any graph."""
     worst: float | None
     """The same of the output that is worst off."""
     worst_output: str
@@ -79,14 +79,14 @@ class Advice(NamedTuple):
 def figures(policy: str, summary: Mapping[str, Any], graded: bool) -> Figures:
     """Return what a summary says of a run; `graded` tells whether any output has a graph that says what is wanted."""
     outputs: Mapping[str, Any] = {name: one for name, one in summary["outputs"].items() if one["tuples"]}
-    # One of which all was dropped delivers nothing, and is worth nothing; None: there was never anything to deliver.
+    # An output that delivers nothing counts as nothing in the mean, whether anything was dropped or not.
     told = {name: one.get("worth") for name, one in summary["outputs"].items()} if graded else {}
     worths = {name: float(worth) for name, worth in told.items() if worth is not None}
     worst = min(worths, key=lambda name: worths[name], default="")
     seconds = summary["seconds"]
     return Figures(
         policy,
-        sum(worths.values()) / len(worths) if worths else None,
+        sum(worths.values()) / len(told) if worths else None,
         worths[worst] if worths else None,
         worst,
         mean_over_outputs(summary, "mean") if outputs else None,

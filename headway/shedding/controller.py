@@ -66,6 +66,12 @@ _AHEAD, _BELIEVED = 1.0, 0.1
 """How far is looked ahead: so many seconds, and this part of the time that there has been too much to do."""
 _LESS = (1.0, 0.75, 0.5, 0.25)
 """Parts of what should be saved that are compared: less may be worth more."""
+_CLEAR = 1.3
+"""How many times what can be done has to arrive so that half as many looks show that queues grow."""
+_GROWS = 4
+"""Looks whose shortest queue is compared with that of as many looks before: trains come and go."""
+_AGREES = 0.5
+"""The part of the growth that measured costs promise by which queues have to grow."""
 _SAME = 1e-3
 """Shares that differ by less are the same."""
 
@@ -140,6 +146,8 @@ class ControllerMemory:
     """By output: the share of its tuples that was kept, over the time that counts."""
     ages: Floats = field(default_factory=lambda: np.zeros(0))
     """By output: the age of the oldest tuple on the way to it, at the last look."""
+    trail: tuple[float, ...] = ()
+    """The backlog at the last looks, each at the costs of its own look, from an arbitrary level on."""
 
     @property
     def can_do(self) -> float:
@@ -261,6 +269,7 @@ class Controller:
             np.ones(count) if observation.utility is None else observation.utility,
             memory.kept if len(memory.kept) == count else np.ones(count),
             _AHEAD + _BELIEVED * (observation.now - memory.since) / SECOND,
+            ~known & (observation.oldest > 0),
         )
         return Prospect(outlook, demand)
 
@@ -298,6 +307,8 @@ class Controller:
             # With other shares, what waits means other work; and what goes faster than anybody can work was dropped.
             if not memory.fresh and grown > -(1 + _SURPRISE) * _BOUNDS[1] * capacity:
                 growth = _faded(growth, grown, passed, self._half_life)
+            trail = (*memory.trail, (memory.trail[-1] if memory.trail else 0.0) + observation.backlog - before)
+            memory = replace(memory, trail=trail[-2 * _GROWS :])
             if observation.busy > _AWAKE and capacity > 0:
                 shown = (observation.kept - growth) / (observation.busy * capacity)
                 surprise = min(max(shown - trust, -_SURPRISE), _SURPRISE)
@@ -376,7 +387,7 @@ class Controller:
         if memory.excess <= 0:
             sure = memory.over >= hold or (memory.over > 0 and case.surplus > 0)
             late = case.surplus > 0 and self._is_late(observation)
-            if not observation.pressed or (self._sparing and not self._shows(case, observation)):
+            if not observation.pressed or (self._sparing and not self._shows(case, observation, memory)):
                 return None
             return case.needed if case.needed > 0 and (sure or late) else None
         if memory.spare >= self._patience or memory.calm >= 2 * self._patience:
@@ -393,14 +404,20 @@ class Controller:
             return min(case.needed, cap)
         return None
 
-    def _shows(self, case: _Case, observation: Observation) -> bool:
-        """Return whether there is too much to do by what has happened, not by what measured costs promise.
+    def _shows(self, case: _Case, observation: Observation, memory: ControllerMemory) -> bool:
+        """Return whether there is too much to do by what has happened, not only by what measured costs promise.
 
-        Results are late or soon will be, nobody is idle, and at the costs of now more waits than at the look before.
+        Results are late or soon will be, nobody is idle, more arrives than was done lately, and queues have grown.
         """
-        grows = observation.before is None or observation.backlog > observation.before
         near = bool((observation.oldest > 0.5 * self._zones).any()) and observation.busy > BUSY
-        return case.load > case.fits and grows and (near or self._is_late(observation))
+        rise = case.load - memory.capacity
+        if not (near or self._is_late(observation)) or rise <= case.band:
+            return False
+        looks = _GROWS // 2 if case.load > _CLEAR * memory.capacity else _GROWS
+        if len(memory.trail) < 2 * looks:
+            return False
+        grown = min(memory.trail[-looks:]) - min(memory.trail[-2 * looks : -looks])
+        return grown > _AGREES * rise * looks * self.settings.interval.seconds
 
     def _is_late(self, observation: Observation) -> bool:
         """Return whether outputs are outside of their good zone because there is no time to spare."""

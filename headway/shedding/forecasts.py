@@ -23,13 +23,14 @@ from headway.qos import Graph, QoS
 from headway.shedding.base import Demand, work_saved
 
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 _G = TypeVar("_G", bound="Graph | None")
 
 POINTS = 12
 """Moments at which latencies are looked at, among what waits and among what comes."""
 PAST = 60.0
 """Seconds of what has been delivered that count beside what is to come: a loss graph is about a share of all tuples."""
-MARGIN = 0.25
+MARGIN = 1.0
 """By which part more than it costs dropping has to gain: forecasts are rough."""
 UNEVEN = 10.0
 """The most by which an output may be served later than in turn."""
@@ -74,6 +75,8 @@ class Outlook:
     """The share of its tuples that was kept so far."""
     horizon: float
     """Seconds of arrivals that are looked ahead."""
+    starved: Mask | None = None
+    """Whether tuples wait on the way to it and none was delivered lately."""
 
     def worth(self, option: Option, free: bool = False) -> float:
         """Return what outputs are worth in the end, as a mean, by what was delivered and what is to come.
@@ -93,6 +96,9 @@ class Outlook:
         of_waits, of_comes = (self._utilities(one + self.beside[:, None]) for one in (waits, comes))
         past, coming = min(self.past, PAST), self.ages + self.horizon
         utility = (of_waits * self.ages + of_comes * self.horizon) / np.maximum(coming, 1e-12)
+        if self.starved is not None:
+            # Nobody knows when a policy that does not serve it at all will do so: no dropping is known to help it.
+            utility = np.where(self.starved, self._utilities((self.ages + self.horizon)[:, None]), utility)
         delivered, was = coming * option.kept, past * self.kept
         mean = (was * self.utility + delivered * utility) / np.maximum(was + delivered, 1e-12)
         share = self.kept if free else (was + delivered) / np.maximum(past + coming, 1e-12)

@@ -343,10 +343,12 @@ def test_counts_are_estimated_behind_a_drop_box() -> None:
 QUICK = [["200ms", 100], ["1s", 1000], ["300ms", 50]]
 """1,035 tuples in 1.5 s; with boxes of 2 ms the load is 0.2, then 2, then 0.1."""
 OFTEN = {"interval": "100ms", "drain": "500ms"}
+AT_ONCE = {"latency": [[0, 1], [0.1, 1], [0.2, 0]], "loss": [[100, 1], [0, 0.5]]}
+"""Without dropping most of it would be late and worth nothing: where nobody would be late, nothing is dropped."""
 
 
 def test_on_the_local_engine() -> None:
-    made = network({"x": box("s", "2ms"), "y": box("s", "0s")}, {"ox": output("x", TOLERANT), "oy": output("y")}, QUICK)
+    made = network({"x": box("s", "2ms"), "y": box("s", "0s")}, {"ox": output("x", AT_ONCE), "oy": output("y")}, QUICK)
     result = hw.run(made, engine="local", policy="round-robin/box/10", shed=OFTEN)
     assert_all(result, "oy", 1035)
     assert_adds_up(result, "ox", 1035)
@@ -364,7 +366,7 @@ def test_behind_a_shared_box_on_the_local_engine(policy: str, workers: int) -> N
     """Also where the shared box hands its trains to the branch directly, because it alone reads them."""
     made = network(
         {"m": box("s", "0s"), "x": box("m", f"{workers * 2}ms")},
-        {"ox": output("x", TOLERANT), "om": output("m", SOON)},
+        {"ox": output("x", AT_ONCE), "om": output("m", SOON)},
         QUICK,
     )
     result = hw.run(made, engine="local", policy=policy, shed=OFTEN, workers=workers)

@@ -254,7 +254,7 @@ class _Run:
     def _part(self, step: Step, snapshot: Snapshot) -> int:
         """Return how many tuples of a step are processed before somebody else may come first."""
         if not self._preemptive:
-            return self._parts.length(step.unit)
+            return self._parts.length(step.unit) if self._steering.active else step.tuples
         cost = float(snapshot.costs.cost[step.unit])
         return max(1, int(_PART / SECOND / cost)) if cost > 0 else _FIRST_PART
 

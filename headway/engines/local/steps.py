@@ -190,7 +190,7 @@ class StepRunner:
             if not taken:
                 break
             if parts is not None:
-                parts.note(unit, size, stopwatch() - begun)
+                parts.note(unit, min(size, taken), stopwatch() - begun)
                 part = parts.length(unit)
             if stop():
                 return total, True

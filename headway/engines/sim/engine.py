@@ -99,7 +99,7 @@ class _Run:
         # A preemptive policy looks up all the time, and several workers share no rounds: for them all stays exact.
         self._following: Following | None = None
         if model.like == LOCAL and count == 1 and not self._preemptive:
-            self._following = Following(self._processors, self._costs, settings.may_shed)
+            self._following = Following(self._processors, self._costs)
             self._processors.together = True
         self._feeds = [
             # There is no waiting for the outside world in virtual time: live sources are read to their end in turn.
@@ -150,6 +150,8 @@ class _Run:
         while True:
             now = self._clock.now()
             ended_calls = self._processors.finish(now)
+            if self._following is not None:
+                self._following.in_parts = self._steering.active
             if self._following is not None and self._following.goes_on(now):
                 self._look_up(now)
                 self._report()
@@ -251,10 +253,11 @@ class _Run:
         return started, plan.until + self._costs.scheduler + (self._costs.preemption if switched else 0)
 
     def _look_up(self, now: int) -> None:
-        """Look at the run in the middle of a plan, where load may be shed: an overload does not wait for its end."""
+        """Look at the run in the middle of a plan, where load may be shed: an overload does not wait for its end.
+
+        Looking changes nothing: what is due meanwhile is counted, but let in only at the plan's end, as always.
+        """
         if self._settings.may_shed and now >= self._steering.next:
-            if self._runtime.board.bytes <= self._settings.memory:
-                self._ingest.pull(False)
             self._memory = self._steering.look(now, self._memory)
 
     def _advance(self, now: int, until: int | None, open_: bool) -> bool:

@@ -1,7 +1,7 @@
 """Plans in virtual time as the engine `local` carries them out: all steps one after the other, before anybody looks.
 
-What arrives meanwhile waits until the plan's end, and is let in all at once. Where load may be shed, a long step is cut
-into parts, between which drop boxes can come and go.
+What arrives meanwhile waits until the plan's end, and is let in all at once. While load is shed, steps that have been
+found to last longer than a look are cut into parts, between which drop boxes can come and go.
 """
 
 from __future__ import annotations
@@ -9,26 +9,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from headway.clock import SECOND
 from headway.engines.parts import Parts
 from headway.engines.sim.processors import Processors
 from headway.engines.sim.work import Costs
 from headway.scheduling.base import Snapshot, Step
 
-STRETCH = SECOND // 50
-"""Nanoseconds of a part where load may be shed, as in `local`."""
-FIRST_PART = 64
-"""Tuples in a part where costs are not known."""
-
 
 class Following:
     """The steps of a plan that are still to come. For one processor, and for policies that do not preempt."""
 
-    def __init__(self, processors: Processors, costs: Costs, in_parts: bool) -> None:
-        """Begin without a plan; `in_parts` cuts long steps."""
+    def __init__(self, processors: Processors, costs: Costs) -> None:
+        """Begin without a plan."""
         self._processors = processors
         self._costs = costs
-        self._in_parts = in_parts
+        self.in_parts = False
+        """Whether long steps are cut: while load is being shed."""
         self._steps: deque[Step] = deque()
         self._snapshot: Snapshot | None = None
         self._plan = 0
@@ -51,28 +46,28 @@ class Following:
     def goes_on(self, now: int) -> bool:
         """Begin the plan's next step if it is time; return whether the plan is still being carried out."""
         # The policy was asked for this plan before its first step.
-        return self._processors.busy or bool(self._begin(now, -self._costs.scheduler))
+        if self._processors.busy:
+            return True
+        if self._begun is not None:
+            self._note(now)
+        return bool(self._begin(now, -self._costs.scheduler))
 
     def _begin(self, now: int, wait: int) -> int:
         while self._steps:
             unit, tuples = self._steps.popleft()
             assert self._snapshot is not None
-            if self._in_parts and self._begun is not None:
-                began, size, last = self._begun
-                self._begun = None
-                self._parts.note(last, size, now - began)
-            part = self._part(unit) if self._in_parts else tuples
+            part = self._parts.length(unit) if self.in_parts else tuples
             begun = self._processors.start([Step(unit, min(part, tuples))], self._snapshot, now, self._plan, wait)
             if begun:
-                self._begun = now + max(wait, 0), min(part, tuples), unit
+                self._begun = now + max(wait, 0), self._processors.held, unit
                 if tuples > part:
                     self._steps.appendleft(Step(unit, tuples - part))
                 return begun
         return 0
 
-    def _part(self, unit: int) -> int:
-        assert self._snapshot is not None
-        if not self._snapshot.boxes.exact:
-            return self._parts.length(unit)
-        cost = float(self._snapshot.costs.cost[unit])
-        return max(1, int(STRETCH / SECOND / cost)) if cost > 0 else FIRST_PART
+    def _note(self, now: int) -> None:
+        """Note how long the part before has lasted."""
+        assert self._begun is not None
+        began, taken, unit = self._begun
+        self._begun = None
+        self._parts.note(unit, taken, now - began)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import headway as hw
-from headway.engines.sim.following import FIRST_PART
+from headway.clock import SECOND
 from headway.experiments.comparing import overhead
 from tests.engines.sim.moments import Moments
 from tests.engines.sim.networks import arriving, at_once, box, every, network, replayed, simulate, steps
@@ -87,16 +87,22 @@ def test_nobody_waits_for_more_than_there_is() -> None:
     assert simulate(made, "qos/superbox/mc/auto", model=like(scheduler="1ms")).summary["seconds"] < 0.5
 
 
-def test_long_steps_are_cut_where_load_may_be_shed(left: Moments) -> None:
-    made = network({"b": box("s", "1ms")}, {"o": "b"}, s=at_once(50))
+def test_steps_are_not_cut_before_load_is_shed(left: Moments) -> None:
+    made = network({"b": box("s", "50ms")}, {"o": "b"}, s=at_once(50))
     simulate(made, train=50, model=like(), shed="on")
-    assert left.of() == [20] * 20 + [40] * 20 + [50] * 10
+    assert left.of() == [2500] * 50
 
 
-def test_parts_where_nobody_knows_the_cost(left: Moments) -> None:
-    made = network({"b": box("s", 0), "c": box("s", "1ms")}, {"o": "b", "p": "c"}, s=at_once(2 * FIRST_PART))
-    result = simulate(made, "round-robin/box/1000", model=like(), shed="on", trace=True)
-    assert taken(result)[:2] == [FIRST_PART, FIRST_PART]
+def test_long_steps_are_cut_while_load_is_shed() -> None:
+    phases = {"generate": {"phases": [["12s", 300]], "seed": 1, "fields": {"a": {"sequence": [0, 1]}}}}
+    made = network({"b": box("s", "10ms")}, {"o": "b"}, s=phases)
+    made["outputs"]["o"]["qos"] = {"latency": [[0, 1], [0.5, 1], [1, 0]], "loss": [[100, 1], [10, 0.9], [0, 0]]}
+    result = simulate(made, train=1000, model=like(), shed="on", trace=True)
+    assert result.trace is not None
+    begins = next(change.moment for change in result.trace.changes if change.kind == "shed")
+    later = [step.end - step.begin for step in result.trace.steps if step.begin > begins + 3 * SECOND]
+    assert len(later) > 5
+    assert max(later) < SECOND
 
 
 def test_what_has_nothing_to_do_is_passed_over() -> None:
