@@ -1,9 +1,9 @@
 """Parts of long steps: how many tuples are processed before somebody looks up, where load may be shed.
 
-A step that lasts no longer than a look may be away is never cut: as long as nothing is dropped, a run should be the same
-as without shedding. What a step lasts is measured, not foreseen: costs of first calls say little. One that lasted
-longer is cut the next time into parts of a stretch, but only as long as a tuple does not cost more in them: what is mostly calls
-must not be cut, or cutting makes the overload that it is to show.
+A step that lasts no longer than a look may be away is never cut: as long as nothing is dropped, a run should be the
+same as without shedding. What a step lasts is measured, not foreseen: costs of first calls say little. One that lasted
+longer is cut the next time into parts of a stretch, but only as long as a tuple does not cost more in them: what is
+mostly calls must not be cut, or cutting makes the overload that it is to show.
 """
 
 from __future__ import annotations
