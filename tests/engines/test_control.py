@@ -107,15 +107,15 @@ def test_the_status_tells_of_every_output() -> None:
     """Tuples, latency, utility and what was shed, as the summary has them at the end."""
     network = {
         "network": "late",
-        "sources": {"s": {"schema": {"i": "bigint"}, "source": {"generate": {"rate": 2000, "count": 3000, **FIELD}}}},
+        "sources": {"s": {"schema": {"i": "bigint"}, "source": {"generate": {"rate": 3000, "count": 6000, **FIELD}}}},
         "boxes": {"slow": {"op": "universal", "in": "s", "cost": "1ms"}},
         "outputs": {
             "all": {"from": "s"},
-            "late": {"from": "slow", "qos": {"latency": [[0, 1], [0.01, 1], [0.02, 0]], "loss": [[100, 1], [0, 0]]}},
+            "late": {"from": "slow", "qos": {"latency": [[0, 1], [0.2, 1], [0.6, 0]], "loss": [[100, 1], [0, 0.8]]}},
         },
     }
     told: list[Status] = []
-    result = hw.run(network, engine="local", on_status=told.append, shed=True)
+    result = hw.run(network, engine="local", on_status=told.append, shed={"interval": "100ms", "drain": "500ms"})
     last, summary = told[-1], result.summary["outputs"]
     assert set(last.outputs) == {"all", "late"}
     assert last.tuples_out == sum(one.tuples for one in last.outputs.values())

@@ -254,7 +254,7 @@ class _Run:
     def _part(self, step: Step, snapshot: Snapshot) -> int:
         """Return how many tuples of a step are processed before somebody else may come first."""
         if not self._preemptive:
-            return self._parts.length(step.unit) if self._steering.active else step.tuples
+            return self._parts.length(step.unit)
         cost = float(snapshot.costs.cost[step.unit])
         return max(1, int(_PART / SECOND / cost)) if cost > 0 else _FIRST_PART
 
@@ -459,21 +459,13 @@ class _Run:
         )
 
     def _report(self) -> None:
-        board = self._runtime.board
-        waiting = int((board.arrived - board.taken).sum())
         if self._settings.on_status is None:
             return
-        status = Status(
-            (stopwatch() - self._begun) / 1e9,
-            self._ingest.tuples,
-            self._outlets.tuples,
-            waiting,
-            board.bytes,
-            self._letters.total,
-            board.bytes > self._settings.memory,
-            self._steering.outputs(),
-        )
-        self._settings.on_status(status)
+        board = self._runtime.board
+        waiting = int((board.arrived - board.taken).sum())
+        counts = self._ingest.tuples, self._outlets.tuples, waiting, board.bytes, self._letters.total
+        full, outputs = board.bytes > self._settings.memory, self._steering.outputs()
+        self._settings.on_status(Status((stopwatch() - self._begun) / 1e9, *counts, full, outputs))
 
     def _summary(self, seconds: float) -> dict[str, Any]:
         runtime = self._runtime
