@@ -63,7 +63,10 @@ def _value(scalar: pa.Scalar) -> Any:
         one = pa.array([scalar], type_)
         if pa.types.is_date(type_):
             return date_texts(one.cast(pa.date32()))[0].as_py()
-        text = timestamp_texts(one)[0].as_py().replace(" ", "T").removesuffix(".000000")
+        try:
+            text = timestamp_texts(one)[0].as_py().replace(" ", "T").removesuffix(".000000")
+        except pa.ArrowInvalid:  # seconds, say, that are too many microseconds
+            return str(scalar.value)
         return text + ("Z" if type_.tz else "")
 
 

@@ -29,6 +29,7 @@ class ArrowReader(BatchReader):
         self._who, self._place = request.who, place
         self._caster = Caster(request.schema, schema, request.who, place)
         self._batches: Iterator[pa.RecordBatch] | None = batches
+        self._row = 0
 
     def next_batch(self, limit: int) -> pa.RecordBatch | None:
         """Return the next batch in the source's schema."""
@@ -38,7 +39,13 @@ class ArrowReader(BatchReader):
             batch = next(self._batches, None)
         except (pa.ArrowException, OSError) as error:
             raise InputError(f"{self._who}: {self._place} cannot be read: {error}") from error
-        return None if batch is None else self._caster.cast(batch)
+        if batch is None:
+            return None
+        start, self._row = self._row, self._row + batch.num_rows
+        made, misfits = self._caster.cast(batch)
+        for at, (text, reason) in misfits.items():
+            self.refuse(f"{self._place} row {start + at + 1}", text, reason)
+        return made
 
     def close(self) -> None:
         """Let go of the data."""

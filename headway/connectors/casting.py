@@ -1,11 +1,13 @@
-"""Bring Arrow data to a source's schema, without losing anything."""
+"""Bring Arrow data to a source's schema; a value that would be changed makes its row a malformed one."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
 
-from headway.errors import InputError, choices, did_you_mean
+from headway.connectors.values import show
+from headway.errors import InputError, choices, did_you_mean, shorten
+from headway.moments import to_python
 from headway.schema import Schema, type_name
 
 _INTO: dict[str, tuple[str, ...]] = {
@@ -16,6 +18,9 @@ _INTO: dict[str, tuple[str, ...]] = {
 }
 """Kinds of types whose values another kind may hold exactly; every other kind only goes into itself."""
 
+
+Misfits = dict[int, tuple[str, str]]
+"""Rows of a batch that do not fit, ascending: the value as text, and the reason."""
 
 MOST, LONGEST = 20, 40
 """How many columns a message names, and how much of each name."""
@@ -48,7 +53,10 @@ def match_columns(schema: Schema, names: list[str], who: str, place: str) -> lis
 
 
 class Caster:
-    """Casts batches of one Arrow schema to a source's schema; a batch that already fits is not copied."""
+    """Casts batches of one Arrow schema to a source's schema; a batch that already fits is not copied.
+
+    A type that cannot fit is refused at once, a value that does not fit only with its row.
+    """
 
     def __init__(self, schema: Schema, given: pa.Schema, who: str, place: str) -> None:
         """Match the columns by name and check the types; raises InputError that names column and types."""
@@ -65,21 +73,32 @@ class Caster:
         """The positions of the columns that are read."""
         return self._positions
 
-    def cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the batch with the source's schema; raises InputError for a value that would be changed."""
+    def cast(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Misfits]:
+        """Return the rows that fit the source's schema, and those with a value that would be changed."""
         if self._same and not batch.schema.metadata:
-            return batch
+            return batch, {}
         return self.cast_columns([batch.column(at) for at in self._positions])
 
-    def cast_columns(self, arrays: list[pa.Array]) -> pa.RecordBatch:
-        """Return a batch of arrays that stand in the order of the source's fields."""
-        cast = []
+    def cast_columns(self, arrays: list[pa.Array]) -> tuple[pa.RecordBatch, Misfits]:
+        """Do the same with arrays that stand in the order of the source's fields."""
+        cast: list[pa.Array] = []
+        misfits: Misfits = {}
         for field, array in zip(self._arrow, arrays, strict=True):
+            bad: dict[int, str] = {}
             try:
-                cast.append(cast_exactly(array, field.type))
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                parts = _cast_values(array, field.type, 0, bad)
+            except pa.ArrowNotImplementedError as error:
                 raise self._lossy(field.name, array.type, field.type, f": {error}") from None
-        return pa.RecordBatch.from_arrays(cast, schema=self._arrow)
+            cast.append(pa.concat_arrays(parts) if len(parts) != 1 else parts[0])
+            for at, why in bad.items():
+                reason = f"column '{field.name}': does not fit {type_name(field.type)}: {why}"
+                misfits.setdefault(at, (show(to_python(array.slice(at, 1))[0]), reason))
+        batch = pa.RecordBatch.from_arrays(cast, schema=self._arrow)
+        if misfits:
+            keep = np.ones(len(batch), np.bool_)
+            keep[list(misfits)] = False
+            batch = batch.filter(pa.array(keep))
+        return batch, dict(sorted(misfits.items()))
 
     def _lossy(self, name: str, given: pa.DataType, wanted: pa.DataType, why: str) -> InputError:
         return InputError(
@@ -88,14 +107,34 @@ class Caster:
         )
 
 
+def _cast_values(array: pa.Array, wanted: pa.DataType, offset: int, bad: dict[int, str]) -> list[pa.Array]:
+    """Cast the values that fit, in parts; the others are NULL, and `bad` says where they stood and why."""
+    try:
+        return [cast_exactly(array, wanted)]
+    except pa.ArrowInvalid as error:
+        if len(array) == 1:
+            bad[offset] = shorten((str(error).splitlines() or [""])[0], 200)
+            return [pa.nulls(1, wanted)]
+    half = len(array) // 2
+    parts = [array.slice(0, half), array.slice(half)]
+    if pa.types.is_nested(array.type):  # Arrow also casts the items that stand outside a slice
+        parts = [part.take(pa.array(range(len(part)), pa.int64())) for part in parts]
+    left = _cast_values(parts[0], wanted, offset, bad)
+    return left + _cast_values(parts[1], wanted, offset + half, bad)
+
+
 def cast_exactly(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Cast an array, or raise ArrowInvalid if a value would change."""
+    """Cast an array, or raise ArrowInvalid if a value would change; of a time, digits after microseconds are cut."""
     if array.type == wanted:
         return array
     if pa.types.is_dictionary(array.type):
         return cast_exactly(array.dictionary_decode(), wanted)
     if pa.types.is_date(array.type) and pa.types.is_timestamp(wanted):
         array = array.cast(pa.timestamp("us"))
+    if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
+        micros = np.floor_divide(array.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), 1000)
+        missing = array.is_null().to_numpy(zero_copy_only=False)
+        array = pa.array(micros, pa.int64(), mask=missing).view(pa.timestamp("us", array.type.tz))
     if pa.types.is_decimal(array.type) and pa.types.is_integer(wanted):
         array = array.cast(pa.decimal128(38, 0))
     if pa.types.is_integer(array.type) and pa.types.is_decimal(wanted):

@@ -70,14 +70,22 @@ class ParquetReader(BatchReader):
         if batch is None:
             return None
         start, self._row = self._row, self._row + batch.num_rows
-        return self._caster.cast_columns(self._valid([batch.column(name) for name in self._names], start))
+        columns, bad = self._valid([batch.column(name) for name in self._names])
+        made, misfits = self._caster.cast_columns(columns)
+        refused = {at: ("", f"column '{name}': not valid UTF-8") for at, name in bad.items()}
+        if misfits:
+            places = [at for at in range(batch.num_rows) if at not in bad]
+            refused |= {places[at]: why for at, why in misfits.items()}
+        for at, (text, reason) in sorted(refused.items()):
+            self.refuse(f"{self._path.name} row {start + at + 1}", text, reason)
+        return made
 
-    def _valid(self, columns: list[pa.Array], start: int) -> list[pa.Array]:
-        """Return the columns without the rows whose text is no text, which are refused; Parquet does not look."""
+    def _valid(self, columns: list[pa.Array]) -> tuple[list[pa.Array], dict[int, str]]:
+        """Return the columns without the rows whose text is no text, and these by column; Parquet does not look."""
         try:
             for column in columns:
                 column.validate(full=True)
-            return columns
+            return columns, {}
         except pa.ArrowInvalid as error:
             bad: dict[int, str] = {}
             for name, column in zip(self._names, columns, strict=True):
@@ -92,9 +100,7 @@ class ParquetReader(BatchReader):
                 kept = []
             if not kept:
                 raise self._unreadable(error) from error
-        for at, name in sorted(bad.items()):
-            self.refuse(f"{self._path.name} row {start + at + 1}", "", f"column '{name}': not valid UTF-8")
-        return kept
+        return kept, bad
 
     def close(self) -> None:
         """Close the file."""

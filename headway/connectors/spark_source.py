@@ -343,7 +343,12 @@ class SparkReader(BatchReader):
             table = table.filter(pc.is_null(texts)).drop_columns([_CORRUPT])
         if self._caster is None:
             self._caster = Caster(self._request.schema, table.schema, self._who, self._feed.place)
-        batches = [self._caster.cast(batch) for batch in table.to_batches()]
+        batches = []
+        for batch in table.to_batches():
+            made, misfits = self._caster.cast(batch)
+            batches.append(made)
+            where = f"{self._feed.place}, batch {number}"
+            malformed += tuple([Malformed(self.name, where, text, reason) for text, reason in misfits.values()])
         return Rest(pa.Table.from_batches(batches, self._request.schema.to_arrow()), malformed)
 
     def _watch(self, query: Any) -> None:

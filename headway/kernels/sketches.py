@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headway.columns import Column, Int64s, Values
-from headway.moments import to_python
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -49,7 +48,7 @@ def hash_values(column: Column) -> Hashes:
         encoded = column.values.dictionary_encode()
         digests = [
             int.from_bytes(hashlib.blake2b(repr(value).encode(), digest_size=8).digest(), "little")
-            for value in to_python(encoded.dictionary)
+            for value in encoded.dictionary.to_pylist()
         ]
         table = np.array([*digests, 0], np.uint64)
         indices = encoded.indices.fill_null(len(digests)).to_numpy(zero_copy_only=False)

@@ -34,3 +34,16 @@ def test_such_text_in_a_list_stops(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read as Parquet"):
         reader.read(10)
     reader.close()
+
+
+def test_a_value_that_does_not_fit_is_a_malformed_row(tmp_path: Path) -> None:
+    table = pa.table({"a": [1, 2, 2**40, 4], "s": _texts([b"x", b"\xff\xfe", b"y", b"z"])})
+    pq.write_table(table, tmp_path / "a.parquet")
+    read, _, malformed = drain(open_source("s", Schema.parse("a int, s string"), tmp_path / "a.parquet"))
+    assert read is not None
+    assert read.to_pylist() == [{"a": 1, "s": "x"}, {"a": 4, "s": "z"}]
+    assert [(row.where, row.text) for row in malformed] == [
+        ("a.parquet row 2", ""),
+        ("a.parquet row 3", "1099511627776"),
+    ]
+    assert malformed[1].reason.startswith("column 'a': does not fit int: ")

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from headway.columns import Column, Int64s
-from headway.moments import to_python
 
 _MASK = 0xFFFFFFFF
 _NULL = np.uint64(0x9E3779B97F4A7C15)
@@ -30,7 +29,7 @@ def shards_of(columns: Sequence[Column], count: int, shards: int) -> Int64s:
 def _hashes(column: Column, count: int) -> npt.NDArray[np.uint64]:
     if column.is_arrow:
         encoded = column.values.dictionary_encode(null_encoding="encode")
-        known = np.array([zlib.crc32(repr(value).encode()) for value in to_python(encoded.dictionary)], np.uint64)
+        known = np.array([zlib.crc32(repr(value).encode()) for value in encoded.dictionary.to_pylist()], np.uint64)
         taken: npt.NDArray[np.uint64] = known[encoded.indices.to_numpy(zero_copy_only=False)]
         return taken
     values = column.values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headway.expressions.library.base import Builtin
+from headway.expressions.library.binaries import over_bytes
 from headway.expressions.library.conditionals import CONDITIONALS
 from headway.expressions.library.maths import MATHS
 from headway.expressions.library.strings import STRINGS
@@ -10,7 +11,7 @@ from headway.expressions.library.times import TIMES
 
 GROUPS: dict[str, tuple[Builtin, ...]] = {
     "Conditionals": CONDITIONALS,
-    "Strings": STRINGS,
+    "Strings": tuple([over_bytes(function) for function in STRINGS]),
     "Mathematics": MATHS,
     "Dates and times": TIMES,
 }
