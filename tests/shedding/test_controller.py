@@ -18,7 +18,8 @@ from headway.clock import SECOND, stopwatch
 from headway.errors import PolicyError
 from headway.qos import Graph, QoS
 from headway.shedding.base import Demand, Entry, Site, work_saved
-from headway.shedding.controller import Controller, ControllerMemory, Decision
+from headway.shedding.controller import Controller
+from headway.shedding.decisions import ControllerMemory, Decision
 from headway.shedding.monitor import Observation
 from headway.shedding.settings import ShedSettings
 
