@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 
@@ -13,7 +14,11 @@ def main() -> int:
     except KeyboardInterrupt:
         print("headway: interrupted", file=sys.stderr, flush=True)
         os._exit(130)  # nothing has begun; Python itself would end by the signal if Ctrl-C came within an exec
-    return run()
+    code = run()
+    # The command is done and its code is known: a signal that comes while Python ends changes neither.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    return code
 
 
 if __name__ == "__main__":
