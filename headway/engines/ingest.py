@@ -168,12 +168,17 @@ class Ingest:
         refuse: Callable[[Sequence[Malformed]], None],
         issued: int = NOTHING,
         half_life: float = HALF_LIFE,
+        full: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Read the feeds; `chunk` is how many tuples to read at a time, `issued` the last number given before."""
+        """Read the feeds; `chunk` is how many tuples to read at a time, `issued` the last number given before.
+
+        A pull goes on reading what is due until `full`; without it, a pull reads once.
+        """
         self._feeds = list(feeds)
         self._clock = clock
         self._chunk = chunk
         self._refuse = refuse
+        self._full = full
         self._turns = [feed for feed in feeds if not feed.reader.timed and not feed.reader.live]
         self._timed = [feed for feed in feeds if feed.reader.timed]
         self._live = [feed for feed in feeds if feed.reader.live]
@@ -261,7 +266,9 @@ class Ingest:
             return 0
         before = self.issued
         if self._timed:
-            self._pull_timed()
+            limit = self.reached  # of one moment: a source that is faster than its reader would never let go
+            while self._pull_timed(limit) and not self._full():
+                pass
         for feed in self._live:
             feed.hear()
             if feed.waiting and not feed.reader.timed:
@@ -291,10 +298,10 @@ class Ingest:
         ]
         self._enter(arrivals)
 
-    def _pull_timed(self) -> None:
-        limit = self._clock.now() - self._start
+    def _pull_timed(self, limit: int) -> bool:
+        """Let tuples arrive that are due up to `limit`; return whether more of them may be."""
         if limit < self._earliest and not self._hearing:
-            return  # what is at hand is known, and none of it is due
+            return False  # what is at hand is known, and none of it is due
         arrivals: list[tuple[Feed, Int64s]] = []
         for feed in self._timed:
             self._fill(feed)
@@ -318,7 +325,7 @@ class Ingest:
         filled = [(feed, due) for feed, due in arrivals if len(due)]
         if not filled:
             self._find_earliest()
-            return
+            return False
         merged = np.argsort(np.concatenate([due for _, due in filled]), kind="stable")
         numbers = np.empty(len(merged), np.int64)
         numbers[merged] = np.arange(len(merged)) + self.issued + 1
@@ -328,6 +335,7 @@ class Ingest:
             at += len(due)
         self._enter(entering)
         self._find_earliest()
+        return bool(used_up)
 
     def _find_earliest(self) -> None:
         """Note when the next timed tuple is due; a source with nothing at hand may have one that is due at once."""

@@ -328,7 +328,11 @@ class _Compiler:
 def number(text: str) -> Node:
     """Return a numeric literal: int, bigint if it is big, decimal with a point, double with an exponent."""
     if "e" in text.lower():
-        return nodes.literal(float(text), DOUBLE)
+        try:
+            return nodes.literal(float(text), DOUBLE)
+        except ValueError:  # the tokenizer takes 1e5-3 for one number
+            hint = "; if it is a difference or a sum, write spaces around the sign"
+            raise ExpressionError(f"'{text}' is not a number{hint}") from None
     if text.lstrip("-").isdigit():
         value = int(text)
         if -(2**31) <= value < 2**31:

@@ -88,7 +88,7 @@ class AggregateKernel:
             and not self._select.holds
         )
         # So many windows may close with a tuple, and where they share no panes so many copies are made of it.
-        self._step = max(1, ROWS // math.ceil(size / advance))
+        self._step = max(1, ROWS // max(1, math.ceil(size / advance)))  # 0 where a quotient is too small for a double
         fields = [expression.field for expression in self._select.inputs]
         self.reads: frozenset[int] | None = None
         """The columns that it reads, if no expression can fail: then no dead letter shows the others."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +51,9 @@ Pushed = list[tuple[int, int, int, int]]
 """Number, source, value, stamp."""
 
 
-def _ingest(readers: list[Listed], clock: ManualClock) -> tuple[Ingest, Pushed, list[int]]:
+def _ingest(
+    readers: list[Listed], clock: ManualClock, full: Callable[[], bool] = lambda: True
+) -> tuple[Ingest, Pushed, list[int]]:
     pushed: Pushed = []
     promised = [-1] * len(readers)
     feeds = []
@@ -68,7 +70,7 @@ def _ingest(readers: list[Listed], clock: ManualClock) -> tuple[Ingest, Pushed, 
             promised[at] = max(promised[at], number)
 
         feeds.append(Feed(f"s{at}", reader, push, promise, Train.empty(SCHEMA)))
-    return Ingest(feeds, clock, 1000, lambda rows: None), pushed, promised
+    return Ingest(feeds, clock, 1000, lambda rows: None, full=full), pushed, promised
 
 
 def test_finite_sources_arrive_in_turn() -> None:
@@ -87,6 +89,15 @@ def test_nothing_arrives_in_turn_unless_the_network_is_hungry() -> None:
     assert ingest.pull(False) == 0
     assert ingest.pull(True) == 1
     assert len(pushed) == 1
+
+
+@pytest.mark.parametrize(("room", "there"), [(100, 6), (4, 4), (0, 1)])
+def test_all_that_is_due_arrives_at_once_while_there_is_room(room: int, there: int) -> None:
+    clock, pushed = ManualClock(), Pushed()
+    ingest, pushed, _ = _ingest([Listed([([at], [at]) for at in range(9)], True)], clock, lambda: len(pushed) >= room)
+    clock.advance(5)
+    assert ingest.pull(False) == there
+    assert ingest.pull(False) == (there < 6)  # who asks although it is full gets more
 
 
 @settings(deadline=None, max_examples=60)

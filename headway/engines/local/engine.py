@@ -70,6 +70,7 @@ class _Run:
         self._runtime = Runtime(
             checked, self._outlets.deliveries, settings.tables, self._letters, self._clock, *settings.fading
         )
+        self._timeouts = [box for box in self._runtime.boxes if box.timed]
         self._units = self._schedule.units(self._runtime.topology)
         self._steps = StepRunner(self._runtime, self._units, settings.memory, (settings.workers or 1) == 1)
         self._parts = Parts()
@@ -89,7 +90,8 @@ class _Run:
             self._recorder.hear(feeds)
         self._train = self._schedule.most
         chunk = min(max(16 * self._train, _LEAST_READ), _MOST_READ)
-        self._ingest = Ingest(feeds, self._clock, chunk, self._letters.refuse, half_life=settings.half_life)
+        half_life = settings.half_life
+        self._ingest = Ingest(feeds, self._clock, chunk, self._letters.refuse, half_life=half_life, full=self._full)
         stack.callback(self._ingest.stop)
         self._feeds = feeds
         self._low_water = chunk
@@ -169,7 +171,7 @@ class _Run:
             if not ingest.stopped and self._stopping.by is not None:
                 ingest.stop()
             arrived = 0
-            if queued <= self._settings.memory or starved:
+            if starved or not self._full():
                 arrived = ingest.pull(held or self._hungry())
             before, left, scheduling_from = read_from, runtime.board.bytes if arrived else queued, stopwatch()
             self._peak_queued = max(self._peak_queued, left)
@@ -273,7 +275,7 @@ class _Run:
         before, alone = self._ingest.issued, self._workers is None
 
         def ask() -> bool:
-            if alone and self._runtime.board.bytes <= self._settings.memory:
+            if alone and not self._full():
                 self._ingest.pull(False)
             return self._ingest.issued != before or (until is not None and self._clock.now() >= until)
 
@@ -283,7 +285,7 @@ class _Run:
         """Look at the run between two parts of a train: an overload does not wait for the end of a long one."""
         now = self._clock.now()
         if self._workers is None and now >= self._steering.next:
-            if self._runtime.board.bytes <= self._settings.memory:
+            if not self._full():
                 self._ingest.pull(False)
             self._steer(now)
         return False
@@ -345,6 +347,10 @@ class _Run:
             end = self._clock.now()
             self._recorder.step(job.unit, worker, begun, end, taken, log, stopped, job.plan)
 
+    def _full(self) -> bool:
+        """Whether queues hold as much as they may."""
+        return self._runtime.board.bytes > self._settings.memory
+
     def _hungry(self) -> bool:
         """Whether sources without rates should give more: when the slowest reader has little left."""
         if not self._ingest.more_in_turn:
@@ -359,7 +365,7 @@ class _Run:
             moments.append(due)
         if self._ingest.ended:
             return
-        moments += [box.deadline for box in self._runtime.boxes if box.timed and box.deadline is not None]
+        moments += [box.deadline for box in self._timeouts if box.deadline is not None]
         pause = min(moments) - self._clock.now()
         if pause <= 0:
             return
@@ -423,13 +429,6 @@ class _Run:
         finally:
             threads.close()
 
-    @property
-    def _timeouts(self) -> list[Any]:
-        timed = self.__dict__.get("_timed_boxes")
-        if timed is None:
-            timed = self.__dict__["_timed_boxes"] = [box for box in self._runtime.boxes if box.timed]
-        return timed
-
     # Readings
 
     def _effort(self) -> Effort:
@@ -464,8 +463,8 @@ class _Run:
         board = self._runtime.board
         waiting = int((board.arrived - board.taken).sum())
         counts = self._ingest.tuples, self._outlets.tuples, waiting, board.bytes, self._letters.total
-        full, outputs = board.bytes > self._settings.memory, self._steering.outputs()
-        self._settings.on_status(Status((stopwatch() - self._begun) / 1e9, *counts, full, outputs))
+        outputs = self._steering.outputs()
+        self._settings.on_status(Status((stopwatch() - self._begun) / 1e9, *counts, self._full(), outputs))
 
     def _summary(self, seconds: float) -> dict[str, Any]:
         runtime = self._runtime
