@@ -245,8 +245,10 @@ def truncating(target: pa.DataType) -> Callable[[Values, Mask | None], Values]:
     def kernel(values: Values, valid: Mask | None) -> Values:
         cut = np.trunc(values)
         good = (cut >= low) & (cut < high)
-        check(~good, valid, reason)
+        most = (cut == high) & (bits == 63)  # as in Java: no double tells the largest bigint from the number after it
+        check(~(good | most), valid, reason)
         result: Values = np.where(good, cut, 0).astype(dtype)
+        result[most] = np.iinfo(dtype).max
         return result
 
     return kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import math
 import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
@@ -22,6 +23,9 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
 _WHOLE = re.compile(r"[+-]?\d+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_HEXADECIMAL = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+")
+_SUFFIXES = ("d", "D", "f", "F")
+"""What may end a floating-point number, as in Java."""
 _SPECIAL = {"nan": "nan", "inf": "inf", "+inf": "inf", "infinity": "inf", "+infinity": "inf"}
 _SPECIAL |= {"-inf": "-inf", "-infinity": "-inf"}
 _TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
@@ -179,8 +183,15 @@ def read_number(text: str, name: str = "double") -> float:
     special = _SPECIAL.get(word.lower())
     if special is not None:
         return float(special)
+    if word.endswith(_SUFFIXES):
+        word = word[:-1]
     if _NUMBER.fullmatch(word):
         return float(word)
+    if _HEXADECIMAL.fullmatch(word):
+        try:
+            return float.fromhex(word)
+        except OverflowError:
+            return -math.inf if word.startswith("-") else math.inf
     raise EvaluationError(f"'{text}' is not a {name}")
 
 

@@ -364,7 +364,7 @@ class Controller:
             best = int(np.argmax(gains))
             if gains[best] > 0:
                 keep, excess = tried[best], _LESS[best] * excess
-            elif memory.excess <= 0:
+            elif memory.excess <= 0 or case.load > case.can_do:  # other shares do not pay; none would be needed again
                 return Decision(memory.keep, memory.excess, False, memory.reason), memory
             else:
                 excess = 0.0

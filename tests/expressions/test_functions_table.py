@@ -37,6 +37,30 @@ EXAMPLES: list[tuple[str, object]] = [
     ("lower('ABC')", "abc"),
     ("lcase('ABC')", "abc"),
     ("initcap('sPark sql')", "Spark Sql"),
+    ("initcap('ß straße ŉx ﬁn ǆx İI')", "Ss Straße ʼNx Fin ǅx İi"),
+    ("upper('straße')", "STRASSE"),
+    ("lower('İ')", "i\u0307"),
+    ("locate('a', 'banana', NULL)", 0),
+    ("locate(NULL, 'a', NULL)", 0),
+    ("locate(NULL, 'a', 1)", None),
+    ("locate('', 'abc', 2)", 1),
+    ("locate('', '', 5)", 1),
+    ("locate('', 'abc', 0)", 0),
+    ("isnan(pow(1D, CAST('NaN' AS double)))", True),
+    ("isnan(pow(-1D, CAST('Infinity' AS double)))", True),
+    ("pow(CAST('NaN' AS double), 0D)", 1.0),
+    ("TRY_CAST('1d' AS float)", 1.0),
+    ("TRY_CAST(' 1D ' AS double)", 1.0),
+    ("TRY_CAST('1e5f' AS double)", 100000.0),
+    ("TRY_CAST('0x1p3' AS double)", 8.0),
+    ("TRY_CAST('0x1p99999d' AS double)", math.inf),
+    ("TRY_CAST('1dd' AS double)", None),
+    ("TRY_CAST('d' AS double)", None),
+    ("TRY_CAST('NaNd' AS double)", None),
+    ("TRY_CAST('1d' AS decimal(5, 1))", None),
+    ("CAST(9.223372036854775807E18D AS bigint)", 2**63 - 1),
+    ("TRY_CAST(9.3E18D AS bigint)", None),
+    ("TRY_CAST(2147483648D AS int)", None),
     ("length('Spark ü')", 7),
     ("char_length('')", 0),
     ("trim('  a b ')", "a b"),
@@ -274,6 +298,22 @@ def test_time_functions_over_fields() -> None:
     assert evaluate("t + interval 1 year", "t timestamp", rows)[2] == ts(2025, 2, 28, 12)
     assert evaluate("cast(t as date) - interval 1 month", "t timestamp", rows)[2] == dt.date(2024, 1, 29)
     assert evaluate("date_trunc('minute', t)", "t timestamp", rows)[0] == ts(1969, 12, 31, 23, 59)
+
+
+@pytest.mark.parametrize(
+    ("text", "sign"),
+    [
+        ("round(-0.0D)", 1),
+        ("round(-0.4D)", 1),
+        ("round(-0.001D, 2)", 1),
+        ("bround(-3D, -1)", 1),
+        ("round(CAST(-0.0D AS float), 1)", 1),
+        ("sign(-0.0D)", -1),
+    ],
+)
+def test_signs_of_zero(text: str, sign: int) -> None:
+    assert value(text) == 0
+    assert math.copysign(1, value(text)) == sign
 
 
 def test_nan_is_the_greatest() -> None:

@@ -191,10 +191,17 @@ def _nanvl(one: Node, two: Node) -> Node:
 
 
 def _sign(node: Node) -> Node:
-    return unary(DOUBLE, double(node, "sign"), lambda values, valid: np.sign(values))
+    return unary(DOUBLE, double(node, "sign"), lambda values, valid: np.copysign(np.sign(values), values))
 
 
-_POWER = _double2("pow", np.power)
+def _to_the(base: Values, exponent: Values) -> Values:
+    """Return powers by Java's rules: numpy says that 1 to the power of anything is 1, and -1 to that of infinity."""
+    result: Values = np.power(base, exponent)
+    unknown = np.isnan(exponent) | ((np.abs(base) == 1.0) & np.isinf(exponent))
+    return np.where(unknown, np.nan, result) if np.count_nonzero(unknown) else result
+
+
+_POWER = _double2("pow", _to_the)
 _CEIL = _whole("ceil", np.ceil, ROUND_CEILING)
 MATHS = (
     Builtin("abs", "abs(x)", _absolute, 1, 1),

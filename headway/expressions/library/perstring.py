@@ -24,7 +24,7 @@ def right(value: str, count: int) -> str:
 
 def initcap(value: str) -> str:
     """Return the words, separated by spaces, with a capital first letter."""
-    return " ".join(word[:1].upper() + word[1:].lower() for word in value.split(" "))
+    return " ".join(word[:1].title() + word[1:].lower() for word in value.split(" "))
 
 
 def replace(value: str, search: str, replacement: str = "") -> str:
@@ -48,9 +48,15 @@ def instr(value: str, part: str) -> int:
     return value.find(part) + 1
 
 
-def locate(part: str, value: str, position: int = 1) -> int:
-    """Return the position of a part at or after a position, from 1, or 0."""
-    return value.find(part, position - 1) + 1 if position > 0 else 0
+def locate(part: str | None, value: str | None, position: int | None = 1) -> int | None:
+    """Return the position of a part at or after a position, from 1, or 0; nothing is found at 1, and at NULL 0."""
+    if position is None:
+        return 0
+    if part is None or value is None:
+        return None
+    if position <= 0:
+        return 0
+    return value.find(part, position - 1) + 1 if part else 1
 
 
 def lpad(value: str, length: int, pad: str = " ") -> str:

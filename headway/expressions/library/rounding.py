@@ -88,13 +88,13 @@ def _floats(places: int, mode: str, narrow: bool) -> Callable[[Values, Mask | No
 
     def kernel(values: Values, valid: Mask | None) -> Values:
         if scale == 0.0 or narrow:
-            return np.array([exact(value) for value in values.tolist()], values.dtype)
+            return np.array([exact(value) for value in values.tolist()], values.dtype) + 0.0
         scaled = values * scale
         result: Values = np.rint(scaled) / scale
         distance = np.abs(scaled - np.floor(scaled) - 0.5)
         doubtful = ~(np.abs(scaled) < 2.0**31) | (distance < 1e-5)
         if np.count_nonzero(doubtful):
             result[doubtful] = [exact(value) for value in values[doubtful].tolist()]
-        return result
+        return result + 0.0  # decimals, by which Spark rounds, have no -0
 
     return kernel

@@ -22,13 +22,26 @@ def _arrow(type_: pa.DataType, kernel: Callable[[Any], Any]) -> Callable[[Node],
     return lambda node: over_arrow(type_, (text(node),), kernel)
 
 
-def _values(type_: pa.DataType, function: Callable[..., object], numbers: tuple[int, ...] = ()) -> Callable[..., Node]:
+def _cased(ascii_kernel: Callable[[Any], Any], change: Callable[[str], str]) -> Callable[[Node], Node]:
+    """Return a change of case. Beyond ASCII one letter may become two, as in Java, and Arrow changes one for one."""
+
+    def changed(array: Any) -> Any:
+        if pc.all(pc.string_is_ascii(array), min_count=0).as_py():
+            return ascii_kernel(array)
+        return pa.array([None if one is None else change(one) for one in array.to_pylist()], STRING)
+
+    return _arrow(STRING, changed)
+
+
+def _values(
+    type_: pa.DataType, function: Callable[..., object], numbers: tuple[int, ...] = (), strict: bool = True
+) -> Callable[..., Node]:
     """Return a builder that calls a function per value; the arguments at `numbers` are ints, the others text."""
 
     def build(*arguments: Node) -> Node:
         name = function.__name__
         nodes = [integer(node, name) if index in numbers else text(node) for index, node in enumerate(arguments)]
-        return over_values(type_, nodes, function)
+        return over_values(type_, nodes, function, strict)
 
     return build
 
@@ -190,10 +203,10 @@ def _split_part(string: Node, delimiter: Node, number: Node) -> Node:
 
 _LENGTH = _arrow(INT, pc.utf8_length)
 STRINGS = (
-    Builtin("upper", "upper(s)", _arrow(STRING, pc.utf8_upper), 1, 1),
-    Builtin("ucase", "ucase(s)", _arrow(STRING, pc.utf8_upper), 1, 1),
-    Builtin("lower", "lower(s)", _arrow(STRING, pc.utf8_lower), 1, 1),
-    Builtin("lcase", "lcase(s)", _arrow(STRING, pc.utf8_lower), 1, 1),
+    Builtin("upper", "upper(s)", _cased(pc.ascii_upper, str.upper), 1, 1),
+    Builtin("ucase", "ucase(s)", _cased(pc.ascii_upper, str.upper), 1, 1),
+    Builtin("lower", "lower(s)", _cased(pc.ascii_lower, str.lower), 1, 1),
+    Builtin("lcase", "lcase(s)", _cased(pc.ascii_lower, str.lower), 1, 1),
     Builtin("initcap", "initcap(s)", _values(STRING, perstring.initcap), 1, 1),
     Builtin("length", "length(s)", _LENGTH, 1, 1),
     Builtin("char_length", "char_length(s)", _LENGTH, 1, 1),
@@ -210,8 +223,8 @@ STRINGS = (
     Builtin("replace", "replace(s, search[, replacement])", _replace, 2, 3),
     Builtin("translate", "translate(s, from, to)", _translate, 3, 3),
     Builtin("instr", "instr(s, part)", _values(INT, perstring.instr), 2, 2),
-    Builtin("locate", "locate(part, s[, position])", _values(INT, perstring.locate, (2,)), 2, 3),
-    Builtin("position", "position(part, s[, position])", _values(INT, perstring.locate, (2,)), 2, 3),
+    Builtin("locate", "locate(part, s[, position])", _values(INT, perstring.locate, (2,), strict=False), 2, 3),
+    Builtin("position", "position(part, s[, position])", _values(INT, perstring.locate, (2,), strict=False), 2, 3),
     Builtin("startswith", "startswith(s, part)", _search(pc.starts_with, str.startswith), 2, 2),
     Builtin("endswith", "endswith(s, part)", _search(pc.ends_with, str.endswith), 2, 2),
     Builtin("contains", "contains(s, part)", _search(pc.match_substring, str.__contains__), 2, 2),
