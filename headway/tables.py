@@ -50,11 +50,9 @@ def load_table(
     given = dict(tables or {})
     if ref in given:
         table = given[ref]
-        if isinstance(table, pa.RecordBatch):
-            table = pa.Table.from_batches([table])
-        if not isinstance(table, pa.Table):
-            raise NetworkError(f"table '{ref}': must be a pyarrow.Table, not {type(table).__name__}")
-        return _convert(table, ref, lenient=False)
+        if isinstance(table, str | Path):
+            return load_table(str(table), None, None)  # who gives a path in Python names any file, from where it runs
+        return _convert(_given(table, ref), ref, lenient=False)
     path = Path(ref) if folder is None else folder / ref
     suffix = path.suffix.lower()
     wrong = unusable(path)
@@ -80,6 +78,25 @@ def load_table(
     except (pa.ArrowException, OSError, ValueError) as error:
         raise NetworkError(f"table '{ref}': cannot read {path}: {_first(error)}") from error
     return _convert(table, ref, lenient=suffix != ".parquet")
+
+
+def _given(table: object, ref: str) -> pa.Table:
+    """Return a table that was given in Python, in one of the forms that people have at hand."""
+    try:
+        if isinstance(table, Mapping):
+            return pa.table(dict(table))
+        if isinstance(table, list | tuple) and table and all(isinstance(row, Mapping) for row in table):
+            return pa.Table.from_pylist(list(table))
+        if isinstance(table, pa.Table):
+            return table
+        if isinstance(table, pa.RecordBatch) or hasattr(table, "__arrow_c_stream__"):
+            return pa.table(table)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise NetworkError(f"table '{ref}': {_first(error)}") from None
+    raise NetworkError(
+        f"table '{ref}': a table is a path, a pyarrow.Table, a DataFrame (pandas, polars), a mapping of columns or a list "
+        f"of rows such as {{'a': 1}}, not {type(table).__name__}{' without rows' if table in ([], ()) else ''}"
+    )
 
 
 def table_schema(

@@ -192,7 +192,7 @@ def test_tables_by_name(people: pa.Table) -> None:
     assert table_schema("people", {"people": people}) == Schema.parse("sid bigint, name string")
     with pytest.raises(NetworkError, match=r"box 'j': in: table 'people': .*did you mean 'peoples'.*tables: peoples"):
         check(network, tables={"peoples": people})
-    with pytest.raises(NetworkError, match=r"table 'people': must be a pyarrow\.Table, not list"):
+    with pytest.raises(NetworkError, match=r"table 'people': a table is a path, a pyarrow\.Table.*, not list"):
         check(network, tables={"people": []})
 
 

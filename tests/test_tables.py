@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from headway.errors import NetworkError
@@ -37,3 +39,36 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path, name: str) -> None:
     text = "a\n1\n2\n" if name == "t.csv" else '{"a":1}\n{"a":2}\n'
     (tmp_path / name).write_text("\ufeff" + text)
     assert load_table(name, folder=tmp_path).to_pylist() == [{"a": 1}, {"a": 2}]
+
+
+def test_tables_given_in_python(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,x\n2,y\n")
+    wanted = pa.table({"a": pa.array([1, 2], pa.int64()), "b": ["x", "y"]})
+    forms = {
+        "table": wanted,
+        "batch": wanted.to_batches()[0],
+        "frame": pl.DataFrame({"a": [1, 2], "b": ["x", "y"]}),
+        "columns": {"a": [1, 2], "b": ["x", "y"]},
+        "rows": [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}],
+        "path": tmp_path / "t.csv",
+        "text": str(tmp_path / "t.csv"),
+    }
+    for name in forms:
+        assert load_table(name, forms).to_pylist() == wanted.to_pylist(), name
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "a list of rows such as {'a': 1}, not list without rows"),
+        ([(1, 2)], "not list"),
+        (7, "a table is a path, a pyarrow.Table"),
+        ({"a": [1, 2], "b": [1]}, "table 't': "),
+        ([{"a": 1}, {"a": "x"}], "table 't': "),
+        ("none.csv", "table 'none.csv': no such file"),
+    ],
+)
+def test_what_is_no_table(given: object, message: str) -> None:
+    with pytest.raises(NetworkError) as raised:
+        load_table("t", {"t": given})
+    assert message in str(raised.value)

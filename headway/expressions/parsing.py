@@ -165,4 +165,5 @@ def _message(error: SqlglotError) -> str:
         return f"something is missing after '{highlight}' {where}"
     if description.startswith("Expecting "):
         return f"'{description.removeprefix('Expecting ').strip()}' is expected, not '{highlight}', {where}"
-    return f"'{highlight}' is not expected {where}"
+    hint = "; write AND" if highlight == "&&" else ""
+    return f"'{highlight}' is not expected {where}{hint}"
