@@ -94,8 +94,8 @@ def _given(table: object, ref: str) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise NetworkError(f"table '{ref}': {_first(error)}") from None
     raise NetworkError(
-        f"table '{ref}': a table is a path, a pyarrow.Table, a DataFrame (pandas, polars), a mapping of columns or a list "
-        f"of rows such as {{'a': 1}}, not {type(table).__name__}{' without rows' if table in ([], ()) else ''}"
+        f"table '{ref}': a table is a path, a pyarrow.Table, a DataFrame (pandas, polars), a mapping of columns or "
+        f"a list of rows such as {{'a': 1}}, not {type(table).__name__}{' without rows' if table in ([], ()) else ''}"
     )
 
 
