@@ -1,7 +1,8 @@
-"""Check everything: parts side by side, one on each core; and at the end, alone, the tests that measure real time.
+"""Check everything: parts side by side; and at the end, alone, the tests that measure real time.
 
-A part is what needs Spark (one process, so that all share a session), some folders of `tests` each, and the checks of
-style and types. A part's output is shown when it ends. Exit code 1 if one failed. Arguments are handed to every pytest.
+A part is what shares a session on Spark, what starts Spark in processes of its own, some folders of `tests` each, and
+the checks of style and types. There is one part more at work than there are cores: those on Spark wait much of their
+time. A part's output is shown when it ends. Exit code 1 if one failed. Arguments are handed to every pytest.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def tests(name: str, which: str, *arguments: object) -> Part:
     return Part(name, ("-m", "pytest", "-m", f"{which} and not slow", *map(str, arguments)))
 
 
-SPARK = tests("spark", "spark and not alone", TESTS, "--durations=15")
+SESSION = tests("session", "session and not alone", TESTS, "--durations=15")
+PROCESSES = tests("spark", "spark and not session and not alone", TESTS, "--durations=15")
 ALONE = tests("alone", "alone", TESTS)
 STYLE = (
     Part("ruff", ("-m", "ruff", "check", ".")),
@@ -57,7 +59,7 @@ def parts() -> list[Part]:
     folders = {path.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/test_*.py")}
     others = [TESTS / name for name in sorted(folders - named)]
     made.append(tests("others", which, *others, *sorted(TESTS.glob("test_*.py"))))
-    return [SPARK, *made, *STYLE]
+    return [SESSION, PROCESSES, *made, *STYLE]
 
 
 def run(part: Part, more: Sequence[str]) -> bool:
@@ -75,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run everything."""
     more = sys.argv[1:] if arguments is None else arguments
     failed = []
-    with ThreadPoolExecutor(os.cpu_count()) as lanes:
+    with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as lanes:
         under_way = {lanes.submit(run, part, more): part.name for part in parts()}
         failed += [under_way[one] for one in as_completed(under_way) if not one.result()]
     if not run(ALONE, more):

@@ -31,9 +31,12 @@ _ON_SPARK = ("spark", "test_streaming", "test_sessions", "README.md")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all tests that need Spark: `make test` runs them in a process of their own, beside all others."""
+    """Mark all tests on Spark: `make test` runs those that share a session in one process, the others in another."""
     for item in items:
-        if any(word in item.nodeid for word in _ON_SPARK) or "spark" in getattr(item, "fixturenames", ()):
+        shares = "spark" in getattr(item, "fixturenames", ())
+        if shares:
+            item.add_marker(pytest.mark.session)
+        if shares or any(word in item.nodeid for word in _ON_SPARK):
             item.add_marker(pytest.mark.spark)
 
 

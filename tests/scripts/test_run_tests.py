@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from scripts import run_tests
-from scripts.run_tests import ALONE, SPARK, Part, parts, run
+from scripts.run_tests import ALONE, PROCESSES, SESSION, Part, parts, run
 
 
 def test_every_file_is_in_exactly_one_part() -> None:
-    first, *others = parts()
-    assert first == SPARK
+    first, second, *others = parts()
+    assert (first, second) == (SESSION, PROCESSES)
     places = [Path(place) for part in others for place in part.arguments if place.startswith(str(run_tests.TESTS))]
     files = [file for place in places for file in ([place] if place.is_file() else place.rglob("test_*.py"))]
     assert sorted(files) == sorted(run_tests.TESTS.rglob("test_*.py"))
@@ -20,7 +20,8 @@ def test_every_file_is_in_exactly_one_part() -> None:
 
 def test_parts_exclude_each_other() -> None:
     marks = {part.arguments[3] for part in parts() if "pytest" in part.arguments}
-    assert marks == {"spark and not alone and not slow", "not spark and not alone and not slow"}
+    which = ("session", "spark and not session", "not spark")  # what shares the session is on Spark
+    assert marks == {f"{one} and not alone and not slow" for one in which}
     assert ALONE.arguments[3] == "alone and not slow"
     files = [path for path in run_tests.TESTS.rglob("test_*.py") if path != Path(__file__)]
     marked = [path for path in files if "mark.alone" in path.read_text()]
