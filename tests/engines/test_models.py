@@ -213,6 +213,7 @@ def test_the_files_model_holds_unless_the_run_says_one(tmp_path: Path) -> None:
     assert hw.run(path).summary["seconds"] == 0.003
 
 
+@pytest.mark.alone
 def test_a_real_run_is_the_model_of_a_simulated_one(tmp_path: Path) -> None:
     boxes = {"b": box("s", "20us"), "c": {"op": "map", "in": "b", "select": "a, a * 2 as d"}}
     made = network(boxes, {"o": "c"}, s=arriving(2000))

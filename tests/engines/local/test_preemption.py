@@ -29,6 +29,7 @@ def two_paths() -> dict[str, Any]:
 INPUTS = {"slow": [(at,) for at in range(600)], "quick": [(at,) for at in range(20)]}
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_long_step_is_cut_when_something_better_arrives(workers: int) -> None:
     made = {
@@ -50,6 +51,7 @@ def test_a_long_step_is_cut_when_something_better_arrives(workers: int) -> None:
         assert late["rate-based"] > 0.15  # the dear step takes 0.3 s
 
 
+@pytest.mark.alone
 def test_slices_end_steps_too() -> None:
     result = hw.run(two_paths(), INPUTS, engine="local", policy="round-robin:5ms/box/1000", rates=RATES)
     assert result.summary["outputs"]["c"]["latency"]["max"] < 0.05
