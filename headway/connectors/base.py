@@ -401,6 +401,8 @@ def _connector(
     for key in named:
         if key not in kinds:
             hint = scheme_hint(key, error is OutputError)
+            if isinstance(what[key], list | tuple):
+                hint = "columns can be given as a pyarrow.Table or a DataFrame"
             raise error(f"{who}: {unknown('connector', key, kinds)}" + (f"; {hint}" if hint else ""))
     if len(named) != 1:
         raise error(f"{who}: a connector names one kind, such as {{csv: path}}; choices: {choices(sorted(kinds))}")

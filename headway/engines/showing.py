@@ -23,11 +23,11 @@ def line(outputs: Mapping[str, pa.Table], summary: Mapping[str, Any]) -> str:
     """Return what a run gave in one line, without a single tuple."""
     letters = summary["dead_letters"]["total"]
     told = [
-        f"{summary['tuples_in']:,} tuples in",
-        f"{summary['tuples_out']:,} out to {len(summary['outputs']):,} outputs ({len(outputs):,} as tables)",
+        f"{_count(summary['tuples_in'], 'tuple')} in",
+        f"{summary['tuples_out']:,} out to {_count(len(summary['outputs']), 'output')} ({len(outputs):,} as tables)",
     ]
     if letters:
-        told.append(f"{letters:,} dead letters")
+        told.append(_count(letters, "dead letter"))
     if summary["interrupted"]:
         told.append("interrupted")
     return printable(f"network '{summary['network']}', engine {summary['engine']}: ") + ", ".join(told)
@@ -35,13 +35,15 @@ def line(outputs: Mapping[str, pa.Table], summary: Mapping[str, Any]) -> str:
 
 def text(outputs: Mapping[str, pa.Table], summary: Mapping[str, Any], names: tuple[str, ...], rows: int) -> str:
     """Return the first tuples of some outputs as tables; raises an OutputError for one that has no table."""
+    if rows < 0:
+        raise OutputError(f"show: rows is 0 or more, not {rows}")
     parts = [line(outputs, summary) + "\n"]
     shown = _chosen(outputs, names)
     for name in shown:
         table = outputs[name]
         header, cells = _cells(table, rows)
         numbers = "".join("l" if pa.types.is_string(field.type) else "r" for field in table.schema)
-        part = f"output '{printable(name)}': {table.num_rows:,} tuples\n"
+        part = f"output '{printable(name)}': {_count(table.num_rows, 'tuple')}\n"
         part += text_table(header, cells, numbers) if cells else ""
         more = table.num_rows - len(cells)
         parts.append(part + (f"… and {more:,} more\n" if more else ""))
@@ -59,12 +61,16 @@ def page(outputs: Mapping[str, pa.Table], summary: Mapping[str, Any], rows: int 
         body = "".join("<tr>" + "".join(f"<td>{html.escape(one)}</td>" for one in row) + "</tr>" for row in cells)
         more = table.num_rows - len(cells)
         parts.append(
-            f"<p><b>{html.escape(printable(name))}</b>: {table.num_rows:,} tuples</p>"
+            f"<p><b>{html.escape(printable(name))}</b>: {_count(table.num_rows, 'tuple')}</p>"
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
             + (f"<p>… and {more:,} more</p>" if more else "")
         )
     parts += [f"<p>{html.escape(one.strip())}</p>" for one in _left(outputs, shown)]
     return "".join(parts)
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def _chosen(outputs: Mapping[str, pa.Table], names: tuple[str, ...]) -> list[str]:
@@ -77,7 +83,7 @@ def _chosen(outputs: Mapping[str, pa.Table], names: tuple[str, ...]) -> list[str
 def _left(outputs: Mapping[str, pa.Table], shown: list[str]) -> list[str]:
     left = len(outputs) - len(shown)
     some = ", ".join(repr(name) for name in outputs if name not in shown)
-    return [f"… and {left:,} more outputs; show(NAME) shows one: {cut(some, 200)}\n"] if left > 0 else []
+    return [f"… and {_count(left, 'more output')}; show(NAME) shows one: {cut(some, 200)}\n"] if left > 0 else []
 
 
 def _cells(table: pa.Table, rows: int) -> tuple[list[str], list[tuple[str, ...]]]:

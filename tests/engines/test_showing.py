@@ -9,7 +9,7 @@ import pytest
 
 import headway as hw
 from headway.engines.base import RunResult
-from headway.errors import OutputError
+from headway.errors import InputError, OutputError
 
 EVIL = "<script>alert('x')</script>"
 
@@ -81,3 +81,19 @@ def test_text_cannot_steer_a_terminal(result: RunResult, capsys: pytest.CaptureF
 def test_without_rows_or_columns(result: RunResult) -> None:
     empty = dataclasses.replace(result, outputs={"o": pa.table({"a": pa.array([], pa.int32())}), "p": pa.table({})})
     assert "<b>p</b>: 0 tuples" in empty._repr_html_()
+
+
+def test_one_is_singular_and_rows_are_counted_from_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    network = {"network": "n", "sources": {"s": {"schema": {"a": "int"}}}, "outputs": {"o": {"from": "s"}}}
+    result = hw.run(network, {"s": [(1,)]}, engine="local")
+    result.show(rows=0)
+    assert capsys.readouterr().out.splitlines() == [
+        "network 'n', engine local: 1 tuple in, 1 out to 1 output (1 as tables)",
+        "",
+        "output 'o': 1 tuple",
+        "… and 1 more",
+    ]
+    with pytest.raises(OutputError, match="show: rows is 0 or more, not -1"):
+        result.show(rows=-1)
+    with pytest.raises(InputError, match=r"unknown connector 'a'; .*; columns can be given as a pyarrow\.Table"):
+        hw.run(network, {"s": {"a": [1]}}, engine="local")
