@@ -3,11 +3,14 @@
 `commits/<sequence>.json` holds one commit. Every FOLD of them are folded into `commits/<last sequence>.jsonl`, so
 that a long log is recovered from few files. `commits/<sequence>.floor` says that what came before this sequence
 is forgotten: it is written before anything is deleted. Every name is written once, and whole.
+
+But for `commits/newest` on a local disk: it is replaced after every commit and names it, so that a log whose last
+commit was deleted is not taken for a shorter one. It needs no sync: one that names an older commit says nothing wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headway.errors import RunError
 from headway.storage.checksums import seal, unseal
@@ -19,6 +22,7 @@ FOLD = 256
 """Single commits that are folded into one file."""
 
 _COMMITS = "commits"
+_NEWEST = f"{_COMMITS}/newest"
 _MEND = "restore the file, or start anew with another --state"
 
 
@@ -65,6 +69,7 @@ class CommitFiles:
         commits = [commit for part in self._place.each(self._read, files) for commit in part]
         commits = [commit for commit in commits if commit.sequence >= floor]
         self._check_order(commits, floor)
+        self._check_newest(commits, sizes)
         self._place.delete(waste)
         return commits, forgotten
 
@@ -96,9 +101,22 @@ class CommitFiles:
             if commit.sequence != expected:
                 raise RunError(f"the log's commit '{self._place.name(_file(expected, 'json'))}' is missing; {_MEND}")
 
+    def _check_newest(self, commits: Sequence[Commit], sizes: Mapping[str, int]) -> None:
+        """Refuse a log whose last commit is gone. After a power failure the file that names it may be empty."""
+        if not sizes.get(_NEWEST):
+            return
+        try:
+            newest = int(unseal(self._place.read(_NEWEST))["sequence"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"the log's file '{self._place.name(_NEWEST)}' is damaged; {_MEND}") from error
+        if newest > (commits[-1].sequence if commits else -1):
+            raise RunError(f"the log's commit '{self._place.name(_file(newest, 'json'))}' is missing; {_MEND}")
+
     def write(self, commit: Commit) -> None:
         """Make a commit durable and visible."""
         self._place.write(_file(commit.sequence, "json"), commit.to_line(), sync=self._sync)
+        if self._place.local:  # elsewhere a file may cost as much as a commit, and no hand slips
+            self._place.write(_NEWEST, seal({"sequence": commit.sequence}), sync=False)
         if not self._singles or self._singles[-1] != commit.sequence:
             self._singles.append(commit.sequence)
 

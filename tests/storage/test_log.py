@@ -23,6 +23,7 @@ from headway.errors import InputError, RunError
 from headway.schema import Schema
 from headway.storage import log as log_module
 from headway.storage import log_files, segments
+from headway.storage.checksums import seal
 from headway.storage.filesystems import Place, locate
 from headway.storage.log import Log, read_slice
 from headway.trains import NOTHING, Tick, Train, join_trains
@@ -169,18 +170,24 @@ def test_what_has_no_commit_never_was(
     log = Log(str(root), SCHEMAS, sync=False)
     fill(log, model, drawn)
     before = sorted(file for file in root.rglob("*") if file.is_file())
+    newest = root / "commits/newest"
+    named = newest.read_bytes() if newest.exists() else b""
     later = Model(list(model.tuples), list(model.ticks), model.issued)
     fill(log, later, [({}, [0, 1, 2, 0, 1, 2], [1] * 12, 0)], len(drawn))
     added = sorted(file for file in root.rglob("*") if file.is_file() and file not in before)
-    assert len(added) == 4
+    assert len(added) == 4 + (not named)
+    newest.write_bytes(named)  # it is written after the commit
     (commit,) = [file for file in added if file.suffix == ".json"]
     commit.rename(commit.with_name(commit.name + ".tmp"))
-    for file in data.draw(st.lists(st.sampled_from([one for one in added if one != commit]), unique=True)):
+    segments = [one for one in added if one not in (commit, newest)]
+    for file in data.draw(st.lists(st.sampled_from(segments), unique=True)):
         file.write_bytes(file.read_bytes()[: data.draw(st.integers(0, 50))]) if data.draw(
             st.booleans()
         ) else file.unlink()
     log = Log(str(root), SCHEMAS, sync=False)
-    assert sorted(file for file in root.rglob("*") if file.is_file()) == before
+    assert sorted(file for file in root.rglob("*") if file.is_file() and file != newest) == [
+        file for file in before if file != newest
+    ]
     assert (log.issued, read(log, list(SOURCES), -1, 10**9)) == (model.issued, model.tuples)
     fill(log, model, drawn, len(drawn))
     assert read(log, list(SOURCES), -1, 10**9) == model.tuples
@@ -277,6 +284,7 @@ def test_many_commits_are_folded_into_few_files(tmp_path: Path, monkeypatch: pyt
     assert names == [
         *("000000000009.jsonl", "000000000019.jsonl", "000000000029.jsonl"),
         *(f"{number:012d}.json" for number in range(30, 35)),
+        "newest",
     ]
     # A crash between the folding and the deletion leaves singles behind.
     (tmp_path / "commits" / "000000000029.json").write_bytes(log.commits[29].to_line())
@@ -284,6 +292,24 @@ def test_many_commits_are_folded_into_few_files(tmp_path: Path, monkeypatch: pyt
     assert [commit.sequence for commit in log.commits] == list(range(35))
     assert not (tmp_path / "commits" / "000000000029.json").exists()
     assert log.count("a", -1, 100) == 35
+
+
+def test_the_last_commit_is_missed_too(tmp_path: Path) -> None:
+    log, last, newest = Log(str(tmp_path), SCHEMAS), tmp_path / "commits/000000000002.json", tmp_path / "commits/newest"
+    for number in range(3):
+        log.append({"a": train([number])}, number, 0, positions={})
+    commit, named = last.read_bytes(), newest.read_bytes()
+    last.unlink()
+    with pytest.raises(RunError, match=r"000000000002\.json' is missing; .*--state"):
+        Log(str(tmp_path), SCHEMAS)
+    assert (tmp_path / "segments/a/000000000002.arrow").exists(), "what is refused stays as it is"
+    last.write_bytes(commit)
+    newest.write_bytes(named.replace(b"2", b"1"))
+    with pytest.raises(RunError, match=r"commits/newest' is damaged; .*--state"):
+        Log(str(tmp_path), SCHEMAS)
+    for harmless in (b"", seal({"sequence": 1})):  # after a power failure, and after a kill between the two
+        newest.write_bytes(harmless)
+        assert Log(str(tmp_path), SCHEMAS).issued == 2
 
 
 def damage(kind: str, root: Path) -> None:

@@ -218,9 +218,7 @@ def _open_ended(state: Path, file: str, kind: str) -> bool:
     if file.startswith(("results/", "letters/")) and not file.startswith("letters/log-"):
         named = "".join(path.read_text() for path in (state / "journal").rglob("*.json*"))
         return Path(file).stem.partition(".")[0] not in named
-    last = sorted(file for file in files_of(state) if file.startswith(("log/commits", "log/segments")))
-    unread = {name for name in last if Path(name).stem == Path(last[-1]).stem}
-    return kind == "delete" and (file in unread or file.startswith("letters/log-"))
+    return kind == "delete" and file.startswith(("log/commits/newest", "letters/log-"))
 
 
 SAMPLE = 6
