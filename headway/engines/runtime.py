@@ -147,6 +147,11 @@ class Runtime:
             running.timed = getattr(box.spec, "timeout", None) is not None
             for cursor in cursors:
                 self.cursor_box[cursor.number] = at
+            as_they_come = not running.ordered and len(cursors) > 1
+            if as_they_come or not all(self.arcs[one].queue.rising for one in running.inputs):
+                for arc in used:
+                    if arc is not None:
+                        arc.queue.rising = False
             self.boxes.append(running)
         self._first_cursor = np.flatnonzero(np.diff(self.cursor_box, prepend=-1))
         self.topology = topology_of(checked)

@@ -107,7 +107,11 @@ class Cursor:
             return _number_at(segment, self._within)
 
     def numbers(self, limit: int, upto: int) -> Int64s:
-        """Return the arrival numbers of the next tuples, at most `limit`, none above `upto`."""
+        """Return the arrival numbers of the next tuples, at most `limit`, none above `upto`.
+
+        Where numbers go down, too, a tuple counts with the largest number up to it: it cannot be taken without those
+        before it.
+        """
         queue = self._queue
         parts: list[Int64s] = []
         with queue._lock:
@@ -120,6 +124,8 @@ class Cursor:
                 if len(part) and part[-1] > upto:
                     break
         found = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        if not queue.rising:
+            found = np.maximum.accumulate(found)
         return found[: int(np.searchsorted(found, upto, side="right"))]
 
     def stamps(self) -> tuple[int, int]:
@@ -192,7 +198,10 @@ class Cursor:
                 size = len(segment.numbers)
                 start = self._within
                 stop = min(size, start + limit - taken)
-                if upto is not None and stop > start and segment.numbers[stop - 1] > upto:
+                if upto is not None and stop > start and not queue.rising:
+                    reached = np.maximum.accumulate(segment.numbers[start:stop])
+                    stop = start + int(np.searchsorted(reached, upto, side="right"))
+                elif upto is not None and stop > start and segment.numbers[stop - 1] > upto:
                     stop = max(start, int(np.searchsorted(segment.numbers, upto, side="right")))
                 if size == 0 and upto is not None and _number_at(segment, 0) > upto:
                     break
@@ -294,6 +303,8 @@ class Queue:
         """Make a queue for consumers with these cursor numbers on the board."""
         self.schema = schema
         self.progress = NOTHING
+        self.rising = True
+        """Whether arrival numbers ascend. They do unless a box above takes tuples as they come."""
         self._board = board
         self._segments: deque[Train] = deque()
         self._sizes: deque[int] = deque()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import headway as hw
 from headway.checking import check
@@ -158,3 +159,31 @@ def test_sizes_are_known_from_a_boxs_first_tuples_on() -> None:
     for unit in (0, 1):
         steps.run(unit, 10)
     assert runtime.statistics.readings().tuple_size[:2].tolist() == [28, 28]
+
+
+@pytest.mark.parametrize("engine", ["local", "sim"])
+@pytest.mark.parametrize("policy", ["fifo/box", "round-robin/box", "round-robin/superbox"])
+@pytest.mark.parametrize("train", [1, 2, 1000])
+def test_boxes_with_order_behind_one_without(engine: str, policy: str, train: int) -> None:
+    """What takes tuples as they come passes on numbers that go down; those behind it must not wait for ever."""
+    boxes = {
+        "late": {"op": "union", "in": ["b", "a"]},
+        "loose": {"op": "union", "in": ["b", "late"], "ordered": False},
+        "strict": {"op": "union", "in": ["loose", "a"]},
+        "pairs": {
+            "op": "join",
+            "in": ["loose", "a"],
+            "on": "left.k = right.k",
+            "size": 100,
+            "order": [{"on": "k", "slack": 50}, {"on": "k", "slack": 50}],
+            "select": "left.k as k",
+        },
+    }
+    sources = {name: {"schema": {"k": "bigint"}} for name in "ab"}
+    outputs = {name: {"from": name} for name in ("strict", "pairs")}
+    network = {"network": "n", "sources": sources, "boxes": boxes, "outputs": outputs}
+    inputs = {"a": [(at % 3,) for at in range(4)], "b": [(at % 3,) for at in range(9)]}
+    found = hw.run(network, inputs, engine=engine, policy=policy, train=train).outputs
+    a, b = [one for (one,) in inputs["a"]], [one for (one,) in inputs["b"]]
+    assert sorted(found["strict"]["k"].to_pylist()) == sorted([*a, *a, *b, *b])
+    assert sorted(found["pairs"]["k"].to_pylist()) == sorted(x for x in [*a, *b, *b] for y in a if x == y)

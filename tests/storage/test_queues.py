@@ -110,6 +110,28 @@ def test_a_limit_and_a_number_together() -> None:
     assert cursor.take(2, 2).numbers.tolist() == [2]
 
 
+@given(
+    numbers=st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5), min_size=1, max_size=5),
+    bounds=st.lists(st.integers(0, 9), max_size=5),
+)
+def test_where_numbers_go_down_a_tuple_counts_with_the_largest_up_to_it(
+    numbers: list[list[int]], bounds: list[int]
+) -> None:
+    _, arc = queue()
+    arc.rising = False
+    for some in numbers:
+        arc.push(train(some))
+    (cursor,), left = arc.cursors, [one for some in numbers for one in some]
+    for upto in (*bounds, 9):
+        count = next((at for at, one in enumerate(left) if one > upto), len(left))
+        reached = [max(left[: at + 1]) for at in range(count)]
+        assert cursor.numbers(100, upto).tolist() == reached
+        assert cursor.numbers(2, upto).tolist() == reached[:2]
+        assert cursor.take(100, upto, upto).numbers.tolist() == left[:count]
+        del left[:count]
+    assert cursor.idle
+
+
 def test_equal_numbers_that_are_cut_apart_do_not_claim_progress() -> None:
     _, arc = queue()
     arc.push(train([4, 4, 4], 4))
