@@ -104,7 +104,9 @@ def test_windows(engine: str, case: tuple[Kind, Pair, list[Row], Any], train: in
 def test_windows_far_apart_for_their_size() -> None:
     box = aggregates("box", "s", COUNTED, Order("a", 0, ()), 1, 2**60, BIGINT)
     _check("local", BIGINT, box, {"s": _rows([0, 5, 2**60])}, FAR, Running())
-    tiny = aggregates("box", "s", COUNTED, Order("a", 0, ()), 5e-324, 1e300, DOUBLE)  # their quotient is 0
+    small: Any = 5e-324
+    wide: Any = 1e300  # their quotient is 0
+    tiny = aggregates("box", "s", COUNTED, Order("a", 0, ()), small, wide, DOUBLE)
     _check("local", DOUBLE, tiny, {"s": _rows([0.0, 5.0])}, 1e300, Running())
 
 
