@@ -83,20 +83,34 @@ def load_table(
 def _given(table: object, ref: str) -> pa.Table:
     """Return a table that was given in Python, in one of the forms that people have at hand."""
     try:
-        if isinstance(table, Mapping):
-            return pa.table(dict(table))
-        if isinstance(table, list | tuple) and table and all(isinstance(row, Mapping) for row in table):
-            return pa.Table.from_pylist(list(table))
-        if isinstance(table, pa.Table):
-            return table
-        if isinstance(table, pa.RecordBatch) or hasattr(table, "__arrow_c_stream__"):
-            return pa.table(table)
+        found = _as_table(table)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise NetworkError(f"table '{ref}': {_first(error)}") from None
+    if found is not None and found.num_columns:
+        return found
+    kind = f"{type(table).__name__}{'' if found is None else ' without columns'}"
+    if isinstance(table, pa.RecordBatchReader):
+        kind += ", which can be read only once"
     raise NetworkError(
         f"table '{ref}': a table is a path, a pyarrow.Table, a DataFrame (pandas, polars), a mapping of columns or "
-        f"a list of rows such as {{'a': 1}}, not {type(table).__name__}{' without rows' if table in ([], ()) else ''}"
+        f"a list of rows such as {{'a': 1}}, not {kind}"
     )
+
+
+def _as_table(table: Any) -> pa.Table | None:
+    if isinstance(table, pa.Table):
+        return table
+    if isinstance(table, Mapping):
+        return pa.table(dict(table))
+    if isinstance(table, list | tuple):
+        if not all(isinstance(row, Mapping) for row in table):
+            return None
+        names = dict.fromkeys([name for row in table for name in row])
+        return pa.table({name: [row.get(name) for row in table] for name in names})
+    if isinstance(table, pa.RecordBatchReader) or not hasattr(table, "__arrow_c_stream__"):
+        return pa.table(table) if isinstance(table, pa.RecordBatch) else None
+    found = pa.table(table)
+    return found.select([name for name in found.column_names if not name.startswith("__index_level_")])
 
 
 def table_schema(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -50,6 +52,7 @@ def test_tables_given_in_python(tmp_path: Path) -> None:
         "frame": pl.DataFrame({"a": [1, 2], "b": ["x", "y"]}),
         "columns": {"a": [1, 2], "b": ["x", "y"]},
         "rows": [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}],
+        "filtered": pd.DataFrame({"a": [0, 1, 2], "b": ["w", "x", "y"]}).query("a > 0"),
         "path": tmp_path / "t.csv",
         "text": str(tmp_path / "t.csv"),
     }
@@ -57,10 +60,18 @@ def test_tables_given_in_python(tmp_path: Path) -> None:
         assert load_table(name, forms).to_pylist() == wanted.to_pylist(), name
 
 
+def test_rows_of_several_kinds_have_all_columns() -> None:
+    rows = [{"a": 1}, {"b": 2}]
+    assert load_table("t", {"t": rows}).to_pylist() == [{"a": 1, "b": None}, {"a": None, "b": 2}]
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([], "a list of rows such as {'a': 1}, not list without rows"),
+        ([], "a list of rows such as {'a': 1}, not list without columns"),
+        ({}, "not dict without columns"),
+        (np.arange(3), "not ndarray"),
+        (pa.table({"a": [1]}).to_reader(), "not RecordBatchReader, which can be read only once"),
         ([(1, 2)], "not list"),
         (7, "a table is a path, a pyarrow.Table"),
         ({"a": [1, 2], "b": [1]}, "table 't': "),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from headway.catalog import HALF_LIFE, Floats
-from headway.clock import Clock
+from headway.clock import MILLISECOND, Clock
 from headway.columns import Int64s
 from headway.connectors.base import Chunk, Malformed, Reader
 from headway.connectors.resuming import Resumable, begins_anew
@@ -26,6 +26,8 @@ from headway.trains import NOTHING, Tick, Train, constant, join_trains
 _FAR = int(np.iinfo(np.int64).max)
 _SOON = -1
 """Before any due moment."""
+_PATIENCE = 50 * MILLISECOND
+"""How long a pull goes on reading what is due: others want to be heard, too."""
 _LIVE_CHUNKS = 8
 """Chunks that a live source may be ahead; then its thread waits."""
 
@@ -172,7 +174,7 @@ class Ingest:
     ) -> None:
         """Read the feeds; `chunk` is how many tuples to read at a time, `issued` the last number given before.
 
-        A pull goes on reading what is due until `full`; without it, a pull reads once.
+        A pull goes on reading what is due until `full`, or for a while; without `full` it reads once.
         """
         self._feeds = list(feeds)
         self._clock = clock
@@ -267,7 +269,8 @@ class Ingest:
         before = self.issued
         if self._timed:
             limit = self.reached  # of one moment: a source that is faster than its reader would never let go
-            while self._pull_timed(limit) and not self._full():
+            until = self._clock.now() + _PATIENCE
+            while self._pull_timed(limit) and not self._full() and self._clock.now() < until:
                 pass
         for feed in self._live:
             feed.hear()

@@ -170,7 +170,13 @@ class Controller:
                 excess = 0.0
         if excess is None:
             return Decision(memory.keep, memory.excess, False, memory.reason), memory
-        return self._enact(excess, case, observation, demand, replace(memory, limits=limits), prospect)
+        # While more comes than can be done, shares may stay that no others are better than, if they are still allowed.
+        stays = case.load > case.can_do and case.saved <= excess + case.band and self._allowed(memory, limits)
+        return self._enact(excess, case, observation, demand, replace(memory, limits=limits), prospect, stays)
+
+    def _allowed(self, memory: ControllerMemory, limits: tuple[float, ...]) -> bool:
+        """Return whether limits are those of the present shares, and no more than allowed is dropped in all."""
+        return limits == memory.limits and memory.part <= self.settings.most_in_all + 0.5 * self.settings.band
 
     def _prospect(self, case: _Case, observation: Observation, demand: Demand, memory: ControllerMemory) -> Prospect:
         """Return what tells whether dropping pays."""
@@ -322,7 +328,7 @@ class Controller:
         if memory.drift >= hold:
             return min(max(case.saved + memory.error, 0.0), cap)
         # Limits hold at once: those of an output are shares, that of all work follows what arrives.
-        if limits != memory.limits or memory.part > self.settings.most_in_all + 0.5 * self.settings.band:
+        if not self._allowed(memory, limits):
             return min(case.needed, cap)
         return None
 
@@ -353,8 +359,9 @@ class Controller:
         demand: Demand,
         memory: ControllerMemory,
         prospect: Prospect | None,
+        stays: bool,
     ) -> tuple[Decision, ControllerMemory]:
-        """Ask the strategy for shares, and begin to count anew."""
+        """Ask the strategy for shares, and begin to count anew; if none of them pays, the present ones may stay."""
         keep = np.ones(len(demand.sites))
         if excess > 0 and prospect is None:
             keep = self._shares(excess, case, observation, demand, memory)
@@ -364,7 +371,7 @@ class Controller:
             best = int(np.argmax(gains))
             if gains[best] > 0:
                 keep, excess = tried[best], _LESS[best] * excess
-            elif memory.excess <= 0 or case.load > case.can_do:  # other shares do not pay; none would be needed again
+            elif memory.excess <= 0 or stays:
                 return Decision(memory.keep, memory.excess, False, memory.reason), memory
             else:
                 excess = 0.0

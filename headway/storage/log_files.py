@@ -11,6 +11,7 @@ commit was deleted is not taken for a shorter one. It needs no sync: one that na
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from headway.errors import RunError
 from headway.storage.checksums import seal, unseal
@@ -54,10 +55,11 @@ class CommitFiles:
         self._floors, self._folds = found["floor"], found["jsonl"]
         floor, forgotten = self._read_floor()
         folded = self._folds[-1] if self._folds else -1
-        singles = found["json"]
+        singles, unwritten = found["json"], -1
         if singles and singles[-1] > folded and sizes[_file(singles[-1], "json")] == 0:
             # Where a file shows before it is whole, the newest may be empty: its append never returned.
-            waste.append(_file(singles.pop(), "json"))
+            unwritten = singles.pop()
+            waste.append(_file(unwritten, "json"))
         waste += [_file(sequence, "json") for sequence in singles if sequence <= folded or sequence < floor]
         waste += [_file(sequence, "jsonl") for sequence in self._folds if sequence < floor]
         waste += [_file(sequence, "floor") for sequence in self._floors[:-1]]
@@ -69,7 +71,8 @@ class CommitFiles:
         commits = [commit for part in self._place.each(self._read, files) for commit in part]
         commits = [commit for commit in commits if commit.sequence >= floor]
         self._check_order(commits, floor)
-        self._check_newest(commits, sizes)
+        if unwritten < 0:
+            self._check_newest(commits, sizes)
         self._place.delete(waste)
         return commits, forgotten
 
@@ -103,20 +106,23 @@ class CommitFiles:
 
     def _check_newest(self, commits: Sequence[Commit], sizes: Mapping[str, int]) -> None:
         """Refuse a log whose last commit is gone. After a power failure the file that names it may be empty."""
-        if not sizes.get(_NEWEST):
+        data = self._place.read(_NEWEST) if sizes.get(_NEWEST) else b""
+        if not data.strip(b"\0"):
             return
         try:
-            newest = int(unseal(self._place.read(_NEWEST))["sequence"])
+            newest = int(unseal(data)["sequence"])
         except (ValueError, KeyError, TypeError) as error:
             raise RunError(f"the log's file '{self._place.name(_NEWEST)}' is damaged; {_MEND}") from error
         if newest > (commits[-1].sequence if commits else -1):
-            raise RunError(f"the log's commit '{self._place.name(_file(newest, 'json'))}' is missing; {_MEND}")
+            file, by = self._place.name(_file(newest, "json")), self._place.name(_NEWEST)
+            raise RunError(f"the log's commit '{file}' is missing, which '{by}' names; {_MEND}")
 
     def write(self, commit: Commit) -> None:
         """Make a commit durable and visible."""
         self._place.write(_file(commit.sequence, "json"), commit.to_line(), sync=self._sync)
         if self._place.local:  # elsewhere a file may cost as much as a commit, and no hand slips
-            self._place.write(_NEWEST, seal({"sequence": commit.sequence}), sync=False)
+            with suppress(*FAILURES):  # the commit is durable, and an older name says nothing wrong
+                self._place.write(_NEWEST, seal({"sequence": commit.sequence}), sync=False)
         if not self._singles or self._singles[-1] != commit.sequence:
             self._singles.append(commit.sequence)
 

@@ -115,9 +115,14 @@ class Cursor:
         queue = self._queue
         parts: list[Int64s] = []
         with queue._lock:
-            at, within = self._segment - queue._first, self._within
+            at, within, mark = self._segment - queue._first, self._within, NOTHING
             while at < len(queue._segments) and limit > 0:
-                part = queue._segments[at].numbers[within : within + limit]
+                segment = queue._segments[at]
+                part = segment.numbers[within : within + limit]
+                if not queue.rising:
+                    if len(segment.numbers) == 0:  # nor without a mark that stands before it
+                        mark = max(mark, _number_at(segment, 0))
+                    part = np.maximum(part, mark)
                 parts.append(part)
                 limit -= len(part)
                 at, within = at + 1, 0
@@ -356,8 +361,9 @@ class Queue:
             self._append(train)
             return
         at = 0
-        for tick in train.ticks:  # a tick stands behind the tuples up to its number
-            stop = int(np.searchsorted(train.numbers, tick.number, side="right"))
+        numbers = train.numbers if self.rising else np.maximum.accumulate(train.numbers)
+        for tick in train.ticks:  # a tick stands behind the tuples up to its number; ticks may go down as numbers may
+            stop = max(at, int(np.searchsorted(numbers, tick.number, side="right")))
             self._append(train.slice(at, stop))
             self._append_mark(Train.empty(self.schema, tick.number, (tick,)))
             at = stop

@@ -100,6 +100,19 @@ def test_all_that_is_due_arrives_at_once_while_there_is_room(room: int, there: i
     assert ingest.pull(False) == (there < 6)  # who asks although it is full gets more
 
 
+def test_a_pull_does_not_go_on_for_ever() -> None:
+    """A source that is due far beyond what can be read must not keep everybody else waiting."""
+    clock = ManualClock()
+
+    def full() -> bool:
+        clock.advance(10 * MILLISECOND)  # so long a read took
+        return False
+
+    ingest, _, _ = _ingest([Listed([([at], [at]) for at in range(100)], True)], clock, full)
+    clock.advance(200)
+    assert 3 <= ingest.pull(False) <= 6
+
+
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_timed_sources_are_merged_by_due_moment(data: st.DataObject) -> None:

@@ -187,3 +187,25 @@ def test_boxes_with_order_behind_one_without(engine: str, policy: str, train: in
     a, b = [one for (one,) in inputs["a"]], [one for (one,) in inputs["b"]]
     assert sorted(found["strict"]["k"].to_pylist()) == sorted([*a, *a, *b, *b])
     assert sorted(found["pairs"]["k"].to_pylist()) == sorted(x for x in [*a, *b, *b] for y in a if x == y)
+
+
+def test_ticks_behind_a_box_without_order_hold_nobody_up() -> None:
+    boxes = {
+        "loose": {"op": "union", "in": ["a", "b"], "ordered": False},
+        "strict": {"op": "union", "in": ["loose", "c"]},
+        "counts": {
+            "op": "aggregate",
+            "in": "strict",
+            "select": "count(*) as n",
+            "order": {"on": "k"},
+            "size": 1000,
+            "timeout": "5ms",
+        },
+    }
+    sources = {name: {"schema": {"k": "bigint"}} for name in "abc"}
+    outputs = {name: {"from": name} for name in ("strict", "counts")}
+    network = {"network": "n", "sources": sources, "boxes": boxes, "outputs": outputs}
+    inputs = {name: [(at // 10,) for at in range(300)] for name in "abc"}
+    rates = {"a": 1000.0, "b": 100_000.0, "c": 3000.0}
+    how: dict[str, Any] = {"policy": "round-robin/box", "train": 1, "rates": rates}
+    assert hw.run(network, inputs, engine="local", **how).outputs["strict"].num_rows == 900

@@ -20,6 +20,7 @@ from headway.qos import Graph, QoS
 from headway.shedding.base import Demand, Entry, Site, work_saved
 from headway.shedding.controller import Controller
 from headway.shedding.decisions import ControllerMemory, Decision
+from headway.shedding.forecasts import Prospect
 from headway.shedding.monitor import Observation
 from headway.shedding.settings import ShedSettings
 
@@ -400,6 +401,24 @@ def test_other_limits_hold_at_once() -> None:
     decision, memory = controller.decide(observe(1.5), demand(), memory, [0.0, 0.0])
     assert not decision.active
     assert decision.changed
+
+
+def test_shares_stay_while_no_others_pay_but_never_beyond_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `sparing`, in an overload; the memory is that of a controller that has begun to drop."""
+    _, memory = looks_at(Controller(ShedSettings(), TOPOLOGY), [observe(0), observe(0.5)])
+    controller = Controller(ShedSettings(), TOPOLOGY, sparing=True)
+    monkeypatch.setattr(Prospect, "gain", lambda *_: 0.0)  # nothing pays, by the forecast
+    kept = memory
+    for at in range(1, 12):  # results are late, and more should be dropped
+        decision, kept = controller.decide(observe(0.5 + at / 2, backlog=9.0, late=1.0), demand(), kept)
+        assert decision.keep.tolist() == memory.keep.tolist()
+    decision, after = controller.decide(observe(6.5, backlog=9.0, late=1.0), demand(), kept, [0.0, 0.0])
+    assert not decision.active, "what may not be dropped any more is not"
+    assert after.limits == (0.0, 0.0)
+    calm = kept
+    for at in range(12):
+        decision, calm = controller.decide(observe(6.5 + at / 2, load=0.5), demand(0.5), calm)
+    assert not decision.active
 
 
 def test_the_red_button_follows_what_arrives() -> None:

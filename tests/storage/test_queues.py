@@ -132,6 +132,28 @@ def test_where_numbers_go_down_a_tuple_counts_with_the_largest_up_to_it(
     assert cursor.idle
 
 
+def test_ticks_that_go_down_double_nothing() -> None:
+    _, arc = queue()
+    arc.rising = False
+    ticks = (Tick(6, 0), Tick(10, 0), Tick(6, 0), Tick(10, 0))
+    arc.push(train([0, 1, 2, 7, 8], 10, ticks))
+    (cursor,) = arc.cursors
+    taken = cursor.take(100)
+    assert (taken.numbers.tolist(), taken.ticks) == ([0, 1, 2, 7, 8], ticks)
+
+
+def test_a_tuple_behind_a_mark_counts_with_it_where_numbers_go_down() -> None:
+    _, arc = queue()
+    arc.rising = False
+    arc.push(train([], 9, (Tick(9, 0),)))
+    arc.push(train([6, 7], 9))
+    (cursor,) = arc.cursors
+    assert cursor.numbers(100, FAR).tolist() == [9, 9]
+    assert cursor.numbers(100, 8).tolist() == []
+    assert len(cursor.take(100, 8, 8)) == 0
+    assert cursor.take(100, 9, 9).numbers.tolist() == [6, 7]
+
+
 def test_equal_numbers_that_are_cut_apart_do_not_claim_progress() -> None:
     _, arc = queue()
     arc.push(train([4, 4, 4], 4))

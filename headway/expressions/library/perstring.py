@@ -24,7 +24,7 @@ def right(value: str, count: int) -> str:
 
 def initcap(value: str) -> str:
     """Return the words, separated by spaces, with a capital first letter."""
-    return " ".join(word[:1].title() + word[1:].lower() for word in value.split(" "))
+    return " ".join(word[:1].title() + word.lower()[len(word[:1].lower()) :] for word in value.split(" "))
 
 
 def replace(value: str, search: str, replacement: str = "") -> str:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from headway.errors import ExpressionError
 from headway.expressions.library import perstring
 from headway.expressions.library.base import Builtin, fixed, integer, text
-from headway.expressions.limits import check_joined, check_replaced, utf8_length
+from headway.expressions.limits import check_bytes, check_joined, check_replaced, utf8_length
 from headway.expressions.nodes import Node, null, over_arrow, over_values
 from headway.expressions.regexes import GROUP, check_regex, check_replacement, copies, count_groups, extracting
 from headway.expressions.types import BOOLEAN, INT, STRING
@@ -25,10 +25,17 @@ def _arrow(type_: pa.DataType, kernel: Callable[[Any], Any]) -> Callable[[Node],
 def _cased(ascii_kernel: Callable[[Any], Any], change: Callable[[str], str]) -> Callable[[Node], Node]:
     """Return a change of case. Beyond ASCII one letter may become two, as in Java, and Arrow changes one for one."""
 
+    def one(value: str) -> str:
+        result = change(value)
+        check_bytes(change.__name__, utf8_length(result))
+        return result
+
     def changed(array: Any) -> Any:
-        if pc.all(pc.string_is_ascii(array), min_count=0).as_py():
-            return ascii_kernel(array)
-        return pa.array([None if one is None else change(one) for one in array.to_pylist()], STRING)
+        result, others = ascii_kernel(array), pc.fill_null(pc.invert(pc.string_is_ascii(array)), False)
+        if not pc.any(others, min_count=0).as_py():
+            return result
+        made = pa.array([one(value) for value in array.filter(others).to_pylist()], STRING)
+        return pc.replace_with_mask(result, others, made)
 
     return _arrow(STRING, changed)
 
