@@ -52,6 +52,10 @@ Caused by: {}
             "/s/checkpoints/0s/offsets/7",
         ),
         ("java.lang.IllegalStateException\n at org.apache.spark.sql.HDFSMetadataLog.get(H.scala:1)", "checkpoints"),
+        (
+            "Multiple streaming queries are concurrently using file:/s/checkpoints/0s/offsets.",
+            "/s/checkpoints/0s/offsets",
+        ),
     ],
 )
 def test_a_checkpoint_that_spark_cannot_read_is_no_lost_process(error: str, named: str) -> None:
