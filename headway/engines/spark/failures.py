@@ -32,6 +32,8 @@ _UNREADABLE = (
     "StreamMetadata",
     "OperatorStateMetadata",
     "StateSchemaCompatibilityChecker",
+    "STDS_FAILED_TO_READ",
+    "BATCH_METADATA_NOT_FOUND",
     "Multiple streaming queries are concurrently using",
     "CONCURRENT_STREAM_LOG_UPDATE",
 )

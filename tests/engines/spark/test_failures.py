@@ -53,6 +53,11 @@ Caused by: {}
         ),
         ("java.lang.IllegalStateException\n at org.apache.spark.sql.HDFSMetadataLog.get(H.scala:1)", "checkpoints"),
         (
+            "[STDS_FAILED_TO_READ_OPERATOR_METADATA] Failed to read the operator metadata for checkpointLocation="
+            "file:/s/checkpoints/0s/state/0 and batchId=4.",
+            "/s/checkpoints/0s/state/0",
+        ),
+        (
             "Multiple streaming queries are concurrently using file:/s/checkpoints/0s/offsets.",
             "/s/checkpoints/0s/offsets",
         ),
