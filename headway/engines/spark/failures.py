@@ -39,8 +39,8 @@ _UNREADABLE = (
 )
 """What stands in Spark's stack when it fails to read what its checkpoint holds, and in no other one.
 
-The last two are what it makes of an offset file that is gone while its checksum is there: that nobody else uses a state is
-certain, since a run locks it.
+The last two are what it makes of an offset file that is gone while its checksum is there: that nobody else uses a state
+is certain, since a run locks it.
 """
 _OTHERWISE = ("No space left", "UNRELEASED_THREAD_ERROR")
 """What fails there too, and is no damage: a full disk, and a task that still holds the state."""
