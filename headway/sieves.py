@@ -7,6 +7,7 @@ that a replay drops the same ones, and of two drop boxes in a row with the same 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from headway.trains import Train
 
 Floats = npt.NDArray[np.float64]
 
+_BITS = 53
+"""As many as a double holds exactly."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -26,15 +29,26 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 def chances(numbers: Int64s, seed: int) -> Floats:
     """Return for each arrival number a number from 0 up to 1, evenly spread and always the same."""
-    with np.errstate(over="ignore"):
-        # Seeds lie far apart, or neighbours behind two drop boxes in a row would have much the same luck.
-        start = np.uint64((seed + 1) * int(_MIX_2) & 0xFFFFFFFFFFFFFFFF)
-        mixed = (numbers.astype(np.uint64) + start) * _GOLDEN
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX_1
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * _MIX_2
-        mixed ^= mixed >> np.uint64(31)
-    spread: Floats = (mixed >> np.uint64(11)).astype(np.float64)
-    return spread * 2.0**-53
+    spread: Floats = _draws(numbers, seed).astype(np.float64)
+    return spread * 2.0**-_BITS
+
+
+def _draws(numbers: Int64s, seed: int) -> npt.NDArray[np.uint64]:
+    """Return the same as whole numbers below 2^53. In place, as a drop box must cost less than what it saves."""
+    # Seeds lie far apart, or neighbours behind two drop boxes in a row would have much the same luck.
+    start = np.uint64((seed + 1) * int(_MIX_2) & 0xFFFFFFFFFFFFFFFF)
+    mixed = numbers.astype(np.uint64)
+    shifted = np.empty_like(mixed)
+    mixed += start
+    mixed *= _GOLDEN
+    for shift, factor in ((30, _MIX_1), (27, _MIX_2)):
+        np.right_shift(mixed, np.uint64(shift), out=shifted)
+        mixed ^= shifted
+        mixed *= factor
+    np.right_shift(mixed, np.uint64(31), out=shifted)
+    mixed ^= shifted
+    mixed >>= np.uint64(64 - _BITS)
+    return mixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +74,7 @@ class Sieve:
         if self.field is None:
             if self.keep >= 1.0:
                 return None
-            return chances(train.numbers, self.seed) < self.keep
+            return _draws(train.numbers, self.seed) < np.uint64(math.ceil(max(self.keep, 0.0) * 2.0**_BITS))
         shares = self._shares(train.columns[self.field])
         return chances(train.numbers, self.seed) < shares
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -181,10 +181,10 @@ class Cursor:
         """
         drop = self.drop
         if drop is None:
-            return self._take(limit, upto, progress)
-        return drop.sift(self._take(drop.stretch(limit), upto, progress))
+            return self._take(limit, upto, progress, None)
+        return self._take(drop.stretch(limit), upto, progress, drop.sift)
 
-    def _take(self, limit: int, upto: int | None, progress: int | None) -> Train:
+    def _take(self, limit: int, upto: int | None, progress: int | None, sift: Callable[[Train], Train] | None) -> Train:
         queue = self._queue
         board = queue._board
         nothing = self._take_nothing(progress)
@@ -193,7 +193,7 @@ class Cursor:
         if upto is None and progress is None:
             train = self._take_simply(limit)
             if train is not None:
-                return train
+                return train if sift is None else sift(train)
         with queue._lock:
             parts: list[Train] = []
             taken = 0
@@ -239,6 +239,8 @@ class Cursor:
             board.moved[self.number] = 1
             if taken or len(parts):
                 queue._release()
+        if sift is not None:  # first: to put together what is then dropped would cost more than most boxes
+            parts = [sift(part) for part in parts]
         if len(parts) == 1 and not self.ended:
             part = parts[0]
             if part.progress == progress:

@@ -427,6 +427,24 @@ def test_a_drop_box_thins_out_for_one_consumer_only() -> None:
     assert arc.tuples == 0
 
 
+def test_what_is_dropped_is_never_put_together() -> None:
+    """A train over many segments is copied; that costs more than most boxes, so it is sifted before."""
+    _, arc = queue()
+    (cursor,), seen = arc.cursors, list[int]()
+
+    class Watched(DropBox):
+        def sift(self, train: Train) -> Train:
+            seen.append(len(train))
+            return super().sift(train)
+
+    cursor.drop = Watched(Sieve(0.25))
+    for at in range(20):
+        arc.push(train(list(range(10 * at, 10 * at + 10))))
+    taken = cursor.take(50)
+    assert seen == [10] * 20
+    assert taken.numbers.tolist() == np.flatnonzero(chances(np.arange(200), 0) < 0.25).tolist()
+
+
 def test_a_limit_is_about_what_passes_a_drop_box() -> None:
     _, arc = queue()
     [cursor] = arc.cursors
