@@ -127,14 +127,20 @@ def _own_interrupts() -> Iterator[None]:
 @contextlib.contextmanager
 def hushed() -> Iterator[None]:
     """Keep py4j, between Python and the JVM, from printing tracebacks: what fails there is said in one line of ours."""
-    logger = logging.getLogger("py4j")
+    logger, root = logging.getLogger("py4j"), logging.getLogger()
     level = logger.level
     if not os.environ.get("HEADWAY_SPARK_LOG"):
         logger.setLevel(logging.CRITICAL + 1)
+        root.addFilter(_is_not_py4j)  # some of what it says it says in nobody's name
     try:
         yield
     finally:
         logger.setLevel(level)
+        root.removeFilter(_is_not_py4j)
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 @contextlib.contextmanager

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
+
+import pytest
+
+from headway.engines.spark.session import hushed
 
 PROGRAM = """
 import signal
@@ -24,3 +29,16 @@ def test_ctrl_c_stays_as_it_was() -> None:
     # In a process of its own: this one's session is open already, and only the first opening touches Ctrl-C.
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout == "left alone\n", done.stderr
+
+
+def test_what_py4j_says_in_nobody_s_name_is_not_printed(caplog: pytest.LogCaptureFixture) -> None:
+    root = logging.getLogger()
+
+    def say(path: str) -> None:
+        root.handle(root.makeRecord("root", logging.ERROR, path, 1, f"from {path}", (), None))
+
+    with hushed():
+        say("/site-packages/py4j/java_gateway.py")
+        say("/somebody/else.py")
+    say("/site-packages/py4j/later.py")
+    assert caplog.messages == ["from /somebody/else.py", "from /site-packages/py4j/later.py"]
