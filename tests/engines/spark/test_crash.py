@@ -108,13 +108,7 @@ def uncommitted(state: Path) -> bool:
     return False
 
 
-def test_one_kill_when_results_are_written(tmp_path: Path) -> None:
-    crashes = Crashes(tmp_path, seed=1, events=400, rate=0, train=100, units="one")
-    crashes.crash(crashes.after(DELIVERED))
-    crashes.complete()
-
-
-@pytest.mark.slow
+@pytest.mark.slow  # the quick form, with several sources, is in test_crash_sources
 def test_three_kills(tmp_path: Path) -> None:
     crashes = Crashes(tmp_path, seed=1, events=400, rate=0, train=100, units="one")
     crashes.crash(crashes.after(DELIVERED))
