@@ -254,6 +254,10 @@ def _place(error: BaseException) -> str:
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
 
 
+_PAUSE = 0.5
+"""Seconds that a process has to end until it is told so again."""
+
+
 class Pool(ProcessPoolExecutor):
     """Processes that carry out runs."""
 
@@ -279,8 +283,12 @@ def processes(count: int | None = None) -> Iterator[Pool | None]:
     try:
         yield pool
     except BaseException:
-        for child in set(multiprocessing.active_children()) - before:
-            child.terminate()
+        pool.shutdown(wait=False, cancel_futures=True)  # nobody begins anything any more
+        while children := set(multiprocessing.active_children()) - before:  # one may just be starting
+            for child in children:
+                child.terminate()
+            for child in children:
+                child.join(_PAUSE)
         raise
     finally:
         pool.shutdown()
