@@ -44,13 +44,14 @@ is certain, since a run locks it.
 """
 _OTHERWISE = ("No space left", "UNRELEASED_THREAD_ERROR")
 """What fails there too, and is no damage: a full disk, and a task that still holds the state."""
+_GONE = re.compile(r"File \S*/checkpoints/\S+ does not exist")
 _FILE = re.compile(r"(?:file:)?(/[^\s'\",;()\[\]]*/checkpoints/[^\s'\",;()\[\]]+)")
 
 
 def is_damage(error: str) -> bool:
     """Return whether a query failed because Spark cannot read what its checkpoint holds."""
-    read = any(sign in error for sign in _UNREADABLE) and not any(sign in error for sign in _OTHERWISE)
-    return read and not _own(error)
+    read = any(sign in error for sign in _UNREADABLE) or _GONE.search(error) is not None
+    return read and not any(sign in error for sign in _OTHERWISE) and not _own(error)
 
 
 def is_loss(error: str) -> bool:
