@@ -34,6 +34,12 @@ _UNREADABLE = (
     "StateSchemaCompatibilityChecker",
     "STDS_FAILED_TO_READ",
     "BATCH_METADATA_NOT_FOUND",
+    "com.fasterxml.jackson",
+    "org.json4s",
+    "Unexpected end-of-input",
+    "Unexpected character",
+    "Illegal unquoted character",
+    "Unrecognized token",
     "Multiple streaming queries are concurrently using",
     "CONCURRENT_STREAM_LOG_UPDATE",
 )

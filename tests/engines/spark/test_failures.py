@@ -58,7 +58,7 @@ Caused by: {}
             "/s/checkpoints/0s/state/0",
         ),
         (
-            "java.io.FileNotFoundException: File file:/s/checkpoints/0s/rtate/0/_stateSchema/default/0_ee does not exist",
+            "FileNotFoundException: File file:/s/checkpoints/0s/rtate/0/_stateSchema/default/0_ee does not exist",
             "/s/checkpoints/0s/rtate/0/_stateSchema/default/0_ee",
         ),
         (
