@@ -18,13 +18,11 @@ from headway.qos import Graph
 from headway.shedding.base import Demand, Entry
 from headway.shedding.controller import Controller
 from headway.shedding.histograms import Histogram
+from headway.shedding.losses import LINEAR
 from headway.shedding.monitor import Observation
 from headway.shedding.semantic import SemanticPlanner
 from headway.shedding.settings import ShedSettings
 from headway.sieves import Sieve
-
-_LINEAR = Graph(((0.0, 0.0), (100.0, 1.0)))
-"""What a share of the tuples is worth where nobody says it."""
 
 
 class Shedder:
@@ -186,7 +184,7 @@ class Shedder:
         told = {}
         for at, (name, summary) in enumerate(delivered.items()):
             share = float(kept[at])
-            loss = (topology.qos[at].loss or _LINEAR).value(100 * share)
+            loss = (topology.qos[at].loss or LINEAR).value(100 * share)
             told[name] = {
                 **summary,
                 "shed": shed[at].total(),

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from headway.qos import Graph, QoS
 from headway.shedding.base import Demand, work_saved
+from headway.shedding.losses import loss_graph
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -34,8 +35,6 @@ MARGIN = 1.0
 """By which part more than it costs dropping has to gain: forecasts are rough."""
 UNEVEN = 10.0
 """The most by which an output may be served later than in turn."""
-LINEAR = Graph(((0.0, 0.0), (100.0, 1.0)))
-"""What a share of the tuples is worth where nobody says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +155,7 @@ _SHARES: Floats = (np.arange(POINTS) + 0.5) / POINTS
 
 def losses_of(qos: Sequence[QoS], instead: Mapping[int, Graph] | None = None) -> tuple[Graph, ...]:
     """Return by output what a share of its tuples is worth; `instead` stands in for its own graph."""
-    return tuple((instead or {}).get(at) or graphs.loss or LINEAR for at, graphs in enumerate(qos))
+    return tuple(loss_graph(qos, at, instead or {}) for at in range(len(qos)))
 
 
 def _alike(graphs: Sequence[_G]) -> dict[_G, list[int]]:

@@ -20,8 +20,6 @@ TRAINS = ("1", "4", "30", "1000", "auto", "20ms", "50%", "overhead:5%")
 FACTORS = (0.3, 0.6, 0.8, 0.88, 1.05, 1.2, 1.5, 2.0, 3.0)
 CALM = 0.9
 """The part of what can be done below which nothing may be dropped."""
-TIMELY = 0.99
-"""What a run is worth at least that keeps up with what arrives."""
 SECONDS = 10.0
 """How long tuples come."""
 LOSSES: tuple[list[list[float]] | None, ...] = (
@@ -64,14 +62,8 @@ class Verdict:
 
     @property
     def needless(self) -> bool:
-        """Whether something was dropped although all of it could be done.
-
-        What can be done is measured with the long trains of an overload. A rule may make trains below it so short that
-        calls cost more than tuples, and results are late without any overload: then dropping may pay.
-        """
-        calm = self.case.factor < CALM and self.case.arrivals != "burst"
-        paid = self.off < TIMELY and self.gain > 0
-        return calm and self.dropped > 0 and not paid
+        """Whether something was dropped although all of it could be done."""
+        return self.case.factor < CALM and self.case.arrivals != "burst" and self.dropped > 0
 
     def __str__(self) -> str:
         """Return what to look at."""
