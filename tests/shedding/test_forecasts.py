@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from headway.qos import Graph, QoS
-from headway.shedding.forecasts import LINEAR, MARGIN, Option, Outlook, losses_of
+from headway.shedding.forecasts import MARGIN, Option, Outlook, losses_of
+from headway.shedding.losses import LINEAR
 
 LATE = Graph(((0.0, 1.0), (1.0, 1.0), (2.0, 0.0)))
 CHEAP = Graph(((0.0, 0.8), (100.0, 1.0)))
