@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from sqlglot import exp
 
 from headway.connectors.spark_options import words
@@ -20,7 +19,7 @@ from headway.expressions.casts import DAY
 from headway.expressions.compiler import number
 from headway.expressions.intervals import read_interval
 from headway.expressions.library.table import BUILTINS
-from headway.expressions.parsing import fragment, parse_items
+from headway.expressions.parsing import fragment, parse_items, read_type
 from headway.schema import Schema, parse_type, type_name
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ class _Checker:
         if type(tree) not in _BUILDERS:
             raise ExpressionError(f"'{fragment(tree)}' is not supported in a select for Spark")
         if isinstance(tree, exp.Cast | exp.TryCast):
-            _type(tree.args["to"])
+            read_type(tree.args["to"])
             self.value(tree.this)
             return
         if isinstance(tree, exp.Anonymous):
@@ -237,7 +236,7 @@ def _if(functions: Any, tree: Any) -> Column:
 
 
 def _cast(functions: Any, tree: Any) -> Column:
-    target = _type(tree.args["to"])
+    target = read_type(tree.args["to"])
     from pyspark.sql.pandas.types import from_arrow_type
 
     type_ = from_arrow_type(target, prefer_timestamp_ntz=True)
@@ -280,13 +279,6 @@ def _interval(tree: Any) -> Column:
     made = F.lit(dt.timedelta(microseconds=found.microseconds))
     # A date stays a date only if the interval is one of days.
     return made.cast(DayTimeIntervalType(0, 0)) if found.whole_days and found.microseconds % DAY == 0 else made
-
-
-def _type(tree: Any) -> pa.DataType:
-    try:
-        return parse_type(tree.sql(dialect="spark"))
-    except SchemaError as error:
-        raise ExpressionError(str(error)) from None
 
 
 def _is_star(tree: Any) -> bool:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from headway.errors import ExpressionError, SchemaError, choices, did_you_mean
+from headway.errors import ExpressionError, choices, did_you_mean
 from headway.expressions import comparison, logic, nodes
 from headway.expressions.aggregation import AGGREGATES
 from headway.expressions.arithmetic import arithmetic, bitwise, bitwise_not, negate
@@ -19,12 +19,12 @@ from headway.expressions.intervals import Interval, read_interval, shift
 from headway.expressions.library.table import BUILTINS
 from headway.expressions.nodes import Node
 from headway.expressions.notes import note_text_as_number
-from headway.expressions.parsing import TOO_DEEP, fragment
+from headway.expressions.parsing import TOO_DEEP, fragment, read_type
 from headway.expressions.scopes import Scope
 from headway.expressions.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID
 from headway.expressions.unknowns import unknown_function
 from headway.expressions.users import call_user
-from headway.schema import parse_type, type_name
+from headway.schema import type_name
 
 _UNREPEATABLE = {
     "current_timestamp": "the clock",
@@ -284,7 +284,7 @@ class _Compiler:
         return logic.case([condition], [self.node(tree.args["true"])], self.node(otherwise))
 
     def cast(self, tree: exp.Expression) -> Node:
-        return cast(self.node(tree.this), _target(tree.args["to"]), lenient=bool(tree.args.get("safe")))
+        return cast(self.node(tree.this), read_type(tree.args["to"]), lenient=bool(tree.args.get("safe")))
 
     def pipe(self, tree: exp.Expression) -> Node:
         if isinstance(tree.expression, exp.Add | exp.Sub):  # Spark and sqlglot disagree on which binds tighter
@@ -370,14 +370,6 @@ def _part(node: Node, name: str) -> Node:
         raise ExpressionError(f"unknown part '{name}' of a struct{hint} parts: {choices(names)}")
     position = match[0]
     return nodes.over_arrow(node.type[position].type, (node,), lambda array: pc.struct_field(array, [position]))
-
-
-def _target(tree: exp.Expression) -> pa.DataType:
-    text = tree.sql(dialect="spark")
-    try:
-        return parse_type(text)
-    except SchemaError as error:
-        raise ExpressionError(str(error)) from None
 
 
 def _unrepeatable(name: str) -> str:

@@ -6,15 +6,18 @@ the user wrote and Headway's own tables alone decide what exists.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import pyarrow as pa
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
-from headway.errors import ExpressionError
+from headway.errors import ExpressionError, SchemaError
+from headway.schema import parse_type
 
 _PREFIX = "SELECT "
 _KEPT = ("CAST", "TRY_CAST", "EXTRACT")
@@ -84,6 +87,7 @@ def parse_list(text: str) -> list[exp.Expression]:
         raise ExpressionError("it is empty")
     for item in items:
         _check_depth(item)
+        _check_sizes(item)
         _bracket_intervals(item)
     return list(items)
 
@@ -110,6 +114,13 @@ def _check_depth(item: exp.Expression) -> None:
             pending.append((part, depth if chained else depth + 1))
 
 
+def _check_sizes(item: exp.Expression) -> None:
+    """Refuse ``float(x)``: sqlglot parses it, and fails when it writes the tree as text."""
+    for size in item.find_all(exp.DataTypeParam):
+        if re.fullmatch("[0-9]{1,9}", size.name) is None:
+            raise ExpressionError("a type's size is a whole number, as in decimal(10,2) and varchar(20)")
+
+
 def parse_one(text: str) -> exp.Expression:
     """Return the tree of one expression without an alias."""
     items = parse_list(text)
@@ -130,6 +141,14 @@ def parse_items(text: str | Sequence[str]) -> list[exp.Expression]:
     if not items:
         raise ExpressionError("it selects nothing; name at least one expression")
     return items
+
+
+def read_type(tree: exp.Expression) -> pa.DataType:
+    """Return the type that a cast names, or raise an ExpressionError."""
+    try:
+        return parse_type(tree.sql(dialect="spark"))
+    except SchemaError as error:
+        raise ExpressionError(str(error)) from None
 
 
 def to_sql(tree: exp.Expression, functions: str | bool = "lower") -> str:

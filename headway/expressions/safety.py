@@ -16,7 +16,7 @@ from sqlglot import exp
 from headway.errors import HeadwayError
 from headway.expressions.compiler import number
 from headway.expressions.model import Expression
-from headway.expressions.parsing import fragment, parse_one
+from headway.expressions.parsing import fragment, parse_one, read_type
 from headway.expressions.types import (
     BIGINT,
     BINARY,
@@ -36,7 +36,7 @@ from headway.expressions.types import (
     is_numeric,
     is_timestamp,
 )
-from headway.schema import TIMESTAMP, Schema, parse_type
+from headway.schema import TIMESTAMP, Schema
 
 _DATE_TEXT = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME_TEXT = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,6})?)?")
@@ -206,7 +206,7 @@ class _Walk:
     def cast(self, tree: Any) -> pa.DataType:
         if tree.args.get("safe"):
             raise _RiskError(tree, "is not known to be safe")
-        source, target = self.type(tree.this), parse_type(tree.args["to"].sql(dialect="spark"))
+        source, target = self.type(tree.this), read_type(tree.args["to"])
         literal = tree.this.this if isinstance(tree.this, exp.Literal) and tree.this.is_string else None
         if source == target or _widens(source, target) or (literal is not None and _reads(literal, target)):
             return target

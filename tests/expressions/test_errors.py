@@ -24,6 +24,8 @@ SCHEMA = "time bigint, speed double, name string, flag boolean, at timestamp, ta
         ("speed +", "something is missing after '+' at character 7"),
         ("speed - 1e5-3", "'1e5-3' is not a number; if it is a difference or a sum, write spaces around the sign"),
         ("speed > 1 && flag", "'&&' is not expected at character 11; write AND"),
+        ("cast(speed as float(B))", "a type's size is a whole number, as in decimal(10,2)"),
+        ("nope(cast(speed as float(B)))", "a type's size is a whole number, as in decimal(10,2)"),
         ("speed > 1 2", "'2' is not expected at character 11"),
         ("(speed", "is expected"),
         ("'abc", "quote"),
