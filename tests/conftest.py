@@ -21,9 +21,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C be what it is at a terminal: what a shell starts in the background begins with it ignored."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let signals be what they are at a terminal: what a shell or nohup starts may begin with them ignored."""
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 _ON_SPARK = ("spark", "test_streaming", "test_sessions", "README.md")

@@ -103,14 +103,15 @@ def _panel(axes: Axes, panel: Panel, rows: Sequence[_Row], groups: int) -> None:
     _scale(axes, panel, [one for row in rows for one in (row.value, row.mark) if math.isfinite(one)])
     for at in range(groups):  # before all other lines: the legend takes them
         own = [row for row in rows if row.group == at]
-        values, places = [row.value for row in own], [row.place for row in own]
+        values, places = [_inside(axes, row.value) for row in own], [row.place for row in own]
         axes.plot(values, places, _SHAPES[at % 2], color=COLOURS[at], markersize=6, clip_on=False, zorder=4)
     for row in rows:
         colour = COLOURS[row.group]
         if math.isfinite(row.mark):
-            axes.plot([row.value, row.mark], [row.place] * 2, "-", color=colour, linewidth=1, zorder=2)
+            ends = [_inside(axes, row.value), _inside(axes, row.mark)]
+            axes.plot(ends, [row.place] * 2, "-", color=colour, linewidth=1, zorder=2)
             style: Any = {"markerfacecolor": "white", "markersize": 4.5, "clip_on": False, "zorder": 3}
-            axes.plot([row.mark], [row.place], "D", color=colour, **style)
+            axes.plot(ends[1:], [row.place], "D", color=colour, **style)
         beside: Any = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center", "fontsize": 7.5}
         axes.text(_VALUE if panel.mark else _MARK, row.place, _text(row.value), color=colour, **beside)
         if panel.mark:
@@ -137,6 +138,12 @@ def _scale(axes: Axes, panel: Panel, seen: Sequence[float]) -> None:
     ticks = [0.0, most / 2, most] if panel.most else [tick for tick in axes.get_xticks() if 0 <= tick <= 1.01 * most]
     axes.set_xticks(ticks[:: max(1, len(ticks) // 3)])
     axes.xaxis.set_major_formatter(lambda value, _: _text(value))
+
+
+def _inside(axes: Axes, value: float) -> float:
+    """Return where a value is drawn: 0 has no place on a logarithmic axis, and dots outside leave no room for axes."""
+    low, high = axes.get_xlim()
+    return min(max(value, low), high) if math.isfinite(value) else value
 
 
 def _value(one: Figures, name: str, factor: float) -> float:

@@ -221,7 +221,8 @@ class Overhead(SizeRule):
 
     A step of n tuples takes ``overhead + cost * n``, and planning it takes some time, too; so
     ``n >= (overhead + planning) * (1 / share - 1) / cost``. It never waits for tuples: where fewer are there, it
-    takes those.
+    takes those. And it takes no fewer than the square root of what waits: from trains of one tuple nobody learns what
+    a call costs, and a queue would grow for ever.
     """
 
     percent: float
@@ -232,6 +233,7 @@ class Overhead(SizeRule):
         if cost <= 0:
             return MOST if overhead > 0 else FIRST
         enough = (overhead + snapshot.planning) * (100 / self.percent - 1) / cost
+        enough = max(enough, math.isqrt(int(snapshot.waiting[unit])))
         return _at_least(snapshot, unit, math.ceil(min(MOST, enough) - _ROUNDING))
 
     def __str__(self) -> str:

@@ -53,3 +53,10 @@ def test_the_law_can_be_broken() -> None:
     assert broken([*good, verdict(1.0, 1.0, 1, factor=0.8, arrivals="burst")]) == []
     changed = Verdict(Case(1, {}, "fifo", {}, 1.2, "even"), 1.0, 1.0, 0, same=False)
     assert [one[:8] for one in broken([*good, changed])] == ["changed:"]
+
+
+def test_short_trains_by_overhead_learn_what_a_call_costs() -> None:
+    """It took trains of one tuple and could not keep up with 0.6 of what it does with long ones."""
+    found = judge(make_case(2459))
+    assert found.case.policy.endswith("overhead:5%")
+    assert (found.dropped, round(found.off, 2)) == (0, 1.0)

@@ -69,6 +69,17 @@ def test_very_different_latencies_are_drawn_by_their_order() -> None:
     assert drawn(("predicted", SOME)).axes[1].get_xscale() == "linear"
 
 
+def test_nothing_beside_much_is_drawn_at_the_edge() -> None:
+    """A dot at 0 of a logarithmic axis was infinitely far away, and left no room for the panels."""
+    some = [SOME[0], replace(SOME[1], latency=0.0, p99=1e-9, queued=0.0, peak=1e9), SOME[2]]
+    axes = drawn(("predicted", some)).axes
+    for one in axes:
+        low, high = one.get_xlim()
+        assert all(low <= x <= high for line in one.lines for x in line.get_xdata())  # type: ignore[union-attr]
+        assert one.get_position().width > 0.1
+    assert "0" in [text.get_text() for text in axes[1].texts]
+
+
 def test_nothing_at_all_can_be_drawn() -> None:
     nothing = [replace(PLAIN, utility=0.0, worst=0.0, latency=None, p99=None, queued=0.0, peak=0, throughput=0.0)]
     assert len(drawn(("predicted", nothing), chosen="a").axes) == len(PANELS)
