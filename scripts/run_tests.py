@@ -25,6 +25,8 @@ TOGETHER = (
     ("cli", "benchmarks", "connectors"),
 )
 """Folders that are tested in one process, the longest first. What is not named is one more part, the shortest."""
+SPARK = "spark"
+"""A file with tests on Spark has this word in its path or text; `conftest` sees to it."""
 NOTHING = 5
 """What pytest returns if it had nothing to do."""
 
@@ -41,9 +43,15 @@ def tests(name: str, which: str, *arguments: object) -> Part:
     return Part(name, ("-m", "pytest", "-m", f"{which} and not slow", *map(str, arguments)))
 
 
-SESSION = tests("session", "session and not alone", TESTS, "--durations=15")
-PROCESSES = tests("spark", "spark and not session and not alone", TESTS, "--durations=15")
-ALONE = tests("alone", "alone", TESTS)
+def mentioning(word: str) -> list[Path]:
+    """Return the files of tests with a word in their path or text: to look into all of them takes ten seconds."""
+    files = sorted(TESTS.rglob("test_*.py"))
+    return [path for path in files if word in path.relative_to(TESTS).as_posix() or word in path.read_text("utf-8")]
+
+
+SESSION = tests("session", "session and not alone", *mentioning(SPARK), "--durations=15")
+PROCESSES = tests("spark", "spark and not session and not alone", *mentioning(SPARK), "--durations=15")
+ALONE = tests("alone", "alone", *mentioning("mark.alone"))
 STYLE = (
     Part("ruff", ("-m", "ruff", "check", ".")),
     Part("format", ("-m", "ruff", "format", "--check", ".")),

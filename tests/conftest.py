@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+from scripts.run_tests import SPARK, mentioning
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +31,8 @@ def pytest_configure() -> None:
             signal.signal(number, handler)
 
 
-_ON_SPARK = ("spark", "test_streaming", "test_sessions", "README.md")
+_ON_SPARK = ("benchmarks/test_streaming.py", "connectors/test_sessions.py", "test_python_runs[README.md]")
+"""Tests that start Spark in a process of their own, beside those with Spark in their names."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -37,8 +42,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         shares = "spark" in getattr(item, "fixturenames", ())
         if shares:
             item.add_marker(pytest.mark.session)
-        if shares or any(word in item.nodeid for word in _ON_SPARK):
+        named = SPARK in item.nodeid.partition("[")[0] or any(one in item.nodeid for one in _ON_SPARK)
+        if shares or named:
             item.add_marker(pytest.mark.spark)
+        if (shares or named) and item.path not in _mentioning(SPARK):
+            raise pytest.UsageError(f"'{item.nodeid}' is on Spark, and its file does not mention '{SPARK}'")
+        if item.get_closest_marker("alone") is not None and item.path not in _mentioning("mark.alone"):
+            raise pytest.UsageError(f"'{item.nodeid}' has the mark 'alone' from elsewhere: make test would not find it")
+
+
+@cache
+def _mentioning(word: str) -> frozenset[Path]:
+    return frozenset(mentioning(word))
 
 
 @pytest.fixture(scope="session")

@@ -92,6 +92,7 @@ def test_memory_runs(tmp_path: Path) -> None:
     assert single["last"] > 0
 
 
+@pytest.mark.slow
 def test_all_parts_run_in_their_quick_form(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"{everything.BEGIN}\n{everything.END}\n")

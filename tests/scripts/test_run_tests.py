@@ -23,10 +23,8 @@ def test_parts_exclude_each_other() -> None:
     which = ("session", "spark and not session", "not spark")  # what shares the session is on Spark
     assert marks == {f"{one} and not alone and not slow" for one in which}
     assert ALONE.arguments[3] == "alone and not slow"
-    files = [path for path in run_tests.TESTS.rglob("test_*.py") if path != Path(__file__)]
-    marked = [path for path in files if "mark.alone" in path.read_text()]
-    assert marked
-    assert all(path.is_relative_to(ALONE.arguments[4]) for path in marked)
+    assert str(run_tests.TESTS / "experiments" / "test_quick.py") in ALONE.arguments
+    assert str(run_tests.TESTS / "engines" / "spark" / "test_cluster.py") in PROCESSES.arguments
 
 
 @pytest.mark.parametrize(

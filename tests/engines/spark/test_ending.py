@@ -108,19 +108,30 @@ def test_any_bound_of_memory_makes_progress(spark: SparkSession, memory: int, tm
     assert result.outputs["few"].num_rows == 1
 
 
-def test_one_run_after_the_other(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    with Process([sys.executable, PROGRAMS / "ending.py", tmp_path / "out"], log=tmp_path / "said") as process:
+def ended(folder: Path, *ends: str) -> dict[str, Any]:
+    """Return what came of runs in a process of their own."""
+    (folder / "out").mkdir()
+    with Process([sys.executable, PROGRAMS / "ending.py", folder / "out", *ends], log=folder / "said") as process:
         assert process.wait() == 0, process.said
         process.assert_alone()
     said = process.said
     assert "Traceback" not in said
-    told = {one["name"]: one for one in (json.loads(line) for line in said.splitlines() if line.startswith("{"))}
+    return {one["name"]: one for one in (json.loads(line) for line in said.splitlines() if line.startswith("{"))}
+
+
+def test_one_run_after_the_other(tmp_path: Path) -> None:
+    told = ended(tmp_path, "killed", "terminated", "continued")
     assert "Spark's JVM has ended amid the run" in told["killed"]["error"]
     assert told["killed"]["files"] == []
     assert told["terminated"]["stopped_by"] == "SIGTERM"
     assert told["terminated"]["state"]["can_continue"]
     assert told["terminated"]["files"] == told["continued"]["files"] == ["all.csv", "counts.parquet"]
     assert (told["continued"]["interrupted"], told["continued"]["tuples_in"]) == (False, 1500)
+
+
+@pytest.mark.slow
+def test_a_session_that_is_stopped_from_outside_and_opened_again(tmp_path: Path) -> None:
+    told = ended(tmp_path, "stopped", "continued")
+    assert told["continued"]["tuples_in"] == 1500
     assert "was stopped on Spark from outside of the run" in told["stopped"]["error"]
     assert told["stopped"]["files"] == []

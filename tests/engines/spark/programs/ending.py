@@ -1,6 +1,7 @@
 """Runs that are ended in every way, one after the other in one process; prints what came of each as JSON.
 
-Arguments: the folder for the state and the outputs. Must lead a process group of its own.
+Arguments: the folder for the state and the outputs, and which ends: killed, terminated, continued, stopped. Must lead a
+process group of its own.
 """
 
 from __future__ import annotations
@@ -74,10 +75,8 @@ def stop_session() -> None:
     threading.Thread(target=session.stop, daemon=True).start()
 
 
-state = str(folder / "state")
-attempt("killed", kill_jvm, state=state)
-attempt("terminated", terminate, state=state)
-attempt("continued", None, state=state)
-for file in ("all.csv", "counts.parquet"):
-    (folder / file).unlink()
-attempt("stopped", stop_session)
+ends = {"killed": kill_jvm, "terminated": terminate, "continued": None, "stopped": stop_session}
+for end in sys.argv[2:]:
+    for file in ("all.csv", "counts.parquet"):
+        (folder / file).unlink(missing_ok=True)
+    attempt(end, ends[end], **({} if end == "stopped" else {"state": str(folder / "state")}))
