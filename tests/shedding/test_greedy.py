@@ -265,6 +265,7 @@ def test_equal_demands_give_equal_shares_and_little_more_changes_little(
     flow: Flow, some: list[Graph | None], part: float
 ) -> None:
     count = len(flow.roots)
+    assume(flow.forest)  # elsewhere shares may jump from one site to another
     excess = part * flow.load()
     one = Greedy().shares(flow.demand(some[:count]), excess, ANY[:count])
     assert one.tolist() == Greedy().shares(flow.demand(some[:count]), excess, ANY[:count]).tolist()
