@@ -26,8 +26,8 @@ halving. Equal demands give equal shares, and a little more excess changes them 
 What is saved is exact where any two sites with a common output are nested. Where a box mixes tuples that have passed a
 site with others that have not, as a join of a shared and an own stream does, dropping at both saves less than the sum:
 then the walk promises too much, shares may jump from one site to another where a little more is asked for, and who
-asked sees it in the load and asks for more. No output loses more than it may
-there either, since the shares of all sites that it lies behind are multiplied, nested or not.
+asked sees it in the load and asks for more. No output loses more than it may there either, since the shares of all
+sites that it lies behind are multiplied, nested or not.
 """
 
 from __future__ import annotations
