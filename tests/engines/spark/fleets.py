@@ -91,10 +91,11 @@ def newest_commit(state: Path) -> Commit | None:
         return newest_commit(state)
 
 
-def living(number: int, count: int, pause: float) -> Iterator[Row]:
-    """A generator that speaks now and then."""
+def living(number: int, count: int, pause: float, state: Path) -> Iterator[Row]:
+    """A generator that speaks now and then, and does not wait for what is known."""
+    known = position(state, f"s{number}")
     for at, row in enumerate(rows_of(number, count, 0.02)):
-        if at % 10 == 0:
+        if at % 10 == 0 and at >= known:
             time.sleep(pause)
         yield row
 
@@ -153,8 +154,8 @@ def mixed(folder: Path, scale: float) -> list[Fed]:
     return [
         generated(0, rate=25, count=many),
         Fed(slowly(1, many, folder / "state")),
-        Fed(living(2, many, 0.25)),
-        Fed(living(3, many // 2, 0.0), 12.0),
+        Fed(living(2, many, 0.25, folder / "state")),
+        Fed(living(3, many // 2, 0.0, folder / "state"), 12.0),
         Fed(streamed(folder, 4, many // 2)),
         Fed(filed(folder, 5, ".csv", many // 2, 0.02)),
         Fed(filed(folder, 6, ".jsonl", many // 2, 0.02), 14.0),
