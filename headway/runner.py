@@ -159,7 +159,10 @@ def run(
             raise RunError(f"{option} is for the engine 'spark'; the engine of this run is '{engine}'")
     if model is not None and engine != "sim":
         raise RunError(f"model is for the engine 'sim'; the engine of this run is '{engine}'")
-    default = default_schedule(engine, [output.qos.latency is not None for output in network.outputs])
+    told = policy if isinstance(policy, Mapping) else schedule if policy is None else {"policy": policy}
+    # Trains for the default policy are not for one that somebody names.
+    graphs = [output.qos.latency is not None for output in network.outputs] if told.get("policy") is None else []
+    default = default_schedule(engine, graphs)
     parsed = _schedule_of(policy, train, wait, schedule, default)
     if parsed.threads and engine != "local":
         raise RunError(f"policy 'threads' is for the engine 'local'; the engine of this run is '{engine}'")

@@ -120,7 +120,7 @@ def test_graphs_choose_the_default_policy() -> None:
     net = hw.Network("n")
     source = net.source("s", "a int")
     source.output("plain").output("soon", latency=[[0, 1], [1, 0]])
-    assert hw.run(net, {"s": [(1,)]}, engine="local").summary["policy"] == "qos/superbox/mc/65536"
+    assert hw.run(net, {"s": [(1,)]}, engine="local").summary["policy"] == "qos/superbox/mc/100ms"
     assert hw.run(net, {"s": [(1,)]}, engine="sim", train=9).summary["policy"] == "qos/superbox/mc/9"
     assert hw.run(net, {"s": [(1,)]}, engine="local", policy="fifo").summary["policy"] == "fifo/superbox/mc/65536"
     alone = hw.Network("n")

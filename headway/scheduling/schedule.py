@@ -16,7 +16,7 @@ from headway.errors import NetworkError, PolicyError, choices, unknown
 from headway.scheduling import threads
 from headway.scheduling.base import Policy, Unit, make_policy, registered_policies
 from headway.scheduling.bounded import Bounded
-from headway.scheduling.sizes import TRAINS, Auto, TrainRule, Tuples, parse_train
+from headway.scheduling.sizes import TRAINS, Auto, Budget, TrainRule, Tuples, parse_train
 from headway.scheduling.superboxes import box_units, superbox_units
 from headway.scheduling.traversals import TRAVERSALS
 from headway.scheduling.traversing import Traverser
@@ -188,17 +188,19 @@ DEFAULT_SCHEDULES = {
 """By engine: the schedule where nothing is said."""
 GRADED_POLICY = "qos"
 """What takes the place of round robin where outputs say by latency graphs when their results are wanted."""
+GRADED_TRAIN = Budget(Duration(100_000))
+"""Its trains: nobody should wait for a step of seconds because another output's boxes are slow."""
 
 
 def default_schedule(engine: str, graphs: Sequence[bool]) -> Schedule | None:
     """Return the schedule of an engine where nothing is said; `graphs` tells by output whether it has a latency graph.
 
-    Round robin knows no graphs. Among several outputs of which one has a graph, `qos` decides; where there is one
-    output there is nothing to decide, and round robin costs least.
+    Round robin knows no graphs. Among several outputs of which one has a graph, `qos` decides, with steps that are no
+    longer than one may wait for; where there is one output there is nothing to decide, and round robin costs least.
     """
     default = DEFAULT_SCHEDULES.get(engine)
     if default is not None and default.policy == Schedule().policy and len(graphs) > 1 and any(graphs):
-        return replace(default, policy=GRADED_POLICY)
+        return replace(default, policy=GRADED_POLICY, train=GRADED_TRAIN)
     return default
 
 

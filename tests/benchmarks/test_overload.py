@@ -7,13 +7,13 @@ import collections
 import pytest
 
 import headway as hw
-from benchmarks.overload import INTOLERANT, SHEDDING, TOLERANT, Phases, measure, report, verdicts
+from benchmarks.overload import IN_TURN, INTOLERANT, SHEDDING, TOLERANT, Phases, measure, report, verdicts
 
 QUICK = Phases(8.0, 20.0, 15.0)
 
 
 def test_in_virtual_time() -> None:
-    outcomes = [measure("sim", shedding, None, 40.0, QUICK) for shedding in SHEDDING]
+    outcomes = [measure("sim", shedding, IN_TURN, 40.0, QUICK) for shedding in SHEDDING]
     assert verdicts(outcomes) == []
     assert report(outcomes).count("| sim |") == 3
     without, evenly, by_loss = outcomes
@@ -27,7 +27,7 @@ def test_in_virtual_time() -> None:
 @pytest.mark.alone
 def test_in_real_time() -> None:
     """In turn, so that all outputs would be late: the default policy serves the intolerant ones first."""
-    outcome = measure("local", "loss", "round-robin/superbox", 200.0, Phases(1.5, 4.5, 6.0))
+    outcome = measure("local", "loss", IN_TURN, 200.0, Phases(1.5, 4.5, 6.0))
     assert all(outcome.kept[name] == 1.0 for name in INTOLERANT)
     assert min(outcome.kept[name] for name in TOLERANT) < 0.9
     assert outcome.zero_after is not None
@@ -35,13 +35,13 @@ def test_in_real_time() -> None:
 
 @pytest.mark.slow
 def test_for_a_minute_in_real_time() -> None:
-    outcomes = [measure("local", shedding, None, 200.0, Phases()) for shedding in SHEDDING]
+    outcomes = [measure("local", shedding, IN_TURN, 200.0, Phases()) for shedding in SHEDDING]
     assert verdicts(outcomes) == []
 
 
 @pytest.mark.slow
 def test_for_a_minute_in_virtual_time() -> None:
-    assert verdicts([measure("sim", shedding, None, 100.0, Phases()) for shedding in SHEDDING]) == []
+    assert verdicts([measure("sim", shedding, IN_TURN, 100.0, Phases()) for shedding in SHEDDING]) == []
 
 
 @pytest.mark.parametrize("load", [1.05])

@@ -155,7 +155,7 @@ def test_every_policy_name_parses() -> None:
 
 @pytest.mark.parametrize("engine", ["local", "sim"])
 def test_graphs_count_unless_there_is_nothing_to_decide(engine: str) -> None:
-    assert str(default_schedule(engine, [False, True, False])) == "qos/superbox/mc/65536"
+    assert str(default_schedule(engine, [False, True, False])) == "qos/superbox/mc/100ms"
     assert str(default_schedule(engine, [False, False])) == "round-robin/superbox/mc/65536"
     assert str(default_schedule(engine, [True])) == "round-robin/superbox/mc/65536"
     assert default_schedule("spark", [True, True]) == DEFAULT_SCHEDULES["spark"]
