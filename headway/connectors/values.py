@@ -163,7 +163,10 @@ def _timestamp(value: Any, type_: pa.DataType) -> datetime:
         raise _wrong(value, type_)
     if moment.tzinfo is None:
         return moment.replace(tzinfo=UTC) if type_.tz else moment
-    moment = moment.astimezone(UTC)
+    try:
+        moment = moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{show(value)} is outside the years 1 to 9999 in UTC") from None
     return moment if type_.tz else moment.replace(tzinfo=None)
 
 
