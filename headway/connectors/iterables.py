@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from headway.connectors.base import Reader, SourceRequest, register_source_object
 from headway.connectors.cutting import BatchReader
+from headway.connectors.sightings import Sightings
 from headway.connectors.texts import parse_texts
 from headway.connectors.values import Bad, show, show_whole, to_array
 from headway.errors import InputError
@@ -92,6 +93,7 @@ class RowReader(BatchReader):
         super().__init__(request.name, request.strict)
         self._who = request.who
         self._converter = RowConverter(request.schema)
+        self._sightings = Sightings(request.who, request.schema.names)
         self._rows: Iterator[Any] = iter(rows)
         self._count = 0
 
@@ -99,7 +101,9 @@ class RowReader(BatchReader):
         """Convert at most `limit` rows."""
         rows = self.take(limit)
         if not rows:
+            self._sightings.end()
             return None
+        self._sightings.look(rows)
         batch, bad = self._converter.batch(rows)
         for position in sorted(bad):
             self.refuse(f"index {self._count + position}", show_whole(rows[position]), bad[position])

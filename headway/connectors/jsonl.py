@@ -31,6 +31,7 @@ from headway.connectors.cutting import BatchReader
 from headway.connectors.files import check_encoding, input_path, open_input
 from headway.connectors.identity import Identity, TrackedFile
 from headway.connectors.iterables import RowConverter
+from headway.connectors.sightings import Sightings
 from headway.connectors.tagging import Tagged
 from headway.connectors.texts import plain, render_texts, to_json
 from headway.connectors.values import show
@@ -74,6 +75,7 @@ class JsonLinesReader(BatchReader):
                 self._file = TrackedFile(self._file, path)
             self._read = self._file.read1
         self._converter = RowConverter(request.schema)
+        self._sightings = Sightings(request.who, request.schema.names)
         exact = any(pa.types.is_decimal(type_) for type_ in request.schema.types)
         self._loads = json.JSONDecoder(parse_float=Decimal).decode if exact else json.loads
         self._load_one = json.JSONDecoder(parse_float=_exact).decode if exact else json.loads
@@ -85,9 +87,11 @@ class JsonLinesReader(BatchReader):
         """Parse the lines that are there; wait for one if there is none."""
         block = self._next_block()
         if block is None:
+            self._sightings.end()
             return None
         reasons: dict[int, str] = {}
         rows, lines = self._load(block, reasons)
+        self._sightings.look(rows)
         batch, bad = self._converter.batch(rows)
         for position, reason in bad.items():
             reasons[lines[position] if lines else position] = reason
