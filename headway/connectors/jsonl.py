@@ -181,7 +181,7 @@ class JsonLinesReader(BatchReader):
 
 
 def _exact(text: str) -> Decimal:
-    """Return a number as it is written; one whose exponent no Decimal holds is infinite, or nearly 0, as for a float."""
+    """Return a number as it is written; one whose exponent no Decimal holds is infinite, or nearly 0, as a float is."""
     try:
         return Decimal(text)
     except InvalidOperation:
