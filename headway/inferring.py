@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,33 +18,37 @@ _KINDS = {bool: "a boolean", int: "a number", float: "a number", str: "text", li
 
 
 def infer_csv(data: bytes) -> pa.Table:
-    """Return CSV with a header as a table, or raise ArrowInvalid; only an empty value without quotes is NULL.
+    """Return CSV with a header as a table, or raise ArrowInvalid; only an empty value without quotes is NULL."""
 
-    A column is text unless all its values are of one other type. Numbers with leading zeros and whole numbers
-    beyond bigint keep their column text: as numbers they would be other keys.
+    def read(as_text: Sequence[str]) -> pa.Table:
+        options = csv_options()
+        options.include_columns = list(as_text)
+        options.column_types = dict.fromkeys(as_text, pa.string())
+        return pyarrow.csv.read_csv(pa.BufferReader(data), convert_options=options)
+
+    return keep_texts(read(()), read)
+
+
+def csv_options() -> pyarrow.csv.ConvertOptions:
+    """Return what Arrow takes for NULL: by itself it would also take Namibia's code for it."""
+    return pyarrow.csv.ConvertOptions(null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False)
+
+
+def keep_texts(guessed: pa.Table, read: Callable[[Sequence[str]], pa.Table]) -> pa.Table:
+    """Return a table with Arrow's guesses of CSV's types where they keep the values; `read` gives columns as text.
+
+    Numbers with leading zeros and whole numbers beyond bigint keep their column text: as numbers they would be
+    other keys.
     """
-    table = _read_csv(data, [])
-    doubtful = [field.name for field in table.schema if _is_doubtful(field.type)]
-    if not doubtful or len(set(table.column_names)) < table.num_columns:
-        return table
-    texts = _read_csv(data, doubtful)
+    doubtful = [field.name for field in guessed.schema if _is_doubtful(field.type)]
+    if not doubtful or len(set(guessed.column_names)) < guessed.num_columns:
+        return guessed
+    texts = read(doubtful)
     for name in doubtful:
-        at = table.column_names.index(name)
-        if pa.types.is_time(table.schema.field(at).type) or _is_text(texts[name]):
-            table = table.set_column(at, name, texts[name])
-    return table
-
-
-def _read_csv(data: bytes, as_text: list[str]) -> pa.Table:
-    """Return all columns with Arrow's guesses, or only these as text."""
-    options = pyarrow.csv.ConvertOptions(
-        null_values=[""],
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-        include_columns=as_text,
-        column_types=dict.fromkeys(as_text, pa.string()),
-    )
-    return pyarrow.csv.read_csv(pa.BufferReader(data), convert_options=options)
+        at = guessed.column_names.index(name)
+        if pa.types.is_time(guessed.schema.field(at).type) or _is_text(texts[name]):
+            guessed = guessed.set_column(at, name, texts[name])
+    return guessed
 
 
 def _is_doubtful(type_: pa.DataType) -> bool:
