@@ -64,7 +64,7 @@ def show(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def show_whole(value: object) -> str:
+def show_whole(value: Any) -> str:
     """Return a value as text, whatever it is: what cannot be written, such as 10**5000, is only named."""
     try:
         return repr(value)

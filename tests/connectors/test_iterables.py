@@ -152,6 +152,8 @@ class NoZone(tzinfo):
         """Raise."""
         raise RuntimeError("no")
 
+    dst = tzname = utcoffset  # type: ignore[assignment]
+
 
 @pytest.mark.parametrize("type_name", ["int", "double", "string", "timestamp", "date", "decimal(6,2)", "array<int>"])
 @pytest.mark.parametrize(
