@@ -117,6 +117,8 @@ def _cast_values(
     try:
         return [cast_exactly(array, wanted)]
     except pa.ArrowInvalid as error:
+        if array.null_count == len(array):  # whatever stands under a NULL
+            return [pa.nulls(len(array), wanted)]
         if len(array) == 1 and not own:
             return _cast_values(_own(array), wanted, offset, bad, own=True)
         if len(array) == 1:

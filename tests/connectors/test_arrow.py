@@ -174,3 +174,11 @@ def test_what_stands_outside_a_slice_does_not_count(size: int) -> None:
     assert got is not None
     assert got.column("v").to_pylist() == [[1], [2], [3], [5]]
     assert [row.where.split()[-1] for row in malformed] == ["4"]
+
+
+def test_what_stands_under_null_does_not_count() -> None:
+    hidden = pa.StructArray.from_arrays([pa.array([1, 2**33])], ["a"], mask=pa.array([False, True]))
+    assert rows(open_source("s", Schema.parse("v struct<a:int>"), pa.table({"v": hidden}))) == [
+        {"v": {"a": 1}},
+        {"v": None},
+    ]
