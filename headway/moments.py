@@ -43,6 +43,13 @@ def date_texts(array: pa.Array) -> pa.Array:
     return pa.array([_signed(text) for text in texts], pa.string(), mask=missing)
 
 
+def in_python(array: pa.Array) -> bool:
+    """Whether Python's datetime holds all of these dates or timestamps (in microseconds)."""
+    if pa.types.is_date(array.type):
+        return _within(array.view(pa.int32()), _FIRST_DAY, _LAST_DAY)
+    return _within(array.view(pa.int64()), _FIRST, _LAST)
+
+
 def to_python(array: pa.Array) -> list[Any]:
     """Return the values as `to_pylist` does, but ISO 8601 text for dates and timestamps that Python cannot hold."""
     try:

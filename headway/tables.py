@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.json
 import pyarrow.parquet
 
 from headway.errors import NetworkError, SchemaError, choices, did_you_mean
+from headway.inferring import infer_csv, infer_json_lines
 from headway.paths import unusable
 from headway.schema import Schema, normalise
 from headway.trust import OWN, Trust
@@ -171,13 +170,7 @@ def _read(path: Path, suffix: str) -> pa.Table:
     except UnicodeDecodeError as error:
         number = data.count(b"\n", 0, error.start) + 1
         raise pa.ArrowInvalid(f"line {number} is not valid UTF-8") from None
-    if suffix == ".csv":
-        options = pyarrow.csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
-        return pyarrow.csv.read_csv(pa.BufferReader(data), convert_options=options)
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
-        if line.strip() and not line.lstrip().startswith(b"{"):
-            raise pa.ArrowInvalid(f'line {number} is no object such as {{"a": 1}}')
-    return pyarrow.json.read_json(pa.BufferReader(data))
+    return infer_csv(data) if suffix == ".csv" else infer_json_lines(data)
 
 
 def _convert(table: pa.Table, ref: str, lenient: bool) -> pa.Table:

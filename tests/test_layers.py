@@ -30,7 +30,7 @@ LAYERS = (
     ("expressions", "catalog", "kept", "sieves"),
     ("network", "trains", "moments"),
     ("schema", "qos", "columns", "trust", "yamls", "extras"),
-    ("clock", "errors", "paths"),
+    ("clock", "errors", "inferring", "paths"),
 )
 """From top to bottom; a package stands for all its modules. Within a layer only a package may import from itself."""
 

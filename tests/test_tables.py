@@ -83,3 +83,20 @@ def test_what_is_no_table(given: object, message: str) -> None:
     with pytest.raises(NetworkError) as raised:
         load_table("t", {"t": given})
     assert message in str(raised.value)
+
+
+def test_keys_stay_as_they_are_written(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("code,zip\nNA,01234\nnull,99999\n,10115\n")
+    assert load_table("t.csv", folder=tmp_path).to_pylist() == [
+        {"code": "NA", "zip": "01234"},
+        {"code": "null", "zip": "99999"},
+        {"code": None, "zip": "10115"},
+    ]
+    (tmp_path / "t.jsonl").write_text('{"day":"2024-01-01","id":12345678901234567890}\n')
+    assert load_table("t.jsonl", folder=tmp_path).to_pylist() == [{"day": "2024-01-01", "id": "12345678901234567890"}]
+
+
+def test_junk_behind_an_object_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"a":1}\n{"a":2} junk\n')
+    with pytest.raises(NetworkError, match=r"table 't\.jsonl': cannot read .*t\.jsonl: line 2 is not valid JSON"):
+        load_table("t.jsonl", folder=tmp_path)

@@ -107,20 +107,31 @@ class Caster:
         )
 
 
-def _cast_values(array: pa.Array, wanted: pa.DataType, offset: int, bad: dict[int, str]) -> list[pa.Array]:
-    """Cast the values that fit, in parts; the others are NULL, and `bad` says where they stood and why."""
+def _cast_values(
+    array: pa.Array, wanted: pa.DataType, offset: int, bad: dict[int, str], own: bool = False
+) -> list[pa.Array]:
+    """Cast the values that fit, in parts; the others are NULL, and `bad` says where they stood and why.
+
+    An array that is not its `own` may be a slice, and fail for items that stand outside it.
+    """
     try:
         return [cast_exactly(array, wanted)]
     except pa.ArrowInvalid as error:
+        if array.null_count == len(array):  # whatever stands under a NULL
+            return [pa.nulls(len(array), wanted)]
+        if len(array) == 1 and not own:
+            return _cast_values(_own(array), wanted, offset, bad, own=True)
         if len(array) == 1:
             bad[offset] = shorten((str(error).splitlines() or [""])[0], 200)
             return [pa.nulls(1, wanted)]
     half = len(array) // 2
-    parts = [array.slice(0, half), array.slice(half)]
-    if pa.types.is_nested(array.type):  # Arrow also casts the items that stand outside a slice
-        parts = [part.take(pa.array(range(len(part)), pa.int64())) for part in parts]
-    left = _cast_values(parts[0], wanted, offset, bad)
-    return left + _cast_values(parts[1], wanted, offset + half, bad)
+    left = _cast_values(_own(array.slice(0, half)), wanted, offset, bad, own=True)
+    return left + _cast_values(_own(array.slice(half)), wanted, offset + half, bad, own=True)
+
+
+def _own(array: pa.Array) -> pa.Array:
+    """Return an array of these values only: Arrow also casts the items that stand outside a slice."""
+    return array.take(pa.array(range(len(array)), pa.int64())) if pa.types.is_nested(array.type) else array
 
 
 def cast_exactly(array: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headway.connectors.base import Reader, SourceRequest, register_source_object
 from headway.connectors.cutting import BatchReader
+from headway.connectors.sightings import Sightings
 from headway.connectors.texts import parse_texts
-from headway.connectors.values import Bad, show, to_array
+from headway.connectors.values import Bad, show, show_whole, to_array
 from headway.errors import InputError
 from headway.schema import Schema
 
@@ -73,12 +75,13 @@ class RowConverter:
 
 def _column(values: Sequence[Any], type_: pa.DataType) -> tuple[pa.Array, Bad]:
     """Convert a column; times that all come as text, as in JSON, are parsed together."""
-    if pa.types.is_temporal(type_) and set(map(type, values)) <= {str, type(None)} and "" not in values:
+    if pa.types.is_temporal(type_) and set(map(type, values)) <= {str, type(None)}:
         try:
-            texts = pa.array(values, pa.string())
+            texts = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
         except UnicodeError:
             return to_array(values, type_)
-        return parse_texts(texts, type_)
+        if not pc.any(pc.equal(texts, "")).as_py():  # NULL in CSV only
+            return parse_texts(texts, type_)
     return to_array(values, type_)
 
 
@@ -90,6 +93,7 @@ class RowReader(BatchReader):
         super().__init__(request.name, request.strict)
         self._who = request.who
         self._converter = RowConverter(request.schema)
+        self._sightings = Sightings(request.who, request.schema.names)
         self._rows: Iterator[Any] = iter(rows)
         self._count = 0
 
@@ -97,10 +101,12 @@ class RowReader(BatchReader):
         """Convert at most `limit` rows."""
         rows = self.take(limit)
         if not rows:
+            self._sightings.end()
             return None
+        self._sightings.look(rows)
         batch, bad = self._converter.batch(rows)
         for position in sorted(bad):
-            self.refuse(f"index {self._count + position}", show_row(rows[position]), bad[position])
+            self.refuse(f"index {self._count + position}", show_whole(rows[position]), bad[position])
         self._count += len(rows)
         return batch
 
@@ -184,11 +190,6 @@ class LiveRowReader(RowReader):
             if len(self._ready) == 1:
                 self._change.notify_all()
             return True
-
-
-def show_row(row: object) -> str:
-    """Return a row as text for a dead letter."""
-    return repr(row)
 
 
 def _open(request: SourceRequest) -> Reader:

@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from headway.connectors.cutting import BatchReader
 from headway.connectors.files import check_encoding, input_path, open_input
 from headway.connectors.identity import Identity, TrackedFile
 from headway.connectors.iterables import RowConverter
+from headway.connectors.sightings import Sightings
 from headway.connectors.tagging import Tagged
 from headway.connectors.texts import plain, render_texts, to_json
 from headway.connectors.values import show
@@ -74,8 +75,10 @@ class JsonLinesReader(BatchReader):
                 self._file = TrackedFile(self._file, path)
             self._read = self._file.read1
         self._converter = RowConverter(request.schema)
+        self._sightings = Sightings(request.who, request.schema.names)
         exact = any(pa.types.is_decimal(type_) for type_ in request.schema.types)
         self._loads = json.JSONDecoder(parse_float=Decimal).decode if exact else json.loads
+        self._load_one = json.JSONDecoder(parse_float=_exact).decode if exact else json.loads
         self._rest = b""
         self._line = 1
         self._skipping = self._begun = False
@@ -84,9 +87,11 @@ class JsonLinesReader(BatchReader):
         """Parse the lines that are there; wait for one if there is none."""
         block = self._next_block()
         if block is None:
+            self._sightings.end()
             return None
         reasons: dict[int, str] = {}
         rows, lines = self._load(block, reasons)
+        self._sightings.look(rows)
         batch, bad = self._converter.batch(rows)
         for position, reason in bad.items():
             reasons[lines[position] if lines else position] = reason
@@ -149,14 +154,14 @@ class JsonLinesReader(BatchReader):
             rows = list(map(self._loads, block.decode().split("\n")[:-1]))
             if set(map(type, rows)) <= {dict}:
                 return rows, []
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, InvalidOperation):
             pass  # some line is blank or malformed: look at each
         rows, lines = [], []
         for at, line in enumerate(block.split(b"\n")):
             if not line.strip():
                 continue
             try:
-                row = self._loads(line.decode())
+                row = self._load_one(line.decode())
             except UnicodeDecodeError:
                 reasons[at] = "not valid UTF-8"
             except (ValueError, RecursionError) as error:
@@ -173,6 +178,17 @@ class JsonLinesReader(BatchReader):
         self.refuse(
             f"{self._place} line {self._line + at}", line[:4096].decode("utf-8", "replace").rstrip("\r"), reason
         )
+
+
+def _exact(text: str) -> Decimal:
+    """Return a number as it is written; one whose exponent no Decimal holds is infinite, or nearly 0, as a float is."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        digits, _, exponent = text.lower().partition("e")
+        if not digits.strip("-0."):
+            return Decimal(0)
+        return Decimal(digits[:1].strip("0123456789") + ("1e-999999999" if exponent.startswith("-") else "Infinity"))
 
 
 def _is_file(stream: Any) -> bool:

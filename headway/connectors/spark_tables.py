@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from headway.connectors.sessions import find_session, first_line
 from headway.errors import NetworkError
-from headway.storage.filesystems import FAILURES, is_uri, locate, reason
+from headway.inferring import csv_options, keep_texts
+from headway.storage.filesystems import FAILURES, Place, is_uri, locate, reason
 from headway.tables import is_name, register_table_loader, split_quoted
 
 if TYPE_CHECKING:
@@ -40,18 +42,40 @@ def load_from_spark(ref: str, folder: Path | None) -> pa.Table | None:
 
 def load_directory(ref: str, folder: Path | None) -> pa.Table | None:
     """Return a directory of files as one table, read with Arrow, or None if there is no such directory."""
-    import pyarrow.dataset  # seldom needed, and slow to load
-
     name = _full(ref, folder)
     try:
         if not _is_data(name):
             return None
         place = locate(name)
         format_ = _FORMATS.get(Path(place.base).suffix.lower(), "parquet")
-        data = pyarrow.dataset.dataset(place.base, filesystem=place.filesystem, format=format_, partitioning="hive")
-        return _check_size(data.head(MOST_ROWS + 1), ref)
+        return _read_files(place, format_, ref)
     except (*FAILURES, ValueError) as error:
         raise NetworkError(f"table '{ref}': cannot read '{name}': {reason(error)}") from error
+
+
+def _read_files(place: Place, format_: str, ref: str) -> pa.Table:
+    """Return all files of a directory as one table; CSV and JSON keep every value as it is written."""
+    import pyarrow.dataset as datasets  # seldom needed, and slow to load
+
+    kind: Any = format_
+    if format_ == "csv":
+        kind = datasets.CsvFileFormat(default_fragment_scan_options=datasets.CsvFragmentScanOptions(csv_options()))
+
+    def files(schema: pa.Schema | None) -> datasets.Dataset:
+        return datasets.dataset(place.base, schema, kind, place.filesystem, partitioning="hive")
+
+    def read(schema: pa.Schema | None) -> pa.Table:
+        return _check_size(files(schema).head(MOST_ROWS + 1), ref)
+
+    if format_ == "json":
+        guessed = files(None).schema
+        return read(_with_text(guessed, [field.name for field in guessed if pa.types.is_timestamp(field.type)]))
+    table = read(None)
+    return keep_texts(table, lambda names: read(_with_text(table.schema, names))) if format_ == "csv" else table
+
+
+def _with_text(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([field.with_type(pa.string()) if field.name in names else field for field in schema])
 
 
 def _find(session: SparkSession, ref: str, folder: Path | None) -> DataFrame | None:

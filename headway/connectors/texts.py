@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.connectors.values import Bad, convert, show
-from headway.moments import date_texts, timestamp_texts, to_python
+from headway.moments import date_texts, in_python, timestamp_texts, to_python
 from headway.schema import type_name
 
 _SMALL = 512
@@ -31,6 +31,7 @@ def parse_texts(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad]:
     """Return the values that a column of text stands for, NULL where one does not convert, and those positions.
 
     Empty text is NULL for every type but string and binary. Only the parts that fail are looked at value by value.
+    What a text stands for does not depend on the others: whatever Arrow takes, `parse_text` takes for the same value.
     """
     if pa.types.is_string(type_):
         return texts, {}
@@ -73,7 +74,7 @@ def parse_text(text: str, type_: pa.DataType) -> Any:
     elif pa.types.is_floating(type_):
         try:
             if "_" not in text:
-                return convert(float(text), type_)
+                return convert(_nearest(text, type_), type_)
         except ValueError:
             pass
     elif pa.types.is_list(type_) or pa.types.is_struct(type_):
@@ -86,12 +87,56 @@ def parse_text(text: str, type_: pa.DataType) -> Any:
     raise ValueError(f"expected {type_name(type_)}, not {show(text)}")
 
 
+def _nearest(text: str, type_: pa.DataType) -> float:
+    """Return the number nearest to a text; by way of a double, that of a float would be rounded twice."""
+    number = float(text)
+    if type_.bit_width < 64 and math.isfinite(number):
+        try:
+            return float(pa.scalar(text).cast(type_).as_py())
+        except pa.ArrowInvalid:
+            pass
+    return number
+
+
 def _parse_timestamps(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     plain, zoned = pa.timestamp("us"), pa.timestamp("us", tz="UTC")
     try:
-        return texts.cast(zoned).cast(type_)
+        moments = texts.cast(zoned)
     except pa.ArrowInvalid:
-        return texts.cast(plain).cast(type_)
+        moments = texts.cast(plain)
+    return _readable(moments.cast(type_))
+
+
+def _parse_dates(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    return _readable(texts.cast(type_))
+
+
+def _readable(moments: pa.Array) -> pa.Array:
+    if not in_python(moments):  # year 0, say, or a zone that moves year 9999 to the next
+        raise pa.ArrowInvalid("outside the years 1 to 9999")
+    return moments
+
+
+def _parse_integers(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    return _cast_without(texts, type_, "x", "X")  # 0xFFFFFFFF, which Arrow takes for -1
+
+
+def _parse_floats(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    return _cast_without(texts, type_, "(")  # nan(abc)
+
+
+def _parse_decimals(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Cast decimals as they are written; of longer ones, and with exponents, Arrow drops the first digits unsaid."""
+    plain = rf"^[+-]?\d{{0,{type_.precision - type_.scale}}}(\.\d{{0,{type_.scale}}})?$"
+    if pc.all(pc.match_substring_regex(texts, plain)).as_py() is False:
+        raise pa.ArrowInvalid("not a plain decimal")
+    return texts.cast(type_)
+
+
+def _cast_without(texts: pa.Array, type_: pa.DataType, *marks: str) -> pa.Array:
+    if any(pc.any(pc.match_substring(texts, mark)).as_py() for mark in marks):
+        raise pa.ArrowInvalid("written in a way that only Arrow knows")
+    return texts.cast(type_)
 
 
 def _parse_booleans(texts: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -103,17 +148,19 @@ def _parse_booleans(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     return pc.if_else(texts.is_valid(), true, pa.scalar(None, pa.bool_()))
 
 
-def _cast(texts: pa.Array, type_: pa.DataType) -> pa.Array:
-    return texts.cast(type_)
+_VECTORISED: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array, pa.DataType], pa.Array]], ...] = (
+    (pa.types.is_integer, _parse_integers),
+    (pa.types.is_floating, _parse_floats),
+    (pa.types.is_boolean, _parse_booleans),
+    (pa.types.is_timestamp, _parse_timestamps),
+    (pa.types.is_date, _parse_dates),
+    (pa.types.is_decimal, _parse_decimals),
+)
+"""They raise ArrowInvalid for whatever `parse_text` takes for another value, or for none."""
 
 
 def _vectorised(type_: pa.DataType) -> Callable[[pa.Array, pa.DataType], pa.Array] | None:
-    if pa.types.is_timestamp(type_):
-        return _parse_timestamps
-    if pa.types.is_boolean(type_):
-        return _parse_booleans
-    python_only = pa.types.is_nested(type_) or pa.types.is_binary(type_)
-    return None if python_only else _cast
+    return next((parse for accepts, parse in _VECTORISED if accepts(type_)), None)
 
 
 def render_texts(array: pa.Array) -> pa.Array:

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, InvalidOperation
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ _NONE = type(None)
 _NOT_FINITE = {"nan": math.nan, "infinity": math.inf, "+infinity": math.inf, "-infinity": -math.inf}
 _NOT_FINITE |= {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
 _WIDE = Context(prec=100)
+_SHOWN = 50
 
 
 def to_array(values: Sequence[Any], type_: pa.DataType) -> tuple[pa.Array, Bad]:
@@ -45,6 +47,9 @@ def to_array(values: Sequence[Any], type_: pa.DataType) -> tuple[pa.Array, Bad]:
         except (ValueError, TypeError, OverflowError) as error:
             bad[position] = str(error)
             converted.append(None)
+        except Exception as error:  # of an object that somebody else wrote
+            bad[position] = f"{_wrong(value, type_)}, which raised {type(error).__name__}"
+            converted.append(None)
     return pa.array(converted, type_), bad
 
 
@@ -55,8 +60,23 @@ def convert(value: Any, type_: pa.DataType) -> Any:
 
 def show(value: object) -> str:
     """Return a value for a message, cut where it is long."""
-    text = repr(value)
+    text = show_whole(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def show_whole(value: Any) -> str:
+    """Return a value as text, whatever it is: what cannot be written, such as 10**5000, is only named."""
+    try:
+        return repr(value)
+    except Exception:
+        pass  # too many digits, too deep, or an object that somebody else wrote
+    if type(value) is dict:
+        return "{" + ", ".join(f"{show(key)}: {show(one)}" for key, one in islice(value.items(), _SHOWN)) + "}"
+    if type(value) in (list, tuple):
+        return "(" + ", ".join(map(show, islice(value, _SHOWN))) + ")"
+    if isinstance(value, int):
+        return f"<an integer of {value.bit_length()} bits>"
+    return f"<a {type(value).__name__} that cannot be shown>"
 
 
 def _wrong(value: object, type_: pa.DataType) -> ValueError:
@@ -133,7 +153,7 @@ def _binary(value: Any, type_: pa.DataType) -> bytes:
     raise _wrong(value, type_)
 
 
-def _date(value: Any, type_: pa.DataType) -> date:
+def _date(value: Any, type_: pa.DataType) -> date | None:
     if isinstance(value, str):
         try:
             return date.fromisoformat(value.strip())
@@ -141,12 +161,21 @@ def _date(value: Any, type_: pa.DataType) -> date:
             raise ValueError(f"expected an ISO 8601 date such as 2024-12-31, not {show(value)}") from None
     if isinstance(value, date) and not isinstance(value, datetime):
         return value
+    if _no_time(value):
+        return None
     if isinstance(value, np.datetime64):
         return _date(value.item(), type_)
     raise _wrong(value, type_)
 
 
-def _timestamp(value: Any, type_: pa.DataType) -> datetime:
+def _no_time(value: Any) -> bool:
+    """Whether this is NaT, as numpy and pandas write NULL: the one moment that is not equal to itself."""
+    return isinstance(value, datetime | np.datetime64) and bool(value != value)
+
+
+def _timestamp(value: Any, type_: pa.DataType) -> datetime | None:
+    if _no_time(value):
+        return None
     moment = value
     if isinstance(value, str):
         try:
@@ -156,14 +185,20 @@ def _timestamp(value: Any, type_: pa.DataType) -> datetime:
                 f"expected an ISO 8601 timestamp such as 2024-12-31T23:59:59Z, not {show(value)}"
             ) from None
     elif isinstance(value, np.datetime64):
-        moment = value.astype("datetime64[us]").item()
+        moment = value.astype("datetime64[us]")
+        if moment.astype("datetime64[D]") != value.astype("datetime64[D]"):  # more microseconds than there are numbers
+            raise _wrong(value, type_)
+        moment = moment.item()
     if isinstance(moment, date) and not isinstance(moment, datetime):
         moment = datetime(moment.year, moment.month, moment.day)
     if not isinstance(moment, datetime):
         raise _wrong(value, type_)
     if moment.tzinfo is None:
         return moment.replace(tzinfo=UTC) if type_.tz else moment
-    moment = moment.astimezone(UTC)
+    try:
+        moment = moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{show(value)} is outside the years 1 to 9999 in UTC") from None
     return moment if type_.tz else moment.replace(tzinfo=None)
 
 

@@ -163,3 +163,22 @@ def test_a_callback_that_raises() -> None:
 
     with pytest.raises(OutputError, match="output 'o': the callback raised ZeroDivisionError: oh"):
         open_sink("o", SCHEMA, fail).write(pa.RecordBatch.from_pydict({"a": [1], "s": [""]}, SCHEMA.to_arrow()))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_what_stands_outside_a_slice_does_not_count(size: int) -> None:
+    table = pa.table({"v": pa.array([[1], [2], [3], [2**33], [5]])})
+    schema = Schema.parse("v array<int>")
+    assert rows(open_source("s", schema, table.slice(0, size))) == [{"v": [at + 1]} for at in range(size)]
+    got, _, malformed = drain(open_source("s", schema, table.to_reader(max_chunksize=size)))
+    assert got is not None
+    assert got.column("v").to_pylist() == [[1], [2], [3], [5]]
+    assert [row.where.split()[-1] for row in malformed] == ["4"]
+
+
+def test_what_stands_under_null_does_not_count() -> None:
+    hidden = pa.StructArray.from_arrays([pa.array([1, 2**33])], ["a"], mask=pa.array([False, True]))
+    assert rows(open_source("s", Schema.parse("v struct<a:int>"), pa.table({"v": hidden}))) == [
+        {"v": {"a": 1}},
+        {"v": None},
+    ]

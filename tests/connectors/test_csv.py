@@ -267,3 +267,30 @@ def test_other_encodings_are_named(tmp_path: Path, encoding: str) -> None:
 def test_a_header_of_one_huge_name(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"the header of .* cannot be read: field larger"):
         read_text(tmp_path / "a.csv", "a," + "b" * 200_000 + "\n1,2\n", "a int")
+
+
+@pytest.mark.parametrize(
+    ("type_name", "text"),
+    [
+        *(("int", "0x1F"), ("int", "0XFFFFFFFF"), ("tinyint", "0xFF"), ("bigint", "0xFFFFFFFFFFFFFFFF")),
+        *(("double", "nan(abc)"), ("float", "NAN()"), ("date", "0000-01-01"), ("decimal(38,0)", "11e38")),
+        *(("timestamp", "9999-12-31T23:59:59-01:00"), ("timestamp_ntz", "0001-01-01T00:00:00+01:00")),
+    ],
+)
+def test_what_only_arrow_reads_is_malformed_whatever_stands_beside_it(
+    tmp_path: Path, type_name: str, text: str
+) -> None:
+    for pad in ("", " "):  # at even and at odd places
+        for others in ("", "oops,oops\n"):
+            content = f"v,s\n,{pad}\n{text},a\n,0x n(\n{others}"
+            table, _, malformed = drain(read_text(tmp_path / "a.csv", content, f"v {type_name}, s string"))
+            assert table is not None
+            assert table.column("s").to_pylist() == [pad or None, "0x n("]
+            assert [row.where for row in malformed] == ["a.csv line 3", "a.csv line 5"][: 2 if others else 1]
+
+
+def test_numbers_beside_text_that_looks_hexadecimal(tmp_path: Path) -> None:
+    reader = read_text(tmp_path / "a.csv", "a,x,s\n7,1.5,0x1F\n 8 ,NaN,fn(x)\n,,\n", "a int, x double, s string")
+    assert str(rows(reader)) == str(
+        [{"a": 7, "x": 1.5, "s": "0x1F"}, {"a": 8, "x": float("nan"), "s": "fn(x)"}, {"a": None, "x": None, "s": None}]
+    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from headway.connectors import Reader, iterables, open_source
@@ -134,3 +135,57 @@ def test_rate_makes_any_source_timed() -> None:
     assert reader.timed
     _, due, _ = drain(reader, [2])
     assert due == [0, 500_000_000, 1_000_000_000, 1_500_000_000, 2_000_000_000]
+
+
+class Unwilling:
+    """An object that says nothing about itself."""
+
+    def __repr__(self) -> str:
+        """Raise."""
+        raise RuntimeError("no")
+
+
+class NoZone(tzinfo):
+    """A zone that fails."""
+
+    def utcoffset(self, when: datetime | None) -> timedelta:
+        """Raise."""
+        raise RuntimeError("no")
+
+    dst = tzname = utcoffset  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("type_name", ["int", "double", "string", "timestamp", "date", "decimal(6,2)", "array<int>"])
+@pytest.mark.parametrize(
+    "value", [10**5000, Unwilling(), [Unwilling()], {"a": 10**5000}], ids=["digits", "object", "list", "dict"]
+)
+def test_what_cannot_be_shown_is_malformed(type_name: str, value: object) -> None:
+    given = [{"k": 0}, {"k": 1, "v": value}, {"k": 2}]
+    table, _, malformed = drain(open_source("s", Schema.parse(f"k int, v {type_name}"), given))
+    assert table is not None
+    assert table.column("k").to_pylist() == [0, 2]
+    assert [row.where for row in malformed] == ["index 1"]
+    assert len(malformed[0].reason) < 200
+    assert len(malformed[0].text) < 200
+
+
+def test_a_zone_that_raises_costs_its_row_only() -> None:
+    given = [datetime(2024, 1, 1), datetime(2024, 1, 1, tzinfo=NoZone())]
+    table, _, malformed = drain(open_source("s", Schema.parse("t timestamp"), [(moment,) for moment in given]))
+    assert table is not None
+    assert len(table) == 1
+    assert [row.where for row in malformed] == ["index 1"]
+
+
+@pytest.mark.parametrize("type_name", ["timestamp", "timestamp_ntz", "date"])
+def test_no_time_is_null(type_name: str) -> None:
+    given = [(value,) for value in (pd.NaT, np.datetime64("NaT"), np.datetime64("NaT", "s"), None)]
+    assert rows(open_source("s", Schema.parse(f"t {type_name}"), given)) == [{"t": None}] * 4
+
+
+def test_a_time_with_more_microseconds_than_fit_is_malformed() -> None:
+    given = [(np.datetime64(2**62, "s"),), (np.datetime64("2024-01-01T00:00:00.123456789"),)]
+    table, _, malformed = drain(open_source("s", Schema.parse("t timestamp_ntz"), given))
+    assert table is not None
+    assert table.column("t").to_pylist() == [datetime(2024, 1, 1, 0, 0, 0, 123456)]
+    assert [row.where for row in malformed] == ["index 0"]

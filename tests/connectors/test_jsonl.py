@@ -195,3 +195,44 @@ def test_a_long_line_does_not_hang_on_reads(tmp_path: Path, monkeypatch: pytest.
             results.append((table.to_pylist(), [(row.where, row.reason) for row in malformed]))
         assert all(one == results[0] for one in results)
         assert len(results[0][0]) == (3 if length + 11 <= 40 else 2)
+
+
+@pytest.mark.parametrize("number", ["1e99999999999999999999", "-1e99999999999999999999", "1e-99999999999999999999"])
+def test_exponents_that_no_decimal_holds(tmp_path: Path, number: str) -> None:
+    content = f'{{"v":1.5}}\n{{"v":2,"other":{number}}}\n{{"v":{number}}}\n{{"x":{number}}}\n{{"i":{number}}}\n'
+    table, _, malformed = drain(read_text(tmp_path / "a.jsonl", content, "v decimal(6,2), x double, i int"))
+    assert table is not None
+    assert [str(value) for value in table.column("v").to_pylist()] == ["1.50", "2.00", "None"]
+    assert table.column("x").to_pylist() == [None, None, float(number)]
+    assert [row.where for row in malformed] == ["a.jsonl line 3", "a.jsonl line 5"]
+
+
+@pytest.mark.parametrize("other", ["", '{"t":5}\n', '{"t":""}\n', '{"t":"soon"}\n'])
+def test_times_are_read_alike_whatever_stands_beside_them(tmp_path: Path, other: str) -> None:
+    texts = ["9999-12-31T23:59:59-01:00", "0000-01-01", " ", "2024-01-01T01:00:00+01:00"]
+    content = "".join(f'{{"t":"{text}"}}\n' for text in texts) + other
+    table, _, malformed = drain(read_text(tmp_path / "a.jsonl", content, "t timestamp"))
+    assert table is not None
+    assert [value.isoformat() for value in table.column("t").to_pylist()] == ["2024-01-01T00:00:00+00:00"]
+    assert [row.where for row in malformed][:3] == ["a.jsonl line 1", "a.jsonl line 2", "a.jsonl line 3"]
+
+
+def test_a_field_that_no_row_has_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    schema = "amout double, host string"
+    drain(read_text(tmp_path / "a.jsonl", '{"amount":1,"host":"a"}\n' * 3, schema))
+    assert [record.getMessage() for record in caplog.records] == [
+        "source 's': no row has the field 'amout'; did you mean 'amount'?"
+    ]
+    caplog.clear()
+    drain(read_text(tmp_path / "b.jsonl", '{"amount":1,"host":"a"}\n' * 5000, schema))
+    assert [record.getMessage() for record in caplog.records] == [
+        "source 's': no row so far has the field 'amout'; did you mean 'amount'?"
+    ]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "\n", "oops\n", '{"a":1}\n{"b":null}\n', '{"a":1,"b":2}\n' + '{"c":1}\n' * 2000]
+)
+def test_nobody_is_warned_without_need(tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str) -> None:
+    drain(read_text(tmp_path / "a.jsonl", content, "a int, b int"))
+    assert caplog.records == []

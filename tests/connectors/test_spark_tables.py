@@ -21,6 +21,19 @@ if TYPE_CHECKING:
 PEOPLE = pa.table({"sid": pa.array([1, 2], pa.int32()), "name": ["Ann", "Bob"]})
 
 
+def test_directories_of_csv_keep_what_is_written(tmp_path: Path) -> None:
+    folder = tmp_path / "t.csv" / "part=007"
+    folder.mkdir(parents=True)
+    (folder / "1.csv").write_text("zip,id,code,n\n01234,12345678901234567890,NA,1\n")
+    (folder / "2.csv").write_text("zip,id,code,n\n1234,2,,2\n")
+    found = load_directory("t.csv", tmp_path)
+    assert found is not None
+    assert found.sort_by("n").to_pylist() == [
+        {"zip": "01234", "id": "12345678901234567890", "code": "NA", "n": 1, "part": "007"},
+        {"zip": "1234", "id": "2", "code": None, "n": 2, "part": "007"},
+    ]
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "people").mkdir()
@@ -37,6 +50,9 @@ def test_directories_need_no_session(folder: Path) -> None:
     (folder / "people.csv").mkdir()
     (folder / "people.csv" / "1.csv").write_text("sid,name\n1,Ann\n")
     assert load_table("people.csv", folder=folder).to_pylist() == [{"sid": 1, "name": "Ann"}]
+    (folder / "times.json").mkdir()
+    (folder / "times.json" / "1.json").write_text('{"k":"2024-01-01","n":1}\n')
+    assert load_table("times.json", folder=folder).to_pylist() == [{"k": "2024-01-01", "n": 1}]
     (folder / "bad").mkdir()
     (folder / "bad" / "x.parquet").write_text("nonsense")
     with pytest.raises(NetworkError, match="table 'bad': cannot read") as caught:

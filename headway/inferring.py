@@ -1,0 +1,119 @@
+"""CSV and JSON lines whose types nobody has declared: a table with types that keep every value as it is written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+_KEPT = r"^[+-]?0[0-9xX]|\("
+"""What Arrow takes for a number and people mean as text: a leading zero, hexadecimal digits, `nan(abc)`."""
+_BIGINT = range(-(1 << 63), 1 << 63)
+_KINDS = {bool: "a boolean", int: "a number", float: "a number", str: "text", list: "an array", dict: "an object"}
+
+
+def infer_csv(data: bytes) -> pa.Table:
+    """Return CSV with a header as a table, or raise ArrowInvalid; only an empty value without quotes is NULL."""
+
+    def read(as_text: Sequence[str]) -> pa.Table:
+        options = csv_options()
+        options.include_columns = list(as_text)
+        options.column_types = dict.fromkeys(as_text, pa.string())
+        return pyarrow.csv.read_csv(pa.BufferReader(data), convert_options=options)
+
+    return keep_texts(read(()), read)
+
+
+def csv_options() -> pyarrow.csv.ConvertOptions:
+    """Return what Arrow takes for NULL: by itself it would also take Namibia's code for it."""
+    return pyarrow.csv.ConvertOptions(null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False)
+
+
+def keep_texts(guessed: pa.Table, read: Callable[[Sequence[str]], pa.Table]) -> pa.Table:
+    """Return a table with Arrow's guesses of CSV's types where they keep the values; `read` gives columns as text.
+
+    Numbers with leading zeros and whole numbers beyond bigint keep their column text: as numbers they would be
+    other keys.
+    """
+    doubtful = [field.name for field in guessed.schema if _is_doubtful(field.type)]
+    if not doubtful or len(set(guessed.column_names)) < guessed.num_columns:
+        return guessed
+    texts = read(doubtful)
+    for name in doubtful:
+        at = guessed.column_names.index(name)
+        if pa.types.is_time(guessed.schema.field(at).type) or _is_text(texts[name]):
+            guessed = guessed.set_column(at, name, texts[name])
+    return guessed
+
+
+def _is_doubtful(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_time(type_))
+
+
+def _is_text(column: pa.ChunkedArray) -> bool:
+    """Whether a column of numbers has to stay as it is written."""
+    texts = pc.utf8_trim_whitespace(column)
+    if pc.any(pc.match_substring_regex(texts, _KEPT)).as_py():
+        return True
+    if not pc.all(pc.match_substring_regex(texts, r"^[+-]?\d+$")).as_py():
+        return False  # with fractions, so the column is one of measured values
+    long = pc.filter(texts, pc.greater(pc.binary_length(texts), 18)).to_pylist()
+    return any(len(text) > 20 or int(text) not in _BIGINT for text in long)
+
+
+def infer_json_lines(data: bytes) -> pa.Table:
+    """Return JSON lines as a table, or raise ArrowInvalid with the line; text stays text, whatever it looks like."""
+    rows: list[dict[str, Any]] = []
+    numbers: list[int] = []
+    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        if line.strip():
+            rows.append(_object(line, number))
+            numbers.append(number)
+    if not rows:
+        raise pa.ArrowInvalid('it has no object such as {"a": 1}')
+    names = dict.fromkeys([name for row in rows for name in row])
+    return pa.table({name: _column(name, [row.get(name) for row in rows], numbers) for name in names})
+
+
+def _object(line: bytes, number: int) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        if not re.match(rb"\s*\{", line):
+            raise pa.ArrowInvalid(f'line {number} is no object such as {{"a": 1}}') from None
+        raise pa.ArrowInvalid(f"line {number} is not valid JSON: {error.msg} at column {error.colno}") from None
+    except (ValueError, RecursionError) as error:  # thousands of digits or brackets
+        raise pa.ArrowInvalid(f"line {number} cannot be read: {error}") from None
+    if not isinstance(row, dict):
+        raise pa.ArrowInvalid(f'line {number} is no object such as {{"a": 1}}')
+    return row
+
+
+def _column(name: str, values: list[Any], numbers: list[int]) -> pa.Array:
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds == {int} and any(value is not None and value not in _BIGINT for value in values):
+        return pa.array([None if value is None else str(value) for value in values], pa.string())
+    if len({_KINDS[kind] for kind in kinds}) > 1:
+        raise pa.ArrowInvalid(_change(name, values, numbers))
+    try:
+        if kinds == {int, float}:
+            return pa.array([None if value is None else float(value) for value in values], pa.float64())
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError, ValueError) as error:
+        raise pa.ArrowInvalid(f"column '{name[:40]}': {error}") from None
+
+
+def _change(name: str, values: list[Any], numbers: list[int]) -> str:
+    """Say where a column changes its kind."""
+    first = ""
+    for value, number in zip(values, numbers, strict=True):
+        kind = "" if value is None else _KINDS[type(value)]
+        if first and kind and kind != first:
+            return f"line {number}: column '{name[:40]}' is {first} before and {kind} here"
+        first = first or kind
+    raise AssertionError("no change")

@@ -1,0 +1,79 @@
+"""Types of tables that nobody has declared: every value stays as it is written."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from headway.inferring import infer_csv, infer_json_lines
+
+
+@pytest.mark.parametrize(
+    ("texts", "type_", "values"),
+    [
+        (
+            ["DE", "NA", "null", "NaN", "N/A", "nan", "NULL", ""],
+            pa.string(),
+            [*["DE", "NA", "null", "NaN", "N/A", "nan", "NULL"], None],
+        ),
+        (["x", '""', ""], pa.string(), ["x", "", None]),
+        (["01234", "99999"], pa.string(), ["01234", "99999"]),
+        (["-01", "2"], pa.string(), ["-01", "2"]),
+        (["007.5", "2"], pa.string(), ["007.5", "2"]),
+        (["0", "10", "-5", ""], pa.int64(), [0, 10, -5, None]),
+        (["0.5", "0"], pa.float64(), [0.5, 0.0]),
+        (["12345678901234567890", "1"], pa.string(), ["12345678901234567890", "1"]),
+        (["9223372036854775807"], pa.int64(), [2**63 - 1]),
+        (["9" * 5000], pa.string(), ["9" * 5000]),
+        (["12345678901234567890", "1.5"], pa.float64(), [12345678901234567890.0, 1.5]),
+        (["0x1F", "7"], pa.string(), ["0x1F", "7"]),
+        (["nan(abc)", "7"], pa.string(), ["nan(abc)", "7"]),
+        (["10:30", "11:00"], pa.string(), ["10:30", "11:00"]),
+        (["true", "false"], pa.bool_(), [True, False]),
+    ],
+)
+def test_csv(texts: list[str], type_: pa.DataType, values: list[object]) -> None:
+    table = infer_csv("".join(["k,n\n", *(f"{text},1\n" for text in texts)]).encode())
+    assert table.schema.field("k").type == type_
+    assert table.column("k").to_pylist() == values
+    assert table.column_names == ["k", "n"]
+
+
+@pytest.mark.parametrize(
+    ("written", "type_", "values"),
+    [
+        (['"2024-01-01"', '"2024-01-02 10:00:00"'], pa.string(), ["2024-01-01", "2024-01-02 10:00:00"]),
+        (["12345678901234567890", "1", "null"], pa.string(), ["12345678901234567890", "1", None]),
+        (["1", "null"], pa.int64(), [1, None]),
+        (["1", "2.5"], pa.float64(), [1.0, 2.5]),
+        (["true"], pa.bool_(), [True]),
+        (["[1,2]", "[]"], pa.list_(pa.int64()), [[1, 2], []]),
+    ],
+)
+def test_json_lines(written: list[str], type_: pa.DataType, values: list[object]) -> None:
+    table = infer_json_lines("".join(f'{{"k":{text}}}\n\n' for text in written).encode())
+    assert table.schema.field("k").type == type_
+    assert table.column("k").to_pylist() == values
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ('{"a":1}\n{"a":2} junk\n', "line 2 is not valid JSON: Extra data at column 9"),
+        ('{"a":1}{"a":2}\n', "line 1 is not valid JSON: Extra data at column 8"),
+        ('{"a":1\n', "line 1 is not valid JSON: Expecting ',' delimiter at column 7"),
+        ('{"a":1}\n\nnull\n', 'line 3 is no object such as {"a": 1}'),
+        ("oops\n", 'line 1 is no object such as {"a": 1}'),
+        ('{"a":null}\n{"a":1}\n{"a":"x"}\n', "line 3: column 'a' is a number before and text here"),
+        ('{"a":[1]}\n{"a":["x"]}\n', "column 'a': "),
+        ('{"a":[1' + "0" * 30 + "]}\n", "column 'a': "),
+        ('{"a":"\\ud800"}\n', "column 'a': "),
+        ('{"a":' + "[" * 100_000 + "\n", "line 1 cannot be read: "),
+        ('{"a":' + "1" * 5000 + "}\n", "line 1 cannot be read: "),
+        ("\n", 'it has no object such as {"a": 1}'),
+    ],
+)
+def test_json_lines_that_are_no_table(data: str, message: str) -> None:
+    with pytest.raises(pa.ArrowInvalid) as raised:
+        infer_json_lines(data.encode())
+    assert str(raised.value).startswith(message)
