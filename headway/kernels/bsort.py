@@ -1,8 +1,8 @@
 """BSort: a bounded sort with a buffer of slack + 1 tuples per partition.
 
 After each arrival the buffer holds the slack largest tuples seen, so what leaves at an arrival is what
-`slack` passes of a bubble sort hand on there (order.py), or what a heap of that size does where the slack is large. NULL
-is smaller than every value; of equals the earliest arrived is the smallest.
+`slack` passes of a bubble sort hand on there (order.py); where the slack is large, what a heap of that size gives up.
+NULL is smaller than every value; of equals the earliest arrived is the smallest.
 """
 
 from __future__ import annotations
