@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from headway.columns import Int64s, Mask, Values
 
-DEEP = 16
+DEEP = 24
 """Up to this slack, passes over whole trains are quicker than a heap."""
 
 

@@ -28,7 +28,7 @@ from tests.reference.twins import Pair, Twin, aggregates, bsorts, filters, joins
 from tests.streams import CONDITIONS, WHENS, Case, Running, grids, long_stream, one_box, runnings, schema
 
 importlib.import_module("tests.policies")
-ORDER = Order("a", 20, ("k",))
+ORDER = Order("a", 28, ("k",))
 SPLIT = filters("split", "s", ("side = 0", lambda row: row["side"] == 0))
 
 
@@ -56,7 +56,7 @@ def test_slacks_that_are_large_by_themselves(box: str, kind: Kind) -> None:
         "aggregate": (aggregates("box", "s", some, ORDER, 6, 4, kind),),
         "sessions": (sessions("box", "s", some, ORDER, *WHENS[1], size=6, kind=kind),),
         "join": (SPLIT, joins("box", ("split", "split.else"), CONDITIONS[2], 3, (ORDER, Order("a", 1, ("k",))), kind)),
-        "resample": (SPLIT, resamples("box", ("split", "split.else"), some, 3, (Order("a", 18), ORDER), kind)),
+        "resample": (SPLIT, resamples("box", ("split", "split.else"), some, 3, (Order("a", 26), ORDER), kind)),
     }
     assert ORDER.slack > heaps.DEEP
     twin = Twin({"s": schema(kind)}, boxes[box], {"out": "box"})
