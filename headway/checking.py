@@ -14,6 +14,7 @@ from headway.errors import NetworkError, choices
 from headway.expressions.notes import noting
 from headway.functions import functions as registered
 from headway.network import Box, Network, Table, arc_name
+from headway.qos import doubts
 from headway.schema import Schema, type_name
 from headway.structure import Consumer, Structure, check_structure, owner
 from headway.tables import table_schema
@@ -112,6 +113,7 @@ def check(
                 f"output '{output.name}': loss: x is the per cent of tuples delivered, 100 for all of them, and the "
                 f"largest here is {loss.points[-1][0]:g}"
             )
+        notes += [f"output '{output.name}': {doubt}" for doubt in doubts(output.qos)]
         value = output.qos.value
         if value is not None:
             with inside(f"output '{output.name}': qos: value: field"):

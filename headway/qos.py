@@ -96,6 +96,30 @@ class QoS:
     value: ValueGraph | None = None
 
 
+def doubts(qos: QoS) -> list[str]:
+    """Return what graphs say that is allowed but probably not meant."""
+    found = []
+    graphs = (("latency", qos.latency), ("loss", qos.loss), ("value", qos.value.graph if qos.value else None))
+    for name, graph in graphs:
+        if graph is not None and len(graph.points) == 1:
+            found.append(f"its {name} graph has one point: every result is worth the same, {graph.points[0][1]:g}")
+    for (x0, y0), (x1, y1) in pairwise(qos.latency.points if qos.latency else ()):
+        if y1 > y0:
+            found.append(
+                f"its latency graph rises, from {y0:g} at {x0:g} s to {y1:g} at {x1:g} s: later results would be worth "
+                "more; a point is [seconds, utility]"
+            )
+            break
+    for (x0, y0), (x1, y1) in pairwise(qos.loss.points if qos.loss else ()):
+        if y1 < y0:
+            found.append(
+                f"its loss graph falls, from {y0:g} at {x0:g} % to {y1:g} at {x1:g} % delivered: less would be worth "
+                "more; a point is [per cent delivered, utility]"
+            )
+            break
+    return found
+
+
 def _point(point: object, where: str) -> tuple[float, float]:
     if (
         isinstance(point, Iterable)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -218,6 +219,27 @@ def test_types_of_tables(tmp_path: Path) -> None:
         load_table("odd", {"odd": odd})
     table = pa.table({"a": pa.array([1], pa.uint64()), "b": pa.array(["x"]).dictionary_encode()})
     assert str(table_schema("t", {"t": table})) == "a decimal(20,0), b string"
+
+
+@pytest.mark.parametrize(
+    ("qos", "doubt"),
+    [
+        ({"latency": [[0, 0], [1, 1]]}, "its latency graph rises, from 0 at 0 s to 1 at 1 s: later results would be"),
+        ({"latency": [[0, 1], [2, 0.2], [3, 0.5]]}, "its latency graph rises, from 0.2 at 2 s to 0.5 at 3 s"),
+        ({"loss": [[0, 1], [100, 0]]}, "its loss graph falls, from 1 at 0 % to 0 at 100 % delivered: less would be"),
+        ({"latency": [[1, 1]]}, "its latency graph has one point: every result is worth the same, 1"),
+        ({"loss": [[100, 0.5]]}, "its loss graph has one point: every result is worth the same, 0.5"),
+        ({"value": {"field": "a", "graph": [[3, 1]]}}, "its value graph has one point"),
+    ],
+)
+def test_graphs_that_are_probably_not_meant(qos: dict[str, Any], doubt: str) -> None:
+    network = {
+        "network": "n",
+        "sources": {"s": {"schema": {"a": "int"}}},
+        "outputs": {"o": {"from": "s", "qos": qos}},
+    }
+    [warning] = check(load(network)).warnings
+    assert warning.startswith(f"output 'o': {doubt}")
 
 
 def test_a_loss_graph_in_fractions_is_probably_not_meant() -> None:

@@ -20,9 +20,11 @@ from headway import functions as registry
 from headway import runner
 from headway.adaptive import base as adaptive
 from headway.adaptive.learning import base as learning
+from headway.cli import experiment
 from headway.cli.main import main, make_parser
 from headway.engines.models import LEARNED_KEYS, MODEL_KEYS, OVERHEAD_KEYS
 from headway.engines.traces import CallRecord, StepRecord, Trace
+from headway.experiments.base import CONFIRMED, DIFFERS, FAILED, UNCERTAIN
 from headway.mermaid import mermaid
 from headway.scheduling import base as policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, UNITS, WAITS
@@ -255,3 +257,11 @@ def test_the_vocabulary_is_in_the_glossary() -> None:
     more = ["connection point", "QoS graph", "arrival number", "universal box", "virtual time", "longest wait"]
     for word in [*words.split(), *spark.split(), *scheduling.split(), *more]:
         assert re.search(rf"^\| (<a [^|]*</a>)?(\w+, )?{word}\b", text, re.MULTILINE), word
+
+
+def test_the_verdicts_of_experiments() -> None:
+    text = (ROOT / "docs/cli.md").read_text()
+    told = " ".join(experiment.EPILOG.split())
+    for verdict in (CONFIRMED, UNCERTAIN, DIFFERS, FAILED):
+        assert f"| `{verdict}` |" in text
+        assert verdict in told

@@ -45,7 +45,8 @@ def add_arguments(parser: Parser) -> None:
         "--engine",
         metavar="ENGINE",
         default="sim",
-        help="sim: only predict (default); local: then also run each policy for real, to check the advice",
+        help="sim: only predict (default); local: then also run each policy for real, to check the advice; both are "
+        "about the engine local",
     )
     parser.add_argument(
         "--seconds",

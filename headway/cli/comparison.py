@@ -18,6 +18,7 @@ from headway.checking import check
 from headway.cli.arguments import UsageError, import_functions, rate, trust_of
 from headway.cli.paths import load_tables
 from headway.cli.printing import emit
+from headway.cli.spark import SPARK
 from headway.cli.status import StatusLine
 from headway.cli.tables import text_table
 from headway.cli.texts import count_text, plural, printable, ratio_text, seconds_text, share_text
@@ -57,6 +58,11 @@ class Comparison:
 
 def compare(args: argparse.Namespace) -> int:
     """Compare policies and print what was found; returns the exit code."""
+    if args.engine == SPARK:
+        raise UsageError(
+            "--engine: policies are compared for the engine local only: sim predicts (default), local also runs them; "
+            "on Spark try each with 'headway run FILE --engine spark --policy P --summary P.json'"
+        )
     if args.engine not in ENGINES:
         raise UsageError(f"--engine: {unknown('engine', args.engine, ENGINES)}")
     real = args.engine == LOCAL

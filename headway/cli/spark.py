@@ -25,8 +25,9 @@ def add_cut_options(parser: argparse._ActionsContainer) -> None:
         metavar="RULE",
         choices=UNIT_RULES,
         help="which outputs share a streaming query: 'qos', those with common inputs and the same latency graph "
-        "(default); 'one', all with common inputs: the least work; 'output', each by itself: the most freedom for the "
-        "scheduler, at 0.3 s and more per micro-batch",
+        "(default); 'loss', as 'qos', with the same loss and value graphs, too (default where load is shed); 'one', "
+        "all with common inputs: the least work; 'output', each by itself: the most freedom for the scheduler, at "
+        "0.3 s and more per micro-batch",
     )
     parser.add_argument(
         "--spread",

@@ -28,6 +28,8 @@ def _overload(summary: Mapping[str, Any]) -> list[str]:
     lines += _changes([{**change, "change": "", "subject": ""} for change in begun])
     if summary["shedding"]["strategy"] is None and not summary["shedding"]["dropped"]:
         lines.append("  nothing was dropped: --shed on lets outputs give way by their loss graphs")
+    elif not summary["shedding"]["dropped"] and summary["shedding"].get("held"):
+        lines.append(f"  nothing was dropped: {summary['shedding']['held']['reason']}")
     return lines
 
 

@@ -52,6 +52,7 @@ class Shedder:
         self._may = settings is not None
         self.keep: Floats = np.ones(len(instruments.sites))
         """What is kept now, by site."""
+        self._held: tuple[int, str] = 0, ""  # looks at which it should have dropped and did not, and why at the last
         self._histograms: dict[int, Histogram] = {}
         self._planners: dict[Entry, SemanticPlanner | None] = {}
         self._how: dict[int, str] = {}
@@ -76,6 +77,8 @@ class Shedder:
         ]
         demand = replace(demand, losses=self._losses())
         decision, self._memory = self._controller.decide(observation, demand, self._memory, limits, bool(forced))
+        if decision.held:
+            self._held = self._held[0] + 1, decision.held
         if not decision.changed:
             self._refresh()
             return
@@ -208,6 +211,7 @@ class Shedder:
             },
             "count": self._log.counts["shed"],
             "changes": self._log.summary("shed"),
+            "held": {"looks": self._held[0], "reason": self._held[1]} if self._held[0] else None,
         }
 
 

@@ -18,9 +18,9 @@ from headway.scheduling.schedule import Schedule
 NEAR = 0.01
 """Values that differ by less than this share count as equal."""
 _TIES = (
-    ("latency", "the lowest mean latency", "mean latencies are alike"),
-    ("queued", "the least in its queues", "queues are alike"),
-    ("overhead", "the least overhead", "overheads are alike"),
+    ("latency", "the lowest mean latency", "mean latencies"),
+    ("queued", "the least in queues", "queues"),
+    ("overhead", "the least overhead", "overheads"),
 )
 OVERHEADS = ("scheduler", "storage", "sources", "preemption")
 """Of the time that a summary tells: what is no box's own work."""
@@ -129,14 +129,18 @@ def advise(compared: Sequence[Figures]) -> Advice:
         whose = f"all {len(left)}" if len(near) == len(left) else f"{len(near)} of {len(left)}"
         told = [f"the results of {whose} are worth {most:.3g}, within {NEAR:.0%}"]
         left = near
-    for name, best, alike in _TIES:
+    whose = ""
+    for name, best, what in _TIES:
         known = [one for one in left if getattr(one, name) is not None]
         least = min([getattr(one, name) for one in known], default=0.0)
         near = [one for one in known if getattr(one, name) <= (1 + NEAR) * least]
         if len(near) == 1:
             return Advice(near[0].policy, "; ".join([*told, f"it has {best}"]))
-        told.append(alike)
-        left = near or left
+        if len(near) in (0, len(left)):
+            told.append(f"{whose}{what} are alike")
+            continue
+        told.append(f"{len(near)} of these have {best}, within {NEAR:.0%}")
+        left, whose = near, "their "
     return Advice(left[0].policy, "; ".join([*told, "it is named first"]))
 
 

@@ -1,19 +1,21 @@
 """BSort: a bounded sort with a buffer of slack + 1 tuples per partition.
 
 After each arrival the buffer holds the slack largest tuples seen, so what leaves at an arrival is what
-`slack` passes of a bubble sort hand on there (order.py). NULL is smaller than every value; of equals the
-earliest arrived is the smallest.
+`slack` passes of a bubble sort hand on there (order.py); where the slack is large, what a heap of that size gives up.
+NULL is smaller than every value; of equals the earliest arrived is the smallest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heappush, heappushpop
 
 import numpy as np
 
 from headway.boxes.bsort import BSort
 from headway.columns import Column, Indices, Int64s
+from headway.kernels import heaps
 from headway.kernels.base import Result
 from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
 from headway.kernels.order import stable_order
@@ -85,6 +87,9 @@ class BSortKernel:
         ranks = _ranks(both, self._on)
         back = np.empty(count, np.intp)
         back[ranks] = np.arange(count)
+        if self._slack > heaps.DEEP:
+            left_ranks, causes, kept = self._by_heaps(codes, ranks)
+            return back[left_ranks], causes, np.sort(back[kept])
         order = stable_order(codes)
         sorted_codes = codes[order]
         first = np.diff(sorted_codes, prepend=-1) != 0
@@ -107,6 +112,21 @@ class BSortKernel:
         by_arrival = np.argsort(cause)
         staying = np.sort(back[np.concatenate(stay)])
         return back[leaving_rank][by_arrival], cause[by_arrival], staying
+
+    def _by_heaps(self, codes: Int64s, ranks: Int64s) -> tuple[Int64s, Indices, Int64s]:
+        """Return the ranks of the tuples that leave, at which arrival each, and the ranks of those that stay."""
+        buffers: dict[int, list[int]] = {}
+        leaving: list[int] = []
+        cause: list[int] = []
+        for at, (code, rank) in enumerate(zip(codes.tolist(), ranks.tolist(), strict=True)):
+            buffer = buffers.setdefault(code, [])
+            if len(buffer) < self._slack:
+                heappush(buffer, rank)
+            else:
+                leaving.append(heappushpop(buffer, rank))
+                cause.append(at)
+        staying = np.array([rank for buffer in buffers.values() for rank in buffer], np.int64)
+        return np.array(leaving, np.int64), np.array(cause, np.intp), staying
 
     def dump(self, state: BSortState) -> bytes:
         """Write the state to bytes."""

@@ -2,21 +2,25 @@
 
 The frontier of a partition with slack n is the (n+1)-th largest value seen. One pass of a bubble sort
 (keep the larger, hand on the smaller) gives the running maximum; the same pass over what it hands on gives
-the second largest, and so on: n+1 passes, each one vectorised. BSort's buffer is the same passes.
+the second largest, and so on: n+1 passes, each one vectorised. BSort's buffer is the same passes. Large slacks have
+heaps instead (heaps.py).
 """
 
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from headway.columns import Indices, Int64s, Mask, Values
+from headway.kernels import heaps
+from headway.kernels.heaps import Heaps
 
 _SHORT = 32
-"""Trains up to this length are taken in tuple by tuple; longer ones too where the slack is large."""
+"""Trains up to this length are taken in tuple by tuple; longer ones too where the slack is larger."""
 
 
 _LOWEST = int(np.iinfo(np.int64).min)
@@ -28,9 +32,12 @@ def lowest(dtype: npt.DTypeLike) -> Any:
 
 
 class Frontiers:
-    """The largest slack+1 values of every partition, in descending order; the last is the frontier."""
+    """The largest slack+1 values of every partition, in descending order; the last is the frontier.
 
-    __slots__ = ("_highest", "dtype", "largest", "slack")
+    Where the slack is large, `largest` stays empty, and heaps hold what has come.
+    """
+
+    __slots__ = ("_heaps", "_highest", "dtype", "largest", "slack")
 
     def __init__(self, slack: int, dtype: npt.DTypeLike) -> None:
         """Start without partitions; `dtype` is int64 or float64."""
@@ -38,14 +45,37 @@ class Frontiers:
         self.dtype = np.dtype(dtype)
         self.largest: Values = np.zeros((0, slack + 1), self.dtype)
         self._highest: Any = lowest(self.dtype)
+        self._heaps = Heaps(slack, self.dtype, lowest(self.dtype)) if slack > heaps.DEEP else None
 
-    def restore(self, largest: Values) -> None:
-        """Take over what `largest` was in a saved state."""
-        self.largest = largest
-        self._highest = largest.max() if largest.size else lowest(self.dtype)
+    def __len__(self) -> int:
+        """Return the number of partitions that there is room for."""
+        return len(self.largest) if self._heaps is None else len(self._heaps)
+
+    def dump(self, partitions: int) -> dict[str, Values]:
+        """Return what so many partitions hold, as named arrays."""
+        if self._heaps is None:
+            return {"largest": self.largest[:partitions]}
+        values, lengths = self._heaps.dump(partitions)
+        return {"largest": values, "lengths": lengths}
+
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """Take over what `dump` returned; also a table where there are heaps now, as earlier versions wrote it."""
+        largest = arrays["largest"]
+        if self._heaps is None:
+            self.largest = largest
+            self._highest = largest.max() if largest.size else lowest(self.dtype)
+        elif largest.ndim == 1:
+            self._heaps.restore(largest, arrays["lengths"])
+        else:
+            ascending = largest[:, ::-1]
+            held = ascending != lowest(self.dtype)
+            self._heaps.restore(ascending[held], held.sum(axis=1))
 
     def grow(self, partitions: int) -> None:
         """Make room for partitions; a new one has seen nothing."""
+        if self._heaps is not None:
+            self._heaps.grow(partitions)
+            return
         missing = partitions - len(self.largest)
         if missing > 0:
             fresh = np.full((max(missing, len(self.largest)), self.slack + 1), lowest(self.dtype), self.dtype)
@@ -53,12 +83,14 @@ class Frontiers:
 
     def frontier(self) -> Values:
         """Return the frontier of every partition."""
+        if self._heaps is not None:
+            return self._heaps.frontier()
         values: Values = self.largest[:, -1]
         return values
 
     @property
     def highest(self) -> Any:
-        """The largest value of all partitions."""
+        """The largest value of all partitions; not kept where the slack is large."""
         return self._highest
 
     def note(self, codes: Int64s, values: Values) -> None:
@@ -74,6 +106,8 @@ class Frontiers:
         count = len(values)
         if count == 0:
             return None, values
+        if self._heaps is not None:
+            return self._heaps.admit(codes, values)
         if self.slack == 0 and values[0] >= self._highest and (count == 1 or bool((values[1:] >= values[:-1]).all())):
             # The common case: the whole train ascends, so every partition's does.
             self._note_last(codes, values)

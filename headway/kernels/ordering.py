@@ -68,7 +68,7 @@ class OrderState:
         self.grow()
         count = self.partitions.count
         return {
-            "largest": self.frontiers.largest[:count],
+            **self.frontiers.dump(count),
             "counted": self.counted[:count],
             "born": self.born[:count],
             **self.partitions.dump(),
@@ -77,7 +77,7 @@ class OrderState:
     def restore(self, arrays: dict[str, Any]) -> None:
         """Take over what `dump` returned."""
         self.partitions.restore(arrays)
-        self.frontiers.restore(arrays["largest"])
+        self.frontiers.restore(arrays)
         self.counted = arrays["counted"]
         self.born = arrays["born"]
 

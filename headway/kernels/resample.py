@@ -347,7 +347,7 @@ class ResampleKernel:
     def _prune(self, state: ResampleState) -> None:
         """Drop readings that no tuple of the first stream can ask for any more."""
         frontiers = state.orders[0].frontiers
-        if self._orders[0].by or len(state.readings.values) == 0 or len(frontiers.largest) == 0:
+        if self._orders[0].by or len(state.readings.values) == 0 or len(frontiers) == 0:
             return  # a new partition of the first stream may ask for anything
         oldest = frontiers.frontier()[0]
         if len(state.beats.values):

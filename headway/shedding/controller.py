@@ -31,6 +31,7 @@ from headway.clock import SECOND
 from headway.shedding.base import Demand, Strategy, make_strategy, work_saved
 from headway.shedding.decisions import ControllerMemory, Decision
 from headway.shedding.forecasts import PAST, Outlook, Prospect, kept_of, losses_of
+from headway.shedding.holding import UNSHOWN, does_not_pay, nothing_allowed
 from headway.shedding.monitor import BUSY, LATE, Observation, find_culprit, good_zones, outside_good_zone
 from headway.shedding.settings import ShedSettings
 
@@ -169,7 +170,12 @@ class Controller:
             if memory.idle >= self.settings.hold:
                 excess = 0.0
         if excess is None:
-            return Decision(memory.keep, memory.excess, False, memory.reason), memory
+            held = ""
+            if memory.excess > 0:
+                held = self._held(memory.keep, memory, None)
+            elif self._sparing and memory.over >= self.settings.hold:
+                held = UNSHOWN
+            return Decision(memory.keep, memory.excess, False, memory.reason, held), memory
         # While more comes than can be done, shares may stay that no others are better than, if they are still allowed.
         stays = case.load > case.can_do and case.saved <= excess + case.band and self._allowed(memory, limits)
         return self._enact(excess, case, observation, demand, replace(memory, limits=limits), prospect, stays)
@@ -372,7 +378,8 @@ class Controller:
             if gains[best] > 0:
                 keep, excess = tried[best], _LESS[best] * excess
             elif memory.excess <= 0 or stays:
-                return Decision(memory.keep, memory.excess, False, memory.reason), memory
+                held = "" if memory.excess > 0 else self._held(tried[0], memory, prospect)
+                return Decision(memory.keep, memory.excess, False, memory.reason, held), memory
             else:
                 excess = 0.0
         # What is nearly the same stays, but nothing means nothing.
@@ -400,7 +407,14 @@ class Controller:
             stuck=0,
             idle=0,
         )
-        return Decision(keep, excess, changed, reason), memory
+        held = self._held(keep, memory, None) if excess > 0 else ""
+        return Decision(keep, excess, changed, reason, held), memory
+
+    def _held(self, keep: Floats, memory: ControllerMemory, prospect: Prospect | None) -> str:
+        """Return why the shares that a strategy wants are not taken, or why it wants none."""
+        if not (keep < 1.0).any():
+            return nothing_allowed(self.settings.strategy, self._topology.outputs, memory.limits)
+        return "" if prospect is None else does_not_pay(*prospect.worths(keep))
 
     def _shares(
         self, excess: float, case: _Case, observation: Observation, demand: Demand, memory: ControllerMemory

@@ -22,6 +22,8 @@ class Decision:
     """Whether shares are other than before."""
     reason: str
     """For people: why they are as they are."""
+    held: str = ""
+    """For people: why nothing is dropped although work should be saved."""
 
     @property
     def active(self) -> bool:

@@ -132,6 +132,10 @@ class Prospect:
         """Return what is gained by such shares, compared with dropping nothing, if dropping has to gain MARGIN more."""
         return self.outlook.gain(self._option(keep), self._option(np.ones(len(keep))), MARGIN)
 
+    def worths(self, keep: Floats) -> tuple[float, float]:
+        """Return what outputs are worth on average with such shares, and if nothing is dropped."""
+        return self.outlook.worth(self._option(keep)), self.outlook.worth(self._option(np.ones(len(keep))))
+
     def _option(self, keep: Floats) -> Option:
         demand, outlook = self.demand, self.outlook
         saved = work_saved(demand.rates * demand.costs, keep, demand.nested)

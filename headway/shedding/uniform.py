@@ -5,6 +5,7 @@
 It saves work as early as can be, but an output that tolerates nothing loses as much as one that would not notice
 (Aurora paper, section 4.5, on dropping without control). The output that may lose the least is the limit for all; where
 an output lies behind several such sites, what is kept of it counts as their product, as with the results of a join.
+A site whose boxes have not yet shown what they cost gives way like the others: the share is of tuples, not of work.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ class Uniform:
         """Return by site the share to keep: the same wherever tuples of a source enter, 1 elsewhere."""
         keep = np.ones(len(demand.sites))
         at_sources = [at for at, site in enumerate(demand.sites) if any(one.producer < 0 for one in site.entries)]
-        work = demand.rates * demand.costs
-        used = [at for at in at_sources if work[at] > 0]
-        if not excess > 0 or not used:
+        work = np.nan_to_num(demand.rates * demand.costs, nan=0.0)
+        used = [at for at in at_sources if demand.rates[at] > 0]
+        if not excess > 0 or not work[used].sum() > 0:
             return keep
         times = Counter(output for at in used for output in demand.sites[at].outputs)
         least = max(max(1.0 - most[output], 0.0) ** (1 / count) for output, count in times.items())

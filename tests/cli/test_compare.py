@@ -171,7 +171,11 @@ def test_what_a_recorded_run_has_of_its_own(
         (("calls.yaml", "--policies", "qos/bax"), ("'bax' is no unit (box, superbox",)),
         (("calls.yaml", "--policies", "qos,qos"), ("'qos' is named twice",)),
         (("calls.yaml", "--policies", "threads"), ("'threads'", "--engine local")),
-        (("calls.yaml", "--engine", "spark"), ("unknown engine 'spark'", "local, sim")),
+        (("calls.yaml", "--engine", "spork"), ("unknown engine 'spork'", "local, sim")),
+        (
+            ("calls.yaml", "--engine", "spark"),
+            ("compared for the engine local only", "headway run FILE --engine spark --policy P --summary"),
+        ),
         (("calls.yaml", "--seconds", "0"), ("--seconds: expected a number of seconds above 0",)),
         (("calls.yaml", "--seconds", "1e-9"), ("no tuple arrives within", "nothing to compare by")),
         (("calls.yaml", "--input", "x=day.csv"), ("--input: unknown source 'x'", "calls")),

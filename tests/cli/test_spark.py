@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.cli.spark import duration, spread
+from headway.cli.spark import add_cut_options, duration, spread
 from headway.engines.spark.cut import CUTS, SPREADS
 from headway.engines.spark.front import FRONTS as ENGINE_FRONTS
 from headway.files import FRONTS, SPREAD_RULES, UNIT_RULES
@@ -18,6 +18,14 @@ def test_the_rules_are_those_of_the_engine() -> None:
     assert tuple(CUTS) == UNIT_RULES
     assert tuple(SPREADS) == SPREAD_RULES
     assert tuple(ENGINE_FRONTS) == FRONTS
+
+
+def test_the_help_tells_every_rule() -> None:
+    parser = argparse.ArgumentParser()
+    add_cut_options(parser)
+    told = " ".join(parser.format_help().split())
+    for rule in (*UNIT_RULES, *SPREAD_RULES, *FRONTS):
+        assert f"'{rule}'" in told
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10 minutes", 600), ("1h30m", 5400), ("250ms", 0.25)])

@@ -54,6 +54,14 @@ def test_nothing_is_said_where_nothing_happened() -> None:
     assert lines(shedding={**SHEDDING, "dropped": {}}) == []
 
 
+def test_why_nothing_was_dropped() -> None:
+    held = {"looks": 7, "reason": "it would not pay"}
+    told = lines(overload=OVERLOAD, shedding={**CALM["shedding"], "held": held})
+    assert told[-1] == "  nothing was dropped: it would not pay"
+    told = lines(overload=OVERLOAD, shedding={**SHEDDING, "held": held})
+    assert not any("nothing was dropped" in line for line in told)
+
+
 def test_overloads() -> None:
     assert lines(overload=OVERLOAD) == [
         "overloaded 2 times, for 6.50 s in all:",

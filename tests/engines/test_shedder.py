@@ -65,6 +65,18 @@ def test_without_an_overload_nothing_is_dropped(how: object) -> None:
     assert result.summary["overload"]["spells"] == 0
 
 
+def test_a_summary_says_why_nothing_was_dropped_in_an_overload() -> None:
+    spared = network({"x": box("s", "7ms"), "y": box("s", "3ms")}, {"ox": output("x", TOLERANT), "oy": output("y", {})})
+    result = simulate(spared, shed="uniform")
+    assert result.summary["overload"]["spells"] == 1
+    assert result.summary["shedding"]["dropped"] == {}
+    held = result.summary["shedding"]["held"]
+    assert held["looks"] > 0
+    assert held["reason"].startswith("'uniform' finds nothing that may be dropped: 'oy' may lose nothing")
+    assert simulate(TWO, shed="loss").summary["shedding"]["dropped"]
+    assert simulate(TWO, shed=None).summary["shedding"]["held"] is None
+
+
 def test_sources_that_come_in_turn_are_never_shed() -> None:
     """They wait until there is time: a file does not lose its last rows because they have been read."""
     made = network({"b": box("s")}, {"o": output("b", TOLERANT)})

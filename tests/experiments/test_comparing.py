@@ -44,7 +44,7 @@ def some(*changes: dict[str, Any]) -> list[Figures]:
         (
             ({}, {"latency": 0.1005, "queued": 10.0}),
             "b",
-            f"{ALIKE}; it has the least in its queues",
+            f"{ALIKE}; it has the least in queues",
         ),
         (
             ({}, {"overhead": 0.01}),
@@ -60,6 +60,13 @@ def some(*changes: dict[str, Any]) -> list[Figures]:
             ({"queued": None}, {"queued": None, "overhead": 0.2}),
             "a",
             f"{ALIKE}; queues are alike; it has the least overhead",
+        ),
+        # Who is alike in what is said: not all of those whose results are worth the same.
+        (
+            ({"latency": 2.0}, {"overhead": 0.3}, {"latency": 0.1005, "overhead": 0.2}),
+            "c",
+            "the results of all 3 are worth 0.5, within 1%; 2 of these have the lowest mean latency, within 1%; "
+            "their queues are alike; it has the least overhead",
         ),
         (({},), "a", "it is the only one"),
         (({"results": 0, "utility": None}, {}), "b", "it is the only one with results"),

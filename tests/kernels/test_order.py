@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.kernels import heaps
 from headway.kernels.order import Frontiers, lowest, number_in_partition, stable_order
 from tests.kernels.helpers import few
 
@@ -44,11 +46,20 @@ def admitted(slack: int, dtype: Any, trains: list[list[tuple[int, Any]]]) -> lis
         for in_order, frontier in zip(good, after.tolist(), strict=True):
             result.append((in_order, None if frontier == lowest(dtype) else frontier))
         again = Frontiers(slack, dtype)
-        again.restore(frontiers.largest.copy())
+        again.restore(frontiers.dump(len(frontiers)))
         frontiers = again
     return result
 
 
+@pytest.fixture(params=[heaps.DEEP, 0], ids=["passes", "heaps"])
+def deep(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let slacks above this have heaps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(heaps, "DEEP", request.param)
+        yield
+
+
+@pytest.mark.usefixtures("deep")
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 @pytest.mark.parametrize("slack", range(6))
 @few

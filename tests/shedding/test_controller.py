@@ -421,6 +421,26 @@ def test_shares_stay_while_no_others_pay_but_never_beyond_their_limits(monkeypat
     assert not decision.active
 
 
+def test_why_nothing_is_dropped_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = [observe(at / 2, backlog=at + 2.0, late=1.0) for at in range(12)]
+    limits = ShedSettings(outputs=dict.fromkeys(TOPOLOGY.outputs, 0.0))
+    for sparing in (False, True):
+        decision, _ = looks_at(Controller(limits, TOPOLOGY, sparing=sparing), late)
+        assert not decision.active
+        assert decision.held.startswith("'loss' finds nothing that may be dropped: '")
+        assert "may lose nothing" in decision.held
+    monkeypatch.setattr(Prospect, "gain", lambda *_: 0.0)
+    decision, _ = looks_at(Controller(ShedSettings(), TOPOLOGY, sparing=True), late)
+    assert not decision.active
+    assert decision.held.startswith("it would not pay: by a forecast outputs are worth 0.")
+    in_time = [observe(at / 2) for at in range(6)]
+    decision, _ = looks_at(Controller(ShedSettings(), TOPOLOGY, sparing=True), in_time)
+    assert decision.held.startswith("queues did not show it")
+    decision, _ = looks_at(Controller(ShedSettings(), TOPOLOGY), late)
+    assert decision.active
+    assert decision.held == ""
+
+
 def test_the_red_button_follows_what_arrives() -> None:
     controller = Controller(ShedSettings(most_in_all=0.5), TOPOLOGY)
     decision, memory = looks_at(controller, [observe(0), observe(0.5)])

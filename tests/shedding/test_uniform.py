@@ -35,6 +35,13 @@ def test_the_smallest_limit_is_that_of_all() -> None:
     assert Uniform().shares(demand, 1.0, [0.9, 0.0]).tolist() == [1, 1]
 
 
+def test_who_has_not_shown_what_it_costs_gives_way_and_has_its_limit() -> None:
+    demand = rows(0.01, 0.0).demand()  # the second one's boxes have hardly run
+    assert Uniform().shares(demand, 0.5, ANY).tolist() == [0.5, 0.5]
+    assert Uniform().shares(demand, 0.5, [0.9, 0.2]).tolist() == pytest.approx([0.8, 0.8])
+    assert Uniform().shares(demand, 0.5, [0.9, 0.0]).tolist() == [1, 1]
+
+
 def test_an_output_behind_two_sources_loses_no_more_than_it_may() -> None:
     # b0 {0, 1} reads s0; b2 {1} reads b0 and s1: sites {0, 1} and {1} stand at sources.
     flow = Flow(((-1,), (0,), (0, -2)), (1, 2), (100.0, 100.0), (0.01, 0.01, 0.01), (1.0,) * 3)
