@@ -22,6 +22,7 @@ from headway.checking import check
 from headway.clock import Clock
 from headway.connectors.tagging import tag_shared
 from headway.engines.base import RunResult, RunSettings, Status, make_engine
+from headway.engines.claims import check_files
 from headway.engines.control import Control
 from headway.engines.models import Model, parse_model
 from headway.engines.opening import LETTERS, permit
@@ -132,6 +133,8 @@ def run(
         for name in given:
             if name not in known:
                 raise error(unknown(kind, name, known))
+    writes = {**{f"output '{name}'": what for name, what in outputs.items()}, LETTERS: dead_letters}
+    check_files(network, inputs, writes, tables=tables or ())
     # Lines of several outputs on standard output could not be told apart.
     destinations = {output.name: outputs.get(output.name, thaw(output.sink)) for output in network.outputs}
     tagged = tag_shared({**destinations, LETTERS: dead_letters})

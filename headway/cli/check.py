@@ -12,7 +12,7 @@ from headway.checking import CheckedNetwork, check
 from headway.cli.arguments import Parser, UsageError, add_functions, add_tables, add_trust, import_functions, trust_of
 from headway.cli.cuts import CutReport, cut_mapping, cut_text, report_cut
 from headway.cli.loads import add_load_options, load_mapping, load_text, report_load, verdict
-from headway.cli.paths import file_of, is_standard, load_tables
+from headway.cli.paths import load_tables
 from headway.cli.printing import emit
 from headway.cli.spark import SPARK, add_cut_options, check_options, cut_of, engine_of
 from headway.cli.tables import text_table
@@ -21,6 +21,7 @@ from headway.connectors import open_source, sink_kinds, sink_suffixes, source_ki
 from headway.connectors.base import permit_sink, permit_source
 from headway.connectors.schemes import scheme_hint
 from headway.engines.base import engine_names
+from headway.engines.claims import file_of, is_standard
 from headway.errors import HeadwayError, InputError, OutputError, choices, unknown
 from headway.files import load
 from headway.mermaid import mermaid

@@ -22,7 +22,7 @@ from headway.cli.arguments import (
     train,
     trust_of,
 )
-from headway.cli.paths import check_files, is_standard, load_tables
+from headway.cli.paths import load_tables
 from headway.cli.preview import Preview, previews_text
 from headway.cli.printing import emit, silence
 from headway.cli.spark import SPARK, add_run_options, check_options, cut_of, engine_of
@@ -31,6 +31,7 @@ from headway.cli.summary import check_summary_path, summary_text, write_summary
 from headway.cli.texts import printable
 from headway.cli.traces import add_trace_option, check_trace_path, write_trace
 from headway.engines.base import RunResult, engine_names
+from headway.engines.claims import check_files, is_standard
 from headway.engines.interrupts import exit_code, orderly
 from headway.errors import InputError, OutputError, unknown
 from headway.files import load
@@ -207,7 +208,7 @@ def _run_file(args: argparse.Namespace) -> int:
     if args.trace is not None:
         writes["--trace"] = args.trace
         check_trace_path(Path(args.trace))
-    check_files(network, Path(args.file), args.input, writes)
+    check_files(network, args.input, writes, Path(args.file))
     rates = {source: rate(source, text) for source, text in args.rate.items()}
     tables = load_tables(network, args.table)
     destinations = {output.name: args.output.get(output.name, thaw(output.sink)) for output in network.outputs}
