@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -34,6 +35,7 @@ from headway.scheduling.schedule import PARTS, Schedule, default_schedule
 from headway.shedding.settings import ShedSettings
 from headway.trust import OWN, Trust, read_trust
 
+_notes = logging.getLogger("headway.check")
 DEFAULT_ENGINE = "spark"
 _FOR_EVER = 1e9
 """Seconds, which as nanoseconds still fit into 64 bits."""
@@ -110,6 +112,8 @@ def run(
     if trust is not None:
         network = replace(network, trust=read_trust(trust))
     checked = check(network, functions, tables, contact=True)
+    for warning in checked.warnings:
+        _notes.warning("%s", warning)
     schedule: Mapping[str, Any] = network.schedule or {}
     for given, what, example in (
         (inputs, "inputs", "{'source': 'file.csv'}"),

@@ -153,7 +153,7 @@ def _remove_unheld(path: str) -> None:
             found = os.fstat(handle)
             if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(path)
+                Path(path).unlink()
         finally:
             os.close(handle)
 

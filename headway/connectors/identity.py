@@ -108,9 +108,7 @@ def check_input(source: str, reader: object, known: Any, ended: bool) -> None:
         )
 
 
-def describe(
-    readers: Mapping[str, object], known: Mapping[str, Any], ended: Collection[str] = ()
-) -> dict[str, Any]:
+def describe(readers: Mapping[str, object], known: Mapping[str, Any], ended: Collection[str] = ()) -> dict[str, Any]:
     """Return by source that is a file what is known of it, as JSON can hold it, where that is more than is `known`.
 
     `ended` names the sources that have ended. A run that goes on reads a file from its beginning again, and knows less

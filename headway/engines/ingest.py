@@ -216,6 +216,11 @@ class Ingest:
         """Tuples that have arrived."""
         return sum(feed.tuples for feed in self._feeds)
 
+    @property
+    def before(self) -> int:
+        """Tuples that had arrived when this process went on with the run."""
+        return int(self._before.sum())
+
     def rates(self, now: int) -> Floats:
         """Return by source the tuples per second that arrived lately."""
         counts = np.array([feed.tuples for feed in self._feeds], np.float64)

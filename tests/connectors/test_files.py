@@ -77,12 +77,12 @@ def test_what_is_no_remains_stays(tmp_path: Path) -> None:
 
 
 def test_no_handle_is_left_open(tmp_path: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     for end in ("close", "abort"):
         sink = opened(tmp_path / "out.csv")
         prepare(sink)
         getattr(sink, end)()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

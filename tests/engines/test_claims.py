@@ -78,9 +78,10 @@ def test_an_output_over_an_input(here: Path) -> None:
 
 
 def test_one_standard_input_for_two_sources() -> None:
-    text = "network: n\nsources:\n  s: {schema: {v: int}}\n  t: {schema: {v: int}}\noutputs: {o: {from: s}, p: {from: t}}\n"
+    schema = {"schema": {"v": "int"}}
+    network = {"network": "n", "sources": {"s": schema, "t": schema}, "outputs": {"o": {"from": "s"}}}
     with pytest.raises(InputError, match="only one source can read standard input, not 's' and 't'"):
-        hw.run(hw.load(text), {"s": "-", "t": "-"}, engine="local")
+        hw.run(network, {"s": "-", "t": "-"}, engine="local")
 
 
 @pytest.mark.parametrize("what", [pa.table({"v": [1]}), np.array(["-"]), {"v": np.array([1, 2])}, [(1,)], None, print])
