@@ -66,6 +66,12 @@ def shorten(text: str, most: int = LONGEST) -> str:
     return text[: most - tail - len(gap)] + gap + text[-tail:]
 
 
+def raised(error: BaseException) -> str:
+    """Return what somebody else's code has raised, as a message has it: ``ZeroDivisionError: division by zero``."""
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def finite(value: object) -> float | None:
     """Return a number as a float, or None for what is none, NaN, infinite, or too large for a float."""
     if isinstance(value, bool) or not isinstance(value, int | float):

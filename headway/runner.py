@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -22,6 +23,7 @@ from headway.checking import check
 from headway.clock import Clock
 from headway.connectors.tagging import tag_shared
 from headway.engines.base import RunResult, RunSettings, Status, make_engine
+from headway.engines.claims import check_files
 from headway.engines.control import Control
 from headway.engines.models import Model, parse_model
 from headway.engines.opening import LETTERS, permit
@@ -33,6 +35,7 @@ from headway.scheduling.schedule import PARTS, Schedule, default_schedule
 from headway.shedding.settings import ShedSettings
 from headway.trust import OWN, Trust, read_trust
 
+_notes = logging.getLogger("headway.check")
 DEFAULT_ENGINE = "spark"
 _FOR_EVER = 1e9
 """Seconds, which as nanoseconds still fit into 64 bits."""
@@ -109,6 +112,8 @@ def run(
     if trust is not None:
         network = replace(network, trust=read_trust(trust))
     checked = check(network, functions, tables, contact=True)
+    for warning in checked.warnings:
+        _notes.warning("%s", warning)
     schedule: Mapping[str, Any] = network.schedule or {}
     for given, what, example in (
         (inputs, "inputs", "{'source': 'file.csv'}"),
@@ -132,6 +137,8 @@ def run(
         for name in given:
             if name not in known:
                 raise error(unknown(kind, name, known))
+    writes = {**{f"output '{name}'": what for name, what in outputs.items()}, LETTERS: dead_letters}
+    check_files(network, inputs, writes, tables=tables or ())
     # Lines of several outputs on standard output could not be told apart.
     destinations = {output.name: outputs.get(output.name, thaw(output.sink)) for output in network.outputs}
     tagged = tag_shared({**destinations, LETTERS: dead_letters})

@@ -151,3 +151,15 @@ def test_a_status_function_that_fails_is_named() -> None:
     made = {"network": "n", "sources": {"s": {"schema": {"a": "int"}}}, "outputs": {"o": {"from": "s"}}}
     with pytest.raises(RunError, match="on_status raised ValueError: no display"):
         hw.run(made, {"s": [(1,), (2,)]}, rates={"s": 2}, engine="local", on_status=look)
+
+
+def test_what_check_warns_of_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    network = hw.load(
+        "network: n\nsources: {s: {schema: {path: string}}}\n"
+        "boxes: {f: {op: filter, in: s, where: path > 500}}\noutputs: {o: {from: f}}\n"
+    )
+    hw.run(network, {"s": [("/a",)]}, engine="local")
+    (record,) = caplog.records
+    assert record.name.startswith("headway.")
+    assert record.levelname == "WARNING"
+    assert record.getMessage() == hw.check(network).warnings[0]

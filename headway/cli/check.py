@@ -12,15 +12,16 @@ from headway.checking import CheckedNetwork, check
 from headway.cli.arguments import Parser, UsageError, add_functions, add_tables, add_trust, import_functions, trust_of
 from headway.cli.cuts import CutReport, cut_mapping, cut_text, report_cut
 from headway.cli.loads import add_load_options, load_mapping, load_text, report_load, verdict
-from headway.cli.paths import file_of, is_standard, load_tables
-from headway.cli.printing import emit
+from headway.cli.paths import load_tables
+from headway.cli.printing import emit, warning_lines
 from headway.cli.spark import SPARK, add_cut_options, check_options, cut_of, engine_of
 from headway.cli.tables import text_table
-from headway.cli.texts import plural, printable
+from headway.cli.texts import plural
 from headway.connectors import open_source, sink_kinds, sink_suffixes, source_kinds, source_suffixes
 from headway.connectors.base import permit_sink, permit_source
 from headway.connectors.schemes import scheme_hint
 from headway.engines.base import engine_names
+from headway.engines.claims import file_of, is_standard
 from headway.errors import HeadwayError, InputError, OutputError, choices, unknown
 from headway.files import load
 from headway.mermaid import mermaid
@@ -156,7 +157,7 @@ def as_text(checked: CheckedNetwork, warnings: list[str]) -> str:
     if checked.tables:
         text += "\n" + text_table(("table", "schema"), [(ref, str(schema)) for ref, schema in checked.tables.items()])
     if warnings:
-        text += "\n" + "".join(f"warning: {printable(warning)}\n" for warning in warnings)
+        text += "\n" + warning_lines(warnings)
     return text
 
 

@@ -17,7 +17,7 @@ from headway import __version__
 from headway.checking import check
 from headway.cli.arguments import UsageError, import_functions, rate, trust_of
 from headway.cli.paths import load_tables
-from headway.cli.printing import emit
+from headway.cli.printing import emit, warn
 from headway.cli.spark import SPARK
 from headway.cli.status import StatusLine
 from headway.cli.tables import text_table
@@ -133,6 +133,7 @@ def _described(args: argparse.Namespace) -> Comparison:
     rates = {source: rate(source, text) for source, text in args.rate.items()}
     tables = load_tables(network, args.table)
     checked = check(network, None, tables, contact=True)
+    warn(checked.warnings)
     model = _model(args.model, network)
     if model is not None:
         model.check({box.name: box for box in network.boxes})

@@ -12,7 +12,7 @@ from pathlib import Path
 from headway import __version__
 from headway.cli import check, compare, experiment, explain, policies, run
 from headway.cli.arguments import Parser, UsageError
-from headway.cli.printing import silence
+from headway.cli.printing import printing_checks, silence
 from headway.cli.texts import one_line
 from headway.connectors import PipeClosedError
 from headway.engines.interrupts import TerminatedError, exit_code
@@ -87,7 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         args = parse(sys.argv[1:] if argv is None else list(argv))
-        code: int = args.command(args)
+        with printing_checks():
+            code: int = args.command(args)
         sys.stdout.flush()
         return code
     except TerminatedError as end:

@@ -22,15 +22,16 @@ from headway.cli.arguments import (
     train,
     trust_of,
 )
-from headway.cli.paths import check_files, is_standard, load_tables
+from headway.cli.paths import load_tables
 from headway.cli.preview import Preview, previews_text
-from headway.cli.printing import emit, silence
+from headway.cli.printing import emit, silence, warn
 from headway.cli.spark import SPARK, add_run_options, check_options, cut_of, engine_of
 from headway.cli.status import StatusLine, notices
 from headway.cli.summary import check_summary_path, summary_text, write_summary
 from headway.cli.texts import printable
 from headway.cli.traces import add_trace_option, check_trace_path, write_trace
 from headway.engines.base import RunResult, engine_names
+from headway.engines.claims import check_files, is_standard
 from headway.engines.interrupts import exit_code, orderly
 from headway.errors import InputError, OutputError, unknown
 from headway.files import load
@@ -182,7 +183,9 @@ def add_arguments(parser: Parser) -> None:
         "however many there are",
     )
     report.add_argument(
-        "--quiet", action="store_true", help="no status line, no tuples and no summary on the terminal; only errors"
+        "--quiet",
+        action="store_true",
+        help="no status line, no tuples, no warnings and no summary on the terminal; only errors",
     )
 
 
@@ -207,11 +210,13 @@ def _run_file(args: argparse.Namespace) -> int:
     if args.trace is not None:
         writes["--trace"] = args.trace
         check_trace_path(Path(args.trace))
-    check_files(network, Path(args.file), args.input, writes)
+    check_files(network, args.input, writes, Path(args.file))
     rates = {source: rate(source, text) for source, text in args.rate.items()}
     tables = load_tables(network, args.table)
     destinations = {output.name: args.output.get(output.name, thaw(output.sink)) for output in network.outputs}
     checked = check(network, None, tables, contact=True)
+    if not args.quiet:
+        warn(checked.warnings)
     previews = {
         name: Preview(name, checked.output_schema(name)) for name, where in destinations.items() if where is None
     }
@@ -259,7 +264,7 @@ def _run_file(args: argparse.Namespace) -> int:
     by = result.summary.get("stopped_by")
     if not args.quiet:
         try:
-            _report(result, previews, args.verbose, to_stderr=uses_stdout)
+            _report(result, network, previews, args.verbose, to_stderr=uses_stdout)
         except OutputError:
             if by != "SIGHUP":
                 raise
@@ -267,10 +272,10 @@ def _run_file(args: argparse.Namespace) -> int:
     return 0 if by is None else exit_code(by)
 
 
-def _report(result: RunResult, previews: dict[str, Preview], verbose: bool, to_stderr: bool) -> None:
+def _report(result: RunResult, network: Network, previews: dict[str, Preview], verbose: bool, to_stderr: bool) -> None:
     texts = [previews_text(list(previews.values()), verbose)] if previews else []
     title = f"network '{printable(result.summary['network'])}'\n"
-    emit("\n".join([*texts, title + summary_text(result.summary, verbose)]), to_stderr)
+    emit("\n".join([*texts, title + summary_text(result.summary, verbose, network)]), to_stderr)
 
 
 def _check_names(args: argparse.Namespace, network: Network) -> None:

@@ -75,7 +75,7 @@ class StatusLine:
             return
         seconds, tuples = self._last
         passed = status.seconds - seconds
-        rate = (status.tuples_in - tuples) / passed if passed > 0 else 0.0
+        rate = (status.tuples_in - max(tuples, status.tuples_before)) / passed if passed > 0 else 0.0
         self._last = (status.seconds, status.tuples_in)
         text = status_text(status, rate)
         if not self._live:

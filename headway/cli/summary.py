@@ -11,26 +11,28 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from headway.boxes.order import Order
 from headway.cli.printing import emit
 from headway.cli.steering import steering_text
 from headway.cli.tables import text_table
 from headway.cli.texts import count_text, plural, printable, ratio_text, seconds_text, share_text
 from headway.errors import OutputError
+from headway.network import Network
 from headway.paths import unusable
 
 _REASONS = 5
 OUTPUTS, BOXES, UNITS = 20, 10, 10
 """How many lines the tables of a short summary have; two more are shown rather than left out."""
 _FEW = 2
-_SOURCES = 5
+_SOURCES = _LATE = 5
 HINT = "--verbose shows all, --summary PATH.json has all"
 
 
-def summary_text(summary: Mapping[str, Any], verbose: bool = False) -> str:
+def summary_text(summary: Mapping[str, Any], verbose: bool = False, network: Network | None = None) -> str:
     """Return the summary for people: about a screen, whatever the size of the network, unless it is `verbose`.
 
-    Of many outputs those are shown that are worst off; of many boxes and streaming queries those that took longest,
-    boxes with dead letters before the others.
+    With the `network` it also says which slack was too small. Of many outputs those are shown that are worst off; of
+    many boxes and streaming queries those that took longest, boxes with dead letters before the others.
     """
     outputs, boxes, units = summary["outputs"], summary["boxes"], summary.get("units") or {}
     shown = {} if verbose else {"outputs": OUTPUTS, "boxes": BOXES, "units": UNITS}
@@ -43,7 +45,7 @@ def summary_text(summary: Mapping[str, Any], verbose: bool = False) -> str:
     if units:
         some, left = _foremost(units, shown.get("units"), lambda unit: -unit["seconds"])
         parts.append(_units(some) + _more(left, "streaming query", "streaming queries", ""))
-    parts.append(_totals(summary))
+    parts.append(_totals(summary, {} if network is None else slacks(network)))
     steering = steering_text(summary)
     if steering:
         parts.append(steering)
@@ -118,13 +120,50 @@ def _units(units: Mapping[str, Any]) -> str:
     return text_table(header, rows, "lrrrrr")
 
 
-def _totals(summary: Mapping[str, Any]) -> str:
+def slacks(network: Network) -> dict[str, str]:
+    """Return by box that has an order what slack it allows, as text: ``0``, or ``0 and 400`` for two inputs.
+
+    A timeout, which makes tuples late as well, stands beside it.
+    """
+    found = {}
+    for box in network.boxes:
+        orders = [*getattr(box.spec, "orders", ()), getattr(box.spec, "order", None)]
+        allowed = [str(order.slack) for order in orders if isinstance(order, Order)]
+        if allowed:
+            timeout = getattr(box.spec, "timeout", None)
+            found[box.name] = " and ".join(allowed) + ("" if timeout is None else f", timeout {timeout}")
+    return found
+
+
+def _late(boxes: Mapping[str, Any], allowed: Mapping[str, str]) -> list[str]:
+    """Return a line about tuples that came too late, if any did."""
+    late = {name: box["ignored"] for name, box in boxes.items() if box["ignored"]}
+    if not late:
+        return []
+    most = sorted(late.items(), key=lambda one: -one[1])[:_LATE]
+    slack = {name: f" (slack {allowed[name]})" if name in allowed else "" for name in late}
+    if len(late) == 1:
+        ((name, count),) = most
+        tuples = plural(count, "tuple", "tuples")
+        return [f"box '{name}' ignored {tuples} that came later than its slack allows{slack[name]}"]
+    listed = ", ".join(f"'{name}' {count_text(count)}{slack[name]}" for name, count in most)
+    more = len(late) - len(most)
+    return [
+        f"{len(late)} boxes ignored {count_text(sum(late.values()))} tuples that came later than their slack allows: "
+        + listed
+        + (f" and {plural(more, 'more box', 'more boxes')}" if more else "")
+    ]
+
+
+def _totals(summary: Mapping[str, Any], allowed: Mapping[str, str]) -> str:
     seconds = summary["seconds"]
+    before = summary.get("tuples_before", 0)
+    earlier = f" ({count_text(before)} of them before it went on)" if before else ""
     on = f" on {summary['master']}" if summary.get("master") else ""
     together = f" ({summary['workers']} workers are {summary['workers']}00 %)" if summary["workers"] > 1 else ""
     spent = ", ".join(f"{what} {share_text(spent, seconds)}" for what, spent in summary["time"].items())
     lines = [
-        f"{plural(summary['tuples_in'], 'tuple', 'tuples')} in, {count_text(summary['tuples_out'])} out, in "
+        f"{plural(summary['tuples_in'], 'tuple', 'tuples')} in{earlier}, {count_text(summary['tuples_out'])} out, in "
         f"{seconds_text(seconds)}: {count_text(round(summary['tuples_per_second']))} tuples/s",
         f"engine {summary['engine']}{on}, policy {summary['policy']}, "
         f"{plural(summary['workers'], 'worker', 'workers')}",
@@ -136,6 +175,7 @@ def _totals(summary: Mapping[str, Any]) -> str:
         listed = ", ".join(f"source '{name}' {count_text(count)}" for name, count in most)
         more = len(malformed) - len(most)
         lines.append(f"malformed rows: {listed}" + (f" and {count_text(more)} more sources" if more else ""))
+    lines += _late(summary["boxes"], allowed)
     letters = summary["dead_letters"]
     if letters["total"]:
         lines.append(f"dead letters: {count_text(letters['total'])}; the most frequent reasons:")

@@ -37,7 +37,7 @@ class ArrowReader(BatchReader):
             return None
         try:
             batch = next(self._batches, None)
-        except (pa.ArrowException, OSError) as error:
+        except Exception as error:  # behind a reader of Arrow's may be anybody's iterator
             raise InputError(f"{self._who}: {self._place} cannot be read: {error}") from error
         if batch is None:
             return None

@@ -102,7 +102,9 @@ class CsvReader(BatchReader):
             raise InputError(f"{self._who}: '{self._path}' cannot be read: {error.strerror or error}") from error
         if not data and not self._end:
             self._end = True
-            return b"\n" if self._rest and not self._rest.endswith(b"\n") else b""
+            if self._rest and not self._rest.endswith(b"\n"):
+                self._file.break_off()
+                return b"\n"
         return data
 
     def _next_block(self) -> tuple[bytes, Records | None] | None:
@@ -121,6 +123,7 @@ class CsvReader(BatchReader):
             if b'"' in data or (cut == 0 and (self._end or full)):
                 records = scan(data, False)
                 if not len(records.ends) and self._end:
+                    self._file.break_off()
                     records = scan(data, True)
                 cut = int(records.ends[-1]) + 1 if len(records.ends) else 0
                 if full:

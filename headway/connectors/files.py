@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import re
 import secrets
+import stat
 import sys
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -56,6 +59,8 @@ class PartialFile:
     """A file under a temporary name beside its target, renamed when it is complete.
 
     So a crashed run never leaves a file that looks like a result, and an old result stays until the new one is whole.
+    Whoever writes holds a lock on it. What a process leaves that was killed has none, and goes when somebody writes the
+    same target again.
     """
 
     def __init__(self, request: SinkRequest) -> None:
@@ -68,11 +73,22 @@ class PartialFile:
         if not folder.is_dir():
             raise OutputError(f"{self.who}: the folder '{folder}' for '{self.path.name}' does not exist")
         self._placed = False
-        self._partial = folder / f".{self.path.name}.{secrets.token_hex(4)}.partial"
+        self._lock = -1
+        _remove_dead(self.path)
         try:
-            self.file: BinaryIO = self._partial.open("xb")
+            self._create()
         except OSError as error:
             raise OutputError(f"{self.who}: '{self.path}' cannot be written: {error.strerror or error}") from error
+
+    def _create(self) -> None:
+        while True:
+            self._partial = self.path.parent / f".{self.path.name}.{secrets.token_hex(4)}.partial"
+            self.file: BinaryIO = self._partial.open("xb")
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(self.file, fcntl.LOCK_EX)
+            if os.fstat(self.file.fileno()).st_nlink:
+                return
+            self.file.close()  # somebody took it for dead before it was locked
 
     def write(self, data: bytes | memoryview) -> None:
         """Append bytes; raises OutputError, for instance when the disk is full."""
@@ -88,6 +104,7 @@ class PartialFile:
                 raise IsADirectoryError(21, "it has become a directory")
             self.file.flush()
             os.fsync(self.file.fileno())
+            self._lock = os.dup(self.file.fileno())  # it stays locked until it has its name
             self.file.close()
 
     def complete(self) -> None:
@@ -98,6 +115,7 @@ class PartialFile:
         with self.guard():
             self._partial.replace(self.path)
         self._placed = True
+        self._unlock()
 
     def remove(self) -> None:
         """Give up the file; does nothing once it is complete."""
@@ -107,10 +125,37 @@ class PartialFile:
             self.file.close()
         with contextlib.suppress(OSError):
             self._partial.unlink()
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def guard(self) -> _Guard:
         """Return a context in which a failing system call becomes an OutputError."""
         return _Guard(self.who, str(self.path))
+
+
+def _remove_dead(target: Path) -> None:
+    """Remove what killed processes of this user have left of a target: what is named so and nobody holds."""
+    own = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.partial")
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(target.parent):
+            if own.fullmatch(entry.name):
+                _remove_unheld(entry.path)
+
+
+def _remove_unheld(path: str) -> None:
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            found = os.fstat(handle)
+            if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                Path(path).unlink()
+        finally:
+            os.close(handle)
 
 
 class StandardOutput:

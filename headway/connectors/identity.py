@@ -1,14 +1,15 @@
 """Which file a source has read, and how far: so that a run does not go on with another file under the same name.
 
 A file that is read from its beginning is known by the checksum of the bytes read so far. It may have grown since: what
-was read is still there. A file that is read in places (Parquet) is known by its size, its first and its last bytes,
+was read is still there. Once it was read to its end it may not: its source has ended, and a last row that nothing ended
+would be another one now. A file that is read in places (Parquet) is known by its size, its first and its last bytes,
 where it says what it holds.
 """
 
 from __future__ import annotations
 
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol, runtime_checkable
 
@@ -28,6 +29,8 @@ class Identity(NamedTuple):
     ends: int
     whole: bool
     """Whether it is known by its ends, and must not grow."""
+    ended: bool | None = None
+    """Whether it was read to its end; None in states of versions that did not say so."""
 
 
 @runtime_checkable
@@ -46,16 +49,22 @@ class TrackedFile:
         """Track a file that is open at its beginning."""
         self._file, self._path = file, path
         self._read, self._crc = 0, 0
+        self._end = self._broken_off = False
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes, at most `size`; none at the end."""
-        return self._note(self._file.read(size))
+        """Return the next bytes, at most `size`; none at the end, and none after that, also if the file grows."""
+        return b"" if self._end else self._note(self._file.read(size))
 
     def read1(self, size: int) -> bytes:
-        """Return the next bytes that are there."""
-        return self._note(self._file.read1(size))  # type: ignore[attr-defined]
+        """Return the next bytes that are there; none at the end, and none after that."""
+        return b"" if self._end else self._note(self._file.read1(size))  # type: ignore[attr-defined]
+
+    def break_off(self) -> None:
+        """Note that the last bytes were taken for a record that nothing ends: with more bytes it would be another."""
+        self._broken_off = True
 
     def _note(self, data: bytes) -> bytes:
+        self._end = not data
         self._crc = checksum(data, self._crc)
         self._read += len(data)
         return data
@@ -63,7 +72,7 @@ class TrackedFile:
     def identity(self) -> tuple[Path, Identity] | None:
         """Return what was read by now; None for what is no regular file."""
         size = _size(self._path)
-        return None if size is None else (self._path, Identity(size, self._read, self._crc, 0, False))
+        return None if size is None else (self._path, Identity(size, self._read, self._crc, 0, False, self._broken_off))
 
     def close(self) -> None:
         """Close the file."""
@@ -84,7 +93,7 @@ def identify_whole(path: Path) -> Identity | None:
 def check_input(source: str, reader: object, known: Any, ended: bool) -> None:
     """Refuse an input that is not the one which the saved run has read: an InputError names the file.
 
-    `known` is what `describe` returned then; with `ended` the saved run has read it to its end.
+    `known` is what `describe` returned then; with `ended` the saved run has read all inputs to their ends.
     """
     found = reader.identity() if isinstance(reader, Identified) else None
     if known is None or found is None:
@@ -99,14 +108,20 @@ def check_input(source: str, reader: object, known: Any, ended: bool) -> None:
         )
 
 
-def describe(readers: Mapping[str, object], known: Mapping[str, Any]) -> dict[str, Any]:
+def describe(readers: Mapping[str, object], known: Mapping[str, Any], ended: Collection[str] = ()) -> dict[str, Any]:
     """Return by source that is a file what is known of it, as JSON can hold it, where that is more than is `known`.
 
-    A run that goes on reads a file from its beginning again, and knows less than before until it is where it was.
+    `ended` names the sources that have ended. A run that goes on reads a file from its beginning again, and knows less
+    than before until it is where it was.
     """
     found = {name: reader.identity() for name, reader in readers.items() if isinstance(reader, Identified)}
-    every = {name: list(one[1]) for name, one in found.items() if one is not None}
-    return {name: one for name, one in every.items() if name not in known or one[1] > Identity(*known[name]).read}
+    every = {name: one[1] for name, one in found.items() if one is not None}
+    every = {name: one._replace(ended=bool(one.ended) or name in ended) for name, one in every.items()}
+    return {name: list(one) for name, one in every.items() if name not in known or _more(one, Identity(*known[name]))}
+
+
+def _more(now: Identity, then: Identity) -> bool:
+    return (now.read, bool(now.ended)) > (then.read, bool(then.ended))
 
 
 def _difference(path: Path, now: Identity, then: Identity, ended: bool) -> str | None:
@@ -115,6 +130,8 @@ def _difference(path: Path, now: Identity, then: Identity, ended: bool) -> str |
         return None if same else "its size, its first or its last bytes are others"
     if now.size < then.read:
         return f"it has {now.size} bytes, and {then.read} were read"
+    # A state that does not say whether its input had ended may have taken what it had then for all.
+    ended = ended or (then.read >= then.size if then.ended is None else then.ended)
     if ended and now.size != then.read:
         return "it has grown since it was read to its end"
     crc = left = 0

@@ -17,7 +17,7 @@ from headway.connectors.cutting import BatchReader
 from headway.connectors.sightings import Sightings
 from headway.connectors.texts import parse_texts
 from headway.connectors.values import Bad, show, show_whole, to_array
-from headway.errors import InputError
+from headway.errors import InputError, raised
 from headway.schema import Schema
 
 AHEAD = 4096
@@ -117,9 +117,9 @@ class RowReader(BatchReader):
         except Exception as error:
             raise self.failed(error) from error
 
-    def failed(self, error: Exception) -> InputError:
+    def failed(self, error: BaseException) -> InputError:
         """Return the error for an iterable that raised."""
-        return InputError(f"{self._who}: the iterable raised {type(error).__name__}: {error}")
+        return InputError(f"{self._who}: the iterable raised {raised(error)}")
 
 
 class LiveRowReader(RowReader):
@@ -139,7 +139,7 @@ class LiveRowReader(RowReader):
         super().__init__(request, rows)
         self._ready: deque[Any] = deque()
         self._change = threading.Condition()
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._ended = False
         self._thread: threading.Thread | None = None
 
@@ -164,13 +164,13 @@ class LiveRowReader(RowReader):
             self._change.notify_all()
 
     def _pump(self) -> None:
-        error: Exception | None = None
+        error: BaseException | None = None
         try:
             for row in self._rows:
                 if not self._offer(row):
                     break
-        except Exception as raised:
-            error = raised
+        except BaseException as caught:  # also what would end a program: whoever waits for rows has to hear of it
+            error = caught
         with self._change:
             if not self._ended:
                 self._error = error

@@ -119,6 +119,8 @@ class JsonLinesReader(BatchReader):
                 raise InputError(f"{self._who}: {self._place} cannot be read: {error}") from error
             if not data:
                 block, self._rest = self._rest, b""
+                if block and isinstance(self._file, TrackedFile):
+                    self._file.break_off()
                 return self._begin(block) + b"\n" if block else None
             cut = data.rfind(b"\n") + 1
             if cut:

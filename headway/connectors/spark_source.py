@@ -315,7 +315,7 @@ class SparkReader(BatchReader):
                     self._ready.append(rest)
                     self._waiting += rest.table.num_rows
                     self._change.notify_all()
-        except Exception as error:
+        except BaseException as error:  # whatever ends it, somebody waits for tuples
             self._fail(error)
             raise
 
@@ -354,20 +354,20 @@ class SparkReader(BatchReader):
     def _watch(self, query: Any) -> None:
         try:
             query.awaitTermination()
-        except Exception as error:
+        except BaseException as error:
             self._fail(error)
         with self._change:
             self._ended = True
             self._change.notify_all()
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         with self._change:
             if self._error is None:  # what Python raised comes again, wrapped by Spark
                 self._error = error if isinstance(error, HeadwayError) else self._stopped(error)
             self._ended = True
             self._change.notify_all()
 
-    def _stopped(self, error: Exception) -> InputError:
+    def _stopped(self, error: BaseException) -> InputError:
         return InputError(f"{self._who}: {self._feed.place} cannot be read: {first_line(error)}")
 
     def _unopened(self, error: Exception) -> InputError:

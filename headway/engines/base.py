@@ -50,6 +50,8 @@ class Status:
     outputs: Mapping[str, OutputStatus] = field(default_factory=dict)
     starting: str = ""
     """What a run on Spark does before any tuple can arrive, such as ``query 3 of 7``; then the rest is still 0."""
+    tuples_before: int = 0
+    """How many of `tuples_in` had arrived when this process went on with a saved run."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from headway.columns import Int64s
 from headway.connectors.base import Chunk, Malformed, Reader
 from headway.connectors.resuming import Resumable, begins_anew
 from headway.engines.rates import Rates
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, InputError, raised
 from headway.trains import NOTHING, Tick, Train, constant, join_trains
 
 _FAR = int(np.iinfo(np.int64).max)
@@ -102,7 +102,7 @@ class Feed:
             if item is None:
                 self.ended = True
             elif isinstance(item, BaseException):
-                raise item
+                raise blame(self.name, item)
             else:
                 self._keep(item)
 
@@ -152,6 +152,13 @@ class Feed:
     def _set_head(self) -> None:
         due = self._buffer[0].due if self._buffer else None
         self.head = _FAR if due is None else int(due[0])
+
+
+def blame(source: str, error: BaseException) -> Exception:
+    """Return what a run fails with when a source has raised in its own thread: no SystemExit that would end others."""
+    if isinstance(error, Exception):
+        return error
+    return InputError(f"source '{source}': its reader raised {raised(error)}")
 
 
 def _keeps_its_moments(reader: Reader) -> bool:
@@ -208,6 +215,11 @@ class Ingest:
     def tuples(self) -> int:
         """Tuples that have arrived."""
         return sum(feed.tuples for feed in self._feeds)
+
+    @property
+    def before(self) -> int:
+        """Tuples that had arrived when this process went on with the run."""
+        return int(self._before.sum())
 
     def rates(self, now: int) -> Floats:
         """Return by source the tuples per second that arrived lately."""

@@ -57,6 +57,15 @@ def test_policies_side_by_side(calls: Path, capsys: pytest.CaptureFixture[str]) 
     assert not (calls / "bills.csv").exists(), "results go nowhere"
 
 
+def test_what_check_warns_of_is_said_once(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (calls / "calls.yaml").write_text(
+        CALLS.replace("[[0, 1], [5, 1], [60, 0]]}", "[[0, 1], [5, 1], [60, 0]], loss: [[1, 1], [0, 0]]}")
+    )
+    outcome = call(capsys, "compare", "calls.yaml", "--policies", POLICIES)
+    assert outcome.code == 0
+    assert outcome.err.count("warning: output 'bills': loss: x is the per cent of tuples delivered") == 1
+
+
 def test_the_files(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = call(capsys, "compare", "calls.yaml", "--policies", POLICIES, "--out", "new/folder")
     out = calls / "new" / "folder"

@@ -245,3 +245,32 @@ def test_bad_ways_to_shed_and_adapt(
 
 def test_shedding_needs_a_scheduler(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert_one_error(run(capsys, "--policy", "threads", "--shed", "on"), "'threads' has nobody who could shed")
+
+
+WARNED = """network: warned
+sources: {{s: {{schema: {{path: string}}}}}}
+boxes: {{f: {{op: filter, in: s, where: "path > 500"}}{0}}}
+outputs: {{o: {{from: f}}}}
+"""
+
+
+def test_what_check_warns_of(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody heard of it who did not call check: all tuples became dead letters."""
+    (folder / "n.yaml").write_text(WARNED.format(""))
+    (folder / "s.csv").write_text("path\n/a\n/b\n")
+    (line,) = [one for one in call(capsys, "check", "n.yaml").out.splitlines() if one.startswith("warning: ")]
+    assert "'path > 500': path is a string and is cast to a number" in line
+    argv = ("run", "n.yaml", *LOCAL, "--input", "s=s.csv")
+    outcome = call(capsys, *argv)
+    assert (outcome.code, outcome.err) == (0, line + "\n")
+    assert "dead letters: 2" in outcome.out
+    assert call(capsys, *argv, "--quiet").err == ""
+
+
+def test_many_warnings_are_cut(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unread = "".join(f", u{at}: {{op: map, in: s, select: path}}" for at in range(30))
+    (folder / "n.yaml").write_text(WARNED.format(unread))
+    (folder / "s.csv").write_text("path\n")
+    said = call(capsys, "run", "n.yaml", *LOCAL, "--input", "s=s.csv").err.splitlines()
+    assert len(said) == 11
+    assert said[-1] == "… and 21 more warnings; 'headway check' shows all"

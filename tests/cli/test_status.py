@@ -50,6 +50,12 @@ def test_a_line_replaces_the_one_before() -> None:
     assert rest == ""
 
 
+def test_the_first_rate_of_a_run_that_goes_on() -> None:
+    stream = Terminal()
+    StatusLine(stream).show(replace(STATUS, tuples_before=27_000))
+    assert "in 30,000 (2,000/s)" in stream.getvalue()
+
+
 def test_without_a_terminal_a_line_every_ten_seconds() -> None:
     stream = io.StringIO()
     line = StatusLine(stream)

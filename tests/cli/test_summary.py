@@ -53,6 +53,50 @@ def test_totals(summary: Any) -> None:
     assert "interrupted" in summary_text({**summary, "interrupted": True})
 
 
+LATE = """
+network: late
+sources: {s: {schema: {t: int, v: int}}}
+boxes:
+  one: {op: aggregate, in: s, select: count(*) as n, order: {on: t, slack: 1}, size: 2}
+  two: {op: aggregate, in: s, select: count(*) as n, order: {on: t}, size: 2, timeout: 5s}
+  both: {op: join, in: [s, s], on: left.v = right.v, size: 1, order: [{on: t}, {on: t, slack: 7}]}
+outputs: {one: {from: one}, two: {from: two}, both: {from: both}}
+"""
+
+
+def ignoring(summary: Any, **ignored: int) -> str:
+    """Return what is said of tuples that came too late."""
+    boxes = {name: {**box, "ignored": ignored.get(name, 0)} for name, box in summary["boxes"].items()}
+    text = summary_text({**summary, "boxes": boxes}, network=hw.load(LATE))
+    return "".join(line for line in text.splitlines() if "slack" in line)
+
+
+def test_tuples_that_came_too_late() -> None:
+    summary = hw.run(hw.load(LATE), {"s": [(t, 1) for t in (1, 9, 8, 3, 2)]}, engine="local").summary
+    assert summary["boxes"]["one"]["ignored"] == 2
+    assert ignoring(summary) == ""
+    said = "ignored 9,759 tuples that came later than its slack allows"
+    assert ignoring(summary, one=9759) == f"box 'one' {said} (slack 1)"
+    assert ignoring(summary, two=9759) == f"box 'two' {said} (slack 0, timeout 5s)"
+    assert ignoring(summary, both=1) == (
+        "box 'both' ignored 1 tuple that came later than its slack allows (slack 0 and 7)"
+    )
+    assert ignoring(summary, one=3, both=4) == (
+        "2 boxes ignored 7 tuples that came later than their slack allows: 'both' 4 (slack 0 and 7), 'one' 3 (slack 1)"
+    )
+    many = {f"b{at}": {**summary["boxes"]["one"], "ignored": 10 + at} for at in range(30)}
+    [line] = [one for one in summary_text({**summary, "boxes": many}).splitlines() if "slack" in one]
+    assert line.endswith("'b29' 39, 'b28' 38, 'b27' 37, 'b26' 36, 'b25' 35 and 25 more boxes")
+
+
+def test_the_rate_of_a_run_that_goes_on(summary: Any) -> None:
+    """It was that of both runs' tuples in the time of one."""
+    text = summary_text({**summary, "tuples_in": 205_015, "tuples_before": 103_000, "tuples_per_second": 3312.2})
+    assert "205,015 tuples in (103,000 of them before it went on), 5 out, in " in text
+    assert ": 3,312 tuples/s\n" in text
+    assert "before" not in summary_text({**summary, "tuples_before": 0})
+
+
 SPARK = {
     "engine": "spark",
     "master": "local[2]",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -182,3 +183,14 @@ def test_what_stands_under_null_does_not_count() -> None:
         {"v": {"a": 1}},
         {"v": None},
     ]
+
+
+def test_a_reader_whose_iterator_raises() -> None:
+    def fail() -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"a": [1], "s": [""]}, SCHEMA.to_arrow())
+        raise ZeroDivisionError("oh")
+
+    reader = open_source("s", SCHEMA, pa.RecordBatchReader.from_batches(SCHEMA.to_arrow(), fail()))
+    assert reader.read(1) is not None
+    with pytest.raises(InputError, match="source 's': the Arrow reader cannot be read: oh"):
+        reader.read(1)

@@ -37,8 +37,8 @@ def check(path: Path, known: Any, ended: bool = False) -> None:
         reader.close()
 
 
-def read(path: Path, tuples: int) -> Any:
-    """Return what is known of an input that was read so far."""
+def read(path: Path, tuples: int, ended: bool = False) -> Any:
+    """Return what is known of an input that was read so far; `ended` if its source is known to have ended."""
     reader = open_source("s", SCHEMA, path, rate=1e9)
     while tuples > 0:
         chunk = reader.read(tuples)
@@ -46,7 +46,7 @@ def read(path: Path, tuples: int) -> Any:
             break
         tuples -= len(chunk)
     reader.close()
-    return describe({"s": reader}, {})["s"]
+    return describe({"s": reader}, {}, {"s"} if ended else ())["s"]
 
 
 @pytest.fixture(params=[".csv", ".jsonl", ".parquet"])
@@ -86,6 +86,73 @@ def test_a_file_may_grow_until_its_end_was_read(tmp_path: Path, suffix: str) -> 
     check(path, known)
     with pytest.raises(InputError, match="grown since it was read to its end"):
         check(path, known, ended=True)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_a_source_that_has_ended_may_not_grow_while_others_go_on(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"day{suffix}"
+    write(path, range(ROWS))
+    known = read(path, ROWS + 1, ended=True)
+    check(path, known)
+    write(path, range(ROWS + 5))
+    with pytest.raises(InputError, match="grown since it was read to its end"):
+        check(path, known)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "more"),
+    [
+        ("day.csv", "a,b\n1,x\n12,y", "z\n"),
+        ("day.csv", 'a,b\n1,x\n12,"y\n', 'z"\n'),
+        ("day.csv", "a,b\n1,x\n12", ",z\n"),  # malformed then, good now
+        ("day.jsonl", '{"a": 1, "b": "x"}\n{"a": 1', '2, "b": "y"}\n'),
+    ],
+)
+def test_a_half_written_last_row_may_not_become_another(tmp_path: Path, name: str, text: str, more: str) -> None:
+    """As soon as it was parsed: nobody knows any more that its source has not ended."""
+    path = tmp_path / name
+    path.write_text(text)
+    known = read(path, 5)
+    check(path, known)
+    path.write_text(text + more)
+    with pytest.raises(InputError, match="grown since it was read to its end"):
+        check(path, known)
+
+
+def test_a_state_that_does_not_say_whether_its_input_had_ended(tmp_path: Path) -> None:
+    """What had read all bytes has perhaps read a last row that nothing ended."""
+    path = tmp_path / "day.csv"
+    write(path, range(ROWS), "x" * 80)
+    part, whole = read(path, 10)[:5], read(path, ROWS + 1)[:5]
+    check(path, part)
+    check(path, whole)
+    write(path, range(ROWS + 5), "x" * 80)
+    check(path, part)
+    with pytest.raises(InputError, match="grown since it was read to its end"):
+        check(path, whole)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_what_comes_behind_the_end_is_not_read(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"day{suffix}"
+    write(path, range(3))
+    with closing(open_source("s", SCHEMA, path)) as reader:
+        while reader.read(10) is not None:
+            pass
+        write(path, range(9))
+        assert reader.read(10) is None
+
+
+def test_the_end_is_known_although_no_byte_was_read_since(tmp_path: Path) -> None:
+    path = tmp_path / "day.csv"
+    write(path, range(3))
+    with closing(open_source("s", SCHEMA, path)) as reader:
+        reader.read(10)
+        known = describe({"s": reader}, {})
+        assert describe({"s": reader}, known) == {}
+        known |= describe({"s": reader}, known, {"s"})
+        assert known["s"][-1] is True
+        assert describe({"s": reader}, known) == {}
 
 
 def test_parquet_does_not_grow(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import threading
 from collections.abc import Iterator
@@ -114,6 +115,38 @@ def test_a_generator_that_raises() -> None:
     assert reader.read(1) is not None
     with pytest.raises(InputError, match="source 's': the iterable raised ZeroDivisionError: oh"):
         reader.read(1)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (SystemExit(3), "SystemExit: 3"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (GeneratorExit(), "GeneratorExit"),
+        (asyncio.CancelledError(), "CancelledError"),
+    ],
+)
+def test_a_generator_that_raises_what_ends_programs(error: BaseException, said: str) -> None:
+    """It ended the thread that takes its rows, and who waited for one waited for ever."""
+
+    def failing() -> Iterator[tuple[int, int, str]]:
+        yield (1, 1, "a")
+        raise error
+
+    reader = open_source("s", SCHEMA, failing())
+    assert reader.read(1) is not None
+    found: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            reader.read(1)
+        except InputError as caught:
+            found.append(caught)
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert [str(one) for one in found] == [f"source 's': the iterable raised {said}"]
 
 
 def test_all_rows_of_a_generator_in_order() -> None:

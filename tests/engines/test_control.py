@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import headway as hw
+from headway.connectors.base import Chunk, Malformed
 from headway.engines.base import Status
+from headway.errors import InputError
 
 
 def test_wishes_come_once_and_in_their_order() -> None:
@@ -87,6 +90,52 @@ def test_stop_from_a_callback(engine: str) -> None:
     result = hw.run(ENDLESS, engine=engine, outputs={"all": see}, control=control)
     assert result.summary["stopped_by"] == "control"
     assert seen == list(range(result.summary["tuples_in"]))
+
+
+@pytest.mark.parametrize("engine", ["local", "sim"])
+def test_stop_while_a_source_says_nothing(engine: str) -> None:
+    """What it has said before is processed and delivered."""
+    control, silent, found = hw.Control(), threading.Event(), list[hw.RunResult]()
+
+    def rows() -> Iterator[tuple[int]]:
+        yield from ((at,) for at in range(250))
+        control.stop()
+        silent.wait(60)
+
+    network = hw.load(ENDLESS)
+    run = threading.Thread(
+        target=lambda: found.append(hw.run(network, {"s": rows()}, engine=engine, control=control)), daemon=True
+    )
+    run.start()
+    run.join(20)
+    silent.set()
+    (result,) = found
+    assert result.summary["stopped_by"] == "control"
+    assert result.outputs["all"]["i"].to_pylist() == list(range(result.summary["tuples_in"]))
+    if engine == "sim":
+        assert result.summary["tuples_in"] == 250
+
+
+class Strange:
+    """A reader of the user's own whose read ends programs."""
+
+    finite = timed = False
+    live = True
+
+    def read(self, limit: int) -> Chunk | None:
+        raise SystemExit(7)
+
+    def malformed(self) -> list[Malformed]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("engine", ["local", "sim"])
+def test_a_reader_that_wants_to_end_the_program_ends_the_run(engine: str) -> None:
+    with pytest.raises(InputError, match="source 's': its reader raised SystemExit: 7"):
+        hw.run(ENDLESS, {"s": Strange()}, engine=engine)
 
 
 @pytest.mark.parametrize("engine", ["local", "sim"])

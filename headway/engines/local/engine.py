@@ -25,7 +25,7 @@ from headway.engines.runtime import Runtime
 from headway.engines.steering import Steering
 from headway.engines.summaries import summarise_flow
 from headway.engines.traces import Recorder
-from headway.errors import HeadwayError, RunError
+from headway.errors import HeadwayError, RunError, raised
 from headway.scheduling.base import Plan, Snapshot, Step, is_indifferent, is_preemptive
 from headway.storage.queues import Cursor
 
@@ -409,7 +409,7 @@ class _Run:
         if isinstance(error, HeadwayError | KeyboardInterrupt):
             raise error
         name = self._units[job.unit].name
-        raise RunError(f"'{name}' failed: {type(error).__name__}: {error}") from error
+        raise RunError(f"'{name}' failed: {raised(error)}") from error
 
     def _drive_threads(self) -> None:
         """Let every box run in a thread of its own, and nobody decide."""

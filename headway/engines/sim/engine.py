@@ -13,6 +13,7 @@ from typing import Any
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
+from headway.connectors.base import Reader
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
 from headway.engines.flows import flows
 from headway.engines.gauges import Gauges
@@ -103,7 +104,7 @@ class _Run:
             self._processors.together = True
         self._feeds = [
             # There is no waiting for the outside world in virtual time: live sources are read to their end in turn.
-            self._runtime.feed(source.name, Portions(reader) if reader.live else reader)
+            self._runtime.feed(source.name, self._portions(source.name, reader, stack) if reader.live else reader)
             for source, reader in zip(network.sources, readers, strict=True)
         ]
         if self._recorder is not None:
@@ -127,6 +128,11 @@ class _Run:
         self._stopped_by: str | None = None
         self._idle = 0
         self._next_status = 0
+
+    def _portions(self, source: str, reader: Reader, stack: contextlib.ExitStack) -> Portions:
+        portions = Portions(reader, source, lambda: self._stopping.by is not None)
+        stack.callback(portions.release)
+        return portions
 
     def go(self) -> RunResult:
         """Run to the end."""

@@ -419,7 +419,8 @@ class _Run:
 
     def _seal(self) -> None:
         positions = {feed.name: feed.tuples for feed in self._feeds}
-        inputs = describe({feed.name: feed.reader for feed in self._feeds}, self._log.inputs)
+        ended = [feed.name for feed in self._feeds if feed.ended]
+        inputs = describe({feed.name: feed.reader for feed in self._feeds}, self._log.inputs, ended)
         commit = self._arrivals.seal(self._ingest.issued, positions, self._ingest.reached, inputs)
         if commit is not None and commit.malformed:
             letters = commit_letters(commit)

@@ -166,19 +166,18 @@ class Gate:
     # Those who know the secret
 
     def _talk(self, unit: int, connection: socket.socket, lines: _Lines) -> None:
-        with connection:
-            try:
+        try:
+            with connection, contextlib.suppress(*_NONSENSE):
                 self._met.add(unit)
                 _answer(connection, {"welcome": True})
                 while (line := lines.next(LONGEST_QUESTION)) is not None:
                     self._hear(unit, connection, json.loads(line))
-            except _NONSENSE:
-                pass
-        with self._lock:
-            asking = self._asking.get(unit)
-            if asking is not None and asking[0] is connection:
-                del self._asking[unit]
-        self._wake()
+        finally:  # whatever ended it: nobody grants anything to who has gone
+            with self._lock:
+                asking = self._asking.get(unit)
+                if asking is not None and asking[0] is connection:
+                    del self._asking[unit]
+            self._wake()
 
     def _hear(self, unit: int, connection: socket.socket, question: dict[str, Any]) -> None:
         if "tasks" in question:

@@ -181,7 +181,15 @@ class Overview:
         queued = self.queued
         paused = queued > self.settings.memory
         return Status(
-            self.seconds, self.ingest.tuples, self.tuples_out, self.longest, queued, self.letters.total, paused, outputs
+            self.seconds,
+            self.ingest.tuples,
+            self.tuples_out,
+            self.longest,
+            queued,
+            self.letters.total,
+            paused,
+            outputs,
+            tuples_before=self.ingest.before,
         )
 
     def summary(self, network: str, master: str, stopped_by: str | None) -> dict[str, Any]:
@@ -201,7 +209,8 @@ class Overview:
             "stopped_by": stopped_by,
             "tuples_in": self.ingest.tuples,
             "tuples_out": self.tuples_out,
-            "tuples_per_second": self.ingest.tuples / seconds if seconds else 0.0,
+            "tuples_before": self.ingest.before,
+            "tuples_per_second": (self.ingest.tuples - self.ingest.before) / seconds if seconds else 0.0,
             "sources": {feed.name: {"tuples": feed.tuples, "malformed": counts[feed.name]} for feed in self.feeds},
             "outputs": {name: one.delivery.summary() for name, one in self.results.items()},
             "boxes": summarise_boxes(self.topology.boxes, readings, self.takings.ignored, counts),

@@ -274,6 +274,7 @@ def test_rates_do_not_count_what_came_before(tmp_path: Path) -> None:
     process = Process(tmp_path / "log", lambda: two(tmp_path), clock, 1000)
     clock.advance(SECOND)
     assert process.ingest.rates(clock.now()).tolist() == [0, 0]
+    assert process.ingest.before == process.ingest.tuples == 1001
 
 
 def test_a_slower_rate_keeps_nobody_waiting(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ A run that goes on from there either says what is wrong, or gives exactly the ri
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,8 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import headway as hw
-from headway.engines.spark.directory import Directory
+from headway.checking import check
+from headway.engines.base import RunSettings
+from headway.engines.opening import open_readers
+from headway.engines.spark.directory import Directory, open_directory
+from headway.engines.spark.verifying import verify
 from headway.errors import HeadwayError, RunError
+from headway.scheduling.schedule import Schedule
 from headway.storage.filesystems import locate
 
 if TYPE_CHECKING:
@@ -277,7 +283,7 @@ def test_an_input_that_has_grown_is_accepted(
     grown = tmp_path / "more.csv"
     grown.write_text(inputs["more"].read_text() + "1,999,5\n")
     state = Path(shutil.copytree(stopped, tmp_path / "state"))
-    if not _is_ended(stopped):  # how far the log is when the run falls over depends on how fast the machine is
+    if not _is_ended(stopped, "more"):  # how far the log is when the run falls over depends on the machine's speed
         found = go_on(state, {**inputs, "more": grown})
         assert len(found["flat"]) == len(right["flat"]) + 1
     grown.write_text(grown.read_text() + "1,999,5\n")
@@ -285,9 +291,44 @@ def test_an_input_that_has_grown_is_accepted(
         go_on(state, {**inputs, "more": grown})
 
 
-def _is_ended(state: Path) -> bool:
-    """Whether the log has all that the inputs gave."""
-    return any('"end":null' not in path.read_text() for path in (state / "log/commits").glob("*.json"))
+def _is_ended(state: Path, source: str) -> bool:
+    """Whether the log has all that an input gave."""
+    found = verify(locate(str(state)))
+    assert found is not None
+    assert found.commit is not None
+    return found.ended or bool(found.commit.inputs[source][-1])
+
+
+def test_an_input_that_has_ended_may_not_grow_while_others_go_on(spark: SparkSession, tmp_path: Path) -> None:
+    """Its last row was not written to its end: what it was then has been delivered."""
+    half, long, state = tmp_path / "half.csv", tmp_path / "long.csv", tmp_path / "state"
+    half.write_text("sid,time,pos\n1,2,10\n1,2,3")
+    long.write_text("sid,time,pos\n" + "1,3,1\n" * 5000)
+    inputs = {"positions": long, "more": half}
+
+    def tap(batch: Any) -> None:
+        raise _StopError
+
+    with pytest.raises(HeadwayError):
+        go_on(state, inputs, outputs={"flat": tap}, rates={"positions": 200})
+    assert refused_inputs(state, inputs) is None
+    half.write_text(half.read_text() + "4\n")
+    message = refused_inputs(state, inputs)
+    assert message is not None
+    assert "source 'more'" in message
+    assert "grown since it was read to its end" in message
+
+
+def refused_inputs(state: Path, inputs: dict[str, Path]) -> str | None:
+    """Return why a run would not go on with these inputs, before Spark starts."""
+    checked = check(hw.load(NETWORK))
+    settings = RunSettings(Schedule.parse(None, None), inputs, {}, state=str(state))
+    with contextlib.ExitStack() as stack:
+        try:
+            open_directory(checked.network.sources, open_readers(checked, settings, stack), settings, stack)
+        except HeadwayError as error:
+            return str(error)
+    return None
 
 
 def test_a_state_is_for_its_owner_only(stopped: Path) -> None:

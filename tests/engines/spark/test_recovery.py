@@ -190,6 +190,9 @@ def test_ctrl_c_stops_and_can_be_continued(spark: SparkSession, tmp_path: Path) 
     result = go(NETWORK, make_rows(), state, outputs={"sums": str(file)})
     assert not result.summary["interrupted"]
     assert "state" not in result.summary
+    before, seconds = result.summary["tuples_before"], result.summary["seconds"]
+    assert 0 < before <= COUNT
+    assert result.summary["tuples_per_second"] == pytest.approx((COUNT - before) / seconds)
     assert file.read_text().splitlines() == expected
     assert listed(result, "large") == listed(local, "large")
 
