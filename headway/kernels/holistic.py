@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.columns import Column, Int64s, Mask, Values, from_arrow, from_pylist, nulls, to_arrow
-from headway.expressions import AggregateCall, UserAggregate
+from headway.expressions import AggregateCall, EvaluationError, UserAggregate
 from headway.expressions.limits import MOST_ITEMS
+from headway.expressions.returned import returned
 from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, Spread, accumulator
 from headway.schema import type_name
 
@@ -245,7 +246,10 @@ def _user(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: li
     for at, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
         try:
             value = _compute(user, [array.slice(start, stop - start) for array in arrays], stop - start)
-            pa.scalar(value, call.type)
+            returned(call.function, [value], call.type)
+        except EvaluationError as error:
+            failed.append((at, str(error)))
+            value = None
         except Exception as error:  # whatever user code raises concerns this window only
             failed.append((at, f"{call.function}: {type(error).__name__}: {error}"))
             value = None
