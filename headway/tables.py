@@ -14,7 +14,7 @@ import pyarrow.parquet
 
 from headway.errors import NetworkError, SchemaError, choices, did_you_mean
 from headway.paths import unusable
-from headway.schema import Schema, normalise
+from headway.schema import DEEPEST, Schema, normalise
 from headway.trust import OWN, Trust
 
 SUFFIXES = (".csv", ".jsonl", ".parquet")
@@ -24,6 +24,8 @@ FORMATS = ("avro", "csv", "delta", "json", "orc", "parquet", "text", "xml")
 _NAME = re.compile(r"\w+(?:\.\w+){0,2}")
 _QUOTED = re.compile(r"(\w+)\.`([^`]+)`")
 _SHOWN = 120
+_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_BRACKETS = re.compile(rb"[][{}]")
 
 Loader = Callable[[str, Path | None], pa.Table | None]
 _loaders: list[Loader] = []
@@ -177,7 +179,20 @@ def _read(path: Path, suffix: str) -> pa.Table:
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if line.strip() and not line.lstrip().startswith(b"{"):
             raise pa.ArrowInvalid(f'line {number} is no object such as {{"a": 1}}')
+        if _levels(line) > DEEPEST + 1:  # Arrow's reader ends the process over some 10,000
+            raise pa.ArrowInvalid(f"line {number}: arrays and objects lie more than {DEEPEST} deep in the row")
     return pyarrow.json.read_json(pa.BufferReader(data))
+
+
+def _levels(line: bytes) -> int:
+    """Return how deep arrays and objects lie within each other in a line of JSON, the row itself included."""
+    if line.count(b"[") + line.count(b"{") <= DEEPEST:
+        return 0
+    deepest = level = 0
+    for bracket in _BRACKETS.findall(_TEXTS.sub(b"", line)):
+        level += 1 if bracket in b"[{" else -1
+        deepest = max(deepest, level)
+    return deepest
 
 
 def _convert(table: pa.Table, ref: str, lenient: bool) -> pa.Table:

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import headway as hw
 from headway.expressions import EvaluationError
 from headway.expressions.returned import returned
 from headway.schema import parse_type
@@ -91,7 +90,7 @@ def test_what_fits_is_taken(type_: str, value: object, kept: object) -> None:
     ],
 )
 def test_arrays_that_would_be_cut(type_: str, result: Any) -> None:
-    with pytest.raises(EvaluationError, match="^f did not return "):
+    with pytest.raises(EvaluationError, match=r"^f did not return "):
         returned("f", result, parse_type(type_))
 
 
