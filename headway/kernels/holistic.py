@@ -146,9 +146,9 @@ def _percentile(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> C
     above = padded[np.minimum(starts + high, last)]
     part = place - low
     some = counts > 0
-    # Exact where both neighbours are equal or the place is whole, so infinities stay what they are.
-    with np.errstate(invalid="ignore"):
-        mixed = np.where((part == 0) | (below == above), below, below * (1 - part) + above * part)
+    # Exact where both neighbours are equal or the place is whole, so infinities stay what they are; else as in Spark.
+    with np.errstate(invalid="ignore", over="ignore"):
+        mixed = np.where((part == 0) | (below == above), below, below + (above - below) * part)
     return Column(mixed, None if some.all() else some)
 
 
