@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from headway.errors import SchemaError, choices, did_you_mean
+from headway.errors import SchemaError, choices, did_you_mean, nearest
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
@@ -41,6 +41,24 @@ _ALIASES = {
     "dec": "decimal",
     "numeric": "decimal",
 }
+_MEANT = {
+    "number": "double",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "float32": "float",
+    "float64": "double",
+    "str": "string",
+    "bytes": "binary",
+    "blob": "binary",
+    "datetime": "timestamp",
+    "timestamptz": "timestamp",
+    "list": "array",
+    "row": "struct",
+    "object": "struct",
+}
+"""Types of other languages and systems, and what they are called here."""
 TYPE_NAMES = (*_SIMPLE, "decimal(p,s)", "array<type>", "struct<name:type,...>")
 _NAMES = {type_: name for name, type_ in _SIMPLE.items()}
 HIDDEN_PREFIX = "__hw"
@@ -190,8 +208,15 @@ def parse_type(text: object, field: str = "", depth: int = 0) -> pa.DataType:
     if nested:
         parts = [part.partition(":") for part in _split(text.strip()[7:-1])]
         return pa.struct([(name.strip(), parse_type(inner, field, depth + 1)) for name, _, inner in parts])
-    names = [*_SIMPLE, *_ALIASES, "decimal"]
-    raise SchemaError(f"{where}unknown type '{text}'{did_you_mean(text, names) or ';'} types: {choices(TYPE_NAMES)}")
+    raise SchemaError(f"{where}unknown type '{text}'{_meant(word)} types: {choices(TYPE_NAMES)}")
+
+
+def _meant(word: str) -> str:
+    """Return a hint for a type that does not exist; it names one of TYPE_NAMES."""
+    listed = {re.split("[(<]", name)[0]: name for name in TYPE_NAMES}
+    known = {**_MEANT, **_ALIASES, **{name: name for name in listed}}
+    close = nearest(word, known)
+    return f"; did you mean '{listed[known[close[0]]]}'?" if close else ";"
 
 
 def normalise(type_: pa.DataType, field: str = "") -> pa.DataType:

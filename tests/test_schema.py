@@ -163,3 +163,27 @@ def test_deeper_types_are_refused_in_one_line(levels: int) -> None:
         Schema.from_arrow(pa.schema([("f", type_)]))
     assert str(caught.value) == said
     assert type_name(type_).startswith("array<array<")
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("number", "double"),
+        ("numerc", "decimal(p,s)"),
+        ("decimall", "decimal(p,s)"),
+        ("integr", "int"),
+        ("int64", "bigint"),
+        ("float64", "double"),
+        ("str", "string"),
+        ("datetime", "timestamp"),
+        ("array", "array<type>"),
+        ("list", "array<type>"),
+        ("doubel", "double"),
+    ],
+)
+def test_a_hint_names_a_type_of_the_list(text: str, meant: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        parse_type(text)
+    said = str(caught.value)
+    assert said.startswith(f"unknown type '{text}'; did you mean '{meant}'? types: boolean, ")
+    assert meant in said.partition("types: ")[2].split(", ")
