@@ -1,9 +1,8 @@
 """A fluent builder: the same frozen Network as a file gives, written as Python.
 
 Every method goes through the same reading of keys and the same inference of schemas as the file, box by box, so the
-same mistakes give the same messages, at the line that makes them; one names the argument where the file has another
-word for it. What only a run can tell (static tables, functions
-that are not registered yet) is checked when it is known.
+same mistakes give the same messages, at the line that makes them; only a missing order is named by its arguments here.
+What only a run can tell (static tables, functions that are not registered yet) is checked when it is known.
 """
 
 from __future__ import annotations
@@ -84,8 +83,8 @@ class NetworkBuilder:
         self._free(name, "box")
         if mapping["op"] in _BY_ON and mapping.get("order") is None:
             raise NetworkError(
-                f"box '{name}': on= is missing: the order field, such as on='time', or on='#' for the order of arrival; "
-                "slack= and by= go with it, or all three as order={'on': ..., 'slack': ..., 'by': ...}"
+                f"box '{name}': on= is missing: the order field, such as on='time', or on='#' for the order of "
+                "arrival; slack= and by= go with it, or all three as order={'on': ..., 'slack': ..., 'by': ...}"
             )
         box = parse_box(name, {key: value for key, value in mapping.items() if value is not None})
         schemas = self._infer(box)

@@ -6,7 +6,7 @@ import math
 from decimal import Decimal
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions
 
 import headway as hw
 from tests.expressions.helpers import fails, value
@@ -120,15 +120,14 @@ def test_seconds_with_more_digits_than_a_timestamp_has_fail() -> None:
     assert "1.1234567 has more than six digits" in fails("timestamp_seconds(1.1234567)")
 
 
-@pytest.mark.parametrize("size", [1, 2])
-def test_spreads_of_extremes(size: int) -> None:
+@pytest.mark.parametrize("advance", [None, 1])
+def test_spreads_of_extremes(advance: int | None) -> None:
     """One window at a time, and from panes of one tuple each."""
     for values, variance, deviation, median in SPREADS:
         net = hw.Network("spreads")
         select = ["var_pop(v) as a", "stddev_pop(v) as b", "median(v) as c"]
-        count = len(values)
-        shape = {"size": count} if size == 1 else {"size": count, "advance": 1}
-        net.source("s", {"v": "double"}).aggregate(select, on="#", **shape).output("o")
+        source = net.source("s", {"v": "double"})
+        source.aggregate(*select, on="#", size=len(values), advance=advance).output("o")
         result = hw.run(net.build(), {"s": [(one,) for one in values]}, engine="local")
         found = result.outputs["o"].to_pylist()[0]
         assert repr([found[name] for name in "abc"]) == repr([variance, deviation, median]), values
@@ -137,14 +136,8 @@ def test_spreads_of_extremes(size: int) -> None:
 def test_spark_says_the_same_of_spreads(spark: SparkSession) -> None:
     rows = [(at, one) for at, (values, *_) in enumerate(SPREADS) for one in values]
     grouped = spark.createDataFrame(rows, "g int, v double").coalesce(1).groupBy("g")
-    for row in grouped.agg(*[_of(text) for text in ("var_pop(v)", "stddev_pop(v)", "median(v)")]).collect():
+    for row in grouped.agg(*[functions.expr(text) for text in ("var_pop(v)", "stddev_pop(v)", "median(v)")]).collect():
         assert repr(list(row[1:])) == repr(list(SPREADS[row[0]][1:])), SPREADS[row[0]]
-
-
-def _of(text: str):  # type: ignore[no-untyped-def]
-    from pyspark.sql import functions
-
-    return functions.expr(text)
 
 
 def test_many_large_differences_are_not_lost() -> None:
