@@ -44,7 +44,12 @@ def returned(name: str, result: Any, type_: pa.DataType) -> pa.Array:
             lost = _lost(result, made)
         else:
             made = pa.array(result, type_)
-            lost = _lost(pa.array(result), made) if isinstance(result, np.ndarray) else _cut(result, type_)
+            if isinstance(result, np.ndarray):
+                lost = _lost(pa.array(result), made)
+            elif type_ == FLOAT and not pc.any(pc.is_inf(made), min_count=0).as_py():
+                lost = None
+            else:
+                lost = _cut(result, type_)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise EvaluationError(f"{name} did not return {type_name(type_)}: {first_line(error)}") from None
     if lost is not None:
@@ -58,16 +63,19 @@ def _said(value: object) -> str:
 
 def _cut(values: Iterable[Any], type_: pa.DataType) -> str | None:
     """Return what is said of the first Python value of which Arrow keeps only a part, or None."""
-    if pa.types.is_list(type_):
-        return _first(_cut(value, type_.value_type) for value in values if value is not None)
-    if pa.types.is_struct(type_):
-        return _first(_cut_parts(value, type_) for value in values if value is not None)
-    if type_ == FLOAT:
-        return _first(_said(value) for value in values if value is not None and _too_large(value))
     exact = _EXACT.get(type_)
-    if exact is None or exact.issuperset(map(type, values)):
+    nested = pa.types.is_nested(type_)
+    if not nested and type_ != FLOAT and (exact is None or exact.issuperset(map(type, values))):
         return None
-    return _first(_said(value) for value in values if not _whole(value, type_))
+    plain = (value.as_py() if isinstance(value, pa.Scalar) else value for value in values)
+    some = (value for value in plain if value is not None)
+    if pa.types.is_list(type_):
+        return _first(_cut(value, type_.value_type) for value in some)
+    if nested:
+        return _first(_cut_parts(value, type_) for value in some)
+    if type_ == FLOAT:
+        return _first(_said(value) for value in some if _too_large(value))
+    return _first(_said(value) for value in some if not _whole(value, type_))
 
 
 def _first(found: Iterable[str | None]) -> str | None:
@@ -94,7 +102,7 @@ def _whole(value: Any, type_: pa.DataType) -> bool:
     """Whether nothing is cut off a value that Arrow takes for a whole number, a date or a timestamp."""
     if isinstance(value, dt.datetime):
         return not getattr(value, "nanosecond", 0) and (type_ != DATE or value.time() == dt.time())
-    if value is None or isinstance(value, int | dt.date | np.datetime64):
+    if isinstance(value, int | dt.date | np.datetime64):
         return True
     try:
         return bool(value == int(value))
