@@ -22,7 +22,11 @@ from headway.tables import load_table
         ("t.jsonl", b'{"a":1}\n[1]\n', "line 2 is no object"),
         ("t.jsonl", b'{"a":1}\n{"a":"\xff"}\n', "line 2 is not valid UTF-8"),
         ("t.jsonl", b'{"a":%s}\n' % (b"[" * 31 + b"]" * 31), "line 1: arrays and objects lie more than 30 deep"),
-        ("t.jsonl", b'{"a":%s}\n' % (b"[" * 100_000), "line 1: arrays and objects lie more than 30 deep"),  # and this
+        (
+            "t.jsonl",
+            b'{"a":%s}\n' % (b"[" * 100_000 + b"]" * 100_000),
+            "line 1: arrays and objects lie more than 30 deep",
+        ),  # and this
         ("t.csv", b"\xff,b\n1,2\n", "line 1 is not valid UTF-8"),
         ("t.csv", b"a,b\n1,2\n3,\xff\n", "line 3 is not valid UTF-8"),
         ("t.csv", b"", "Empty CSV file"),
