@@ -1,8 +1,8 @@
 """A fluent builder: the same frozen Network as a file gives, written as Python.
 
 Every method goes through the same reading of keys and the same inference of schemas as the file, box by box, so the
-same mistakes give the same messages, at the line that makes them. What only a run can tell (static tables, functions
-that are not registered yet) is checked when it is known.
+same mistakes give the same messages, at the line that makes them; only a missing order is named by its arguments here.
+What only a run can tell (static tables, functions that are not registered yet) is checked when it is known.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ Size = int | float | str | Duration
 OrderLike = str | Mapping[str, Any] | Order
 Names = str | Sequence[str]
 CostLike = float | str | Duration | Mapping[str, Sequence[float | str]] | Cost
+_BY_ON = ("aggregate", "bsort")
+"""Boxes whose order may be written as arguments of their own."""
 
 
 class NetworkBuilder:
@@ -79,6 +81,11 @@ class NetworkBuilder:
     def _add_box(self, name: str | None, mapping: Mapping[str, Any]) -> Stream:
         name = self._fresh(str(mapping["op"])) if name is None else name
         self._free(name, "box")
+        if mapping["op"] in _BY_ON and mapping.get("order") is None:
+            raise NetworkError(
+                f"box '{name}': on= is missing: the order field, such as on='time', or on='#' for the order of "
+                "arrival; slack= and by= go with it, or all three as order={'on': ..., 'slack': ..., 'by': ...}"
+            )
         box = parse_box(name, {key: value for key, value in mapping.items() if value is not None})
         schemas = self._infer(box)
         self._boxes.append(box)

@@ -11,9 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from headway.schema import DEEPEST
+
 _KEPT = r"^[+-]?0[0-9xX]|\("
 """What Arrow takes for a number and people mean as text: a leading zero, hexadecimal digits, `nan(abc)`."""
 _BIGINT = range(-(1 << 63), 1 << 63)
+_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_BRACKETS = re.compile(rb"[][{}]")
 _KINDS = {bool: "a boolean", int: "a number", float: "a number", str: "text", list: "an array", dict: "an object"}
 
 
@@ -72,6 +76,8 @@ def infer_json_lines(data: bytes) -> pa.Table:
     numbers: list[int] = []
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if line.strip():
+            if _levels(line) > DEEPEST + 1:  # readers of JSON go down with every level
+                raise pa.ArrowInvalid(f"line {number}: arrays and objects lie more than {DEEPEST} deep in the row")
             rows.append(_object(line, number))
             numbers.append(number)
     if not rows:
@@ -92,6 +98,17 @@ def _object(line: bytes, number: int) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise pa.ArrowInvalid(f'line {number} is no object such as {{"a": 1}}')
     return row
+
+
+def _levels(line: bytes) -> int:
+    """Return how deep arrays and objects lie within each other in a line of JSON, the row itself included."""
+    if line.count(b"[") + line.count(b"{") <= DEEPEST:
+        return 0
+    deepest = level = 0
+    for bracket in _BRACKETS.findall(_TEXTS.sub(b"", line)):
+        level += 1 if bracket in b"[{" else -1
+        deepest = max(deepest, level)
+    return deepest
 
 
 def _column(name: str, values: list[Any], numbers: list[int]) -> pa.Array:

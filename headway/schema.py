@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from headway.errors import SchemaError, choices, did_you_mean
+from headway.errors import SchemaError, choices, did_you_mean, nearest
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
@@ -41,10 +41,30 @@ _ALIASES = {
     "dec": "decimal",
     "numeric": "decimal",
 }
+_MEANT = {
+    "number": "double",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "float32": "float",
+    "float64": "double",
+    "str": "string",
+    "bytes": "binary",
+    "blob": "binary",
+    "datetime": "timestamp",
+    "timestamptz": "timestamp",
+    "list": "array",
+    "row": "struct",
+    "object": "struct",
+}
+"""Types of other languages and systems, and what they are called here."""
 TYPE_NAMES = (*_SIMPLE, "decimal(p,s)", "array<type>", "struct<name:type,...>")
 _NAMES = {type_: name for name, type_ in _SIMPLE.items()}
 HIDDEN_PREFIX = "__hw"
 """Field names with this prefix are Headway's own."""
+DEEPEST = 30
+"""How deep arrays and structs may lie within each other: types are walked by recursion in many places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,23 +166,28 @@ class Schema:
         return cls(tuple(fields))
 
 
-def type_name(type_: pa.DataType) -> str:
-    """Return the Spark SQL name of an Arrow type."""
+def type_name(type_: pa.DataType, depth: int = 0) -> str:
+    """Return the Spark SQL name of an Arrow type; what lies too deep in it is left out."""
+    if depth > DEEPEST:
+        return "…"
     if type_ in _NAMES:
         return _NAMES[type_]
     if pa.types.is_decimal(type_):
         return f"decimal({type_.precision},{type_.scale})"
     if pa.types.is_list(type_):
-        return f"array<{type_name(type_.value_type)}>"
+        return f"array<{type_name(type_.value_type, depth + 1)}>"
     if pa.types.is_struct(type_):
-        return "struct<" + ",".join(f"{field.name}:{type_name(field.type)}" for field in type_) + ">"
+        return "struct<" + ",".join(f"{field.name}:{type_name(field.type, depth + 1)}" for field in type_) + ">"
     if pa.types.is_null(type_):
         return "void"
     return str(type_)
 
 
-def parse_type(text: object, field: str = "") -> pa.DataType:
-    """Read a Spark SQL type name such as ``bigint``, ``decimal(10,2)`` or ``array<int>``."""
+def parse_type(text: object, field: str = "", depth: int = 0) -> pa.DataType:
+    """Read a Spark SQL type name such as ``bigint``, ``decimal(10,2)`` or ``array<int>``.
+
+    `depth` is how many arrays and structs it stands in; past DEEPEST it is a SchemaError.
+    """
     where = f"field '{field}': " if field else ""
     if not isinstance(text, str):
         raise SchemaError(f"{where}a type is text such as 'int', not {text!r}; types: {choices(TYPE_NAMES)}")
@@ -175,21 +200,37 @@ def parse_type(text: object, field: str = "") -> pa.DataType:
         return pa.string()
     if not rest and base in _SIMPLE:
         return _SIMPLE[base]
-    if word.startswith("array<") and word.endswith(">"):
-        return pa.list_(parse_type(text.strip()[6:-1], field))
-    if word.startswith("struct<") and word.endswith(">"):
+    nested = word.startswith(("array<", "struct<")) and word.endswith(">")
+    if nested and depth >= DEEPEST:
+        raise too_deep(where)
+    if nested and word.startswith("array<"):
+        return pa.list_(parse_type(text.strip()[6:-1], field, depth + 1))
+    if nested:
         parts = [part.partition(":") for part in _split(text.strip()[7:-1])]
-        return pa.struct([(name.strip(), parse_type(inner, field)) for name, _, inner in parts])
-    names = [*_SIMPLE, *_ALIASES, "decimal"]
-    raise SchemaError(f"{where}unknown type '{text}'{did_you_mean(text, names) or ';'} types: {choices(TYPE_NAMES)}")
+        return pa.struct([(name.strip(), parse_type(inner, field, depth + 1)) for name, _, inner in parts])
+    raise SchemaError(f"{where}unknown type '{text}'{_meant(word)} types: {choices(TYPE_NAMES)}")
+
+
+def _meant(word: str) -> str:
+    """Return a hint for a type that does not exist; it names one of TYPE_NAMES."""
+    listed = {re.split("[(<]", name)[0]: name for name in TYPE_NAMES}
+    known = {**_MEANT, **_ALIASES, **{name: name for name in listed}}
+    close = nearest(word, known)
+    return f"; did you mean '{listed[known[close[0]]]}'?" if close else ";"
 
 
 def normalise(type_: pa.DataType, field: str = "") -> pa.DataType:
     """Return the Headway type that holds values of any Arrow type, or raise a SchemaError."""
+    if nesting(type_) > DEEPEST:
+        raise too_deep(f"field '{field}': " if field else "")
+    return _normal(type_, field)
+
+
+def _normal(type_: pa.DataType, field: str) -> pa.DataType:
     if type_ in _NAMES or pa.types.is_decimal128(type_):
         return type_
     if pa.types.is_dictionary(type_):
-        return normalise(type_.value_type, field)
+        return _normal(type_.value_type, field)
     if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
         return pa.string()
     if pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_) or pa.types.is_binary_view(type_):
@@ -203,10 +244,28 @@ def normalise(type_: pa.DataType, field: str = "") -> pa.DataType:
     if pa.types.is_float16(type_):
         return pa.float32()
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        return pa.list_(normalise(type_.value_type, field))
+        return pa.list_(_normal(type_.value_type, field))
     if pa.types.is_struct(type_):
-        return pa.struct([(inner.name, normalise(inner.type, field)) for inner in type_])
+        return pa.struct([(inner.name, _normal(inner.type, field)) for inner in type_])
     raise SchemaError(f"field '{field}': type {type_} has no Spark SQL name; types: {choices(TYPE_NAMES)}")
+
+
+def too_deep(where: str) -> SchemaError:
+    """Return the error for a type with too much within each other."""
+    return SchemaError(f"{where}arrays and structs lie within each other more than {DEEPEST} deep, which is the limit")
+
+
+def nesting(type_: pa.DataType) -> int:
+    """Return how many arrays and structs lie within each other; of any Arrow type, and without recursion."""
+    deepest, pending = 0, [(type_, 0)]
+    while pending:
+        one, above = pending.pop()
+        deepest = max(deepest, above)
+        if pa.types.is_dictionary(one):
+            pending.append((one.value_type, above))
+        elif pa.types.is_nested(one):
+            pending += [(one.field(at).type, above + 1) for at in range(one.num_fields)]
+    return deepest
 
 
 def _decimal(rest: str, text: str, where: str) -> pa.DataType:

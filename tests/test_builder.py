@@ -126,7 +126,11 @@ def test_mistakes_are_told_at_once() -> None:
         (lambda: s.map(), "box 'map_1': select: is missing"),
         (lambda: s.filter("a > 1", name="s"), "box 's': the name is taken"),
         (lambda: s.aggregate("count(*)", on="time", size=0), "box 'aggregate_1': size"),
-        (lambda: s.aggregate("count(*)", size=1), "box 'aggregate_1': order: is missing"),
+        (
+            lambda: s.aggregate("count(*)", size=1),
+            "box 'aggregate_1': on= is missing: the order field, such as on='time'",
+        ),
+        (lambda: s.bsort(slack=2, name="sorted"), "box 'sorted': on= is missing"),
         (lambda: s.aggregate("count(*)", on="time", order="time", size=1), "not both"),
         (lambda: s.bsort("time", slack=-1), "slack"),
         (lambda: s.union(), "2 or more inputs"),

@@ -68,7 +68,7 @@ def test_json_lines(written: list[str], type_: pa.DataType, values: list[object]
         ('{"a":[1]}\n{"a":["x"]}\n', "column 'a': "),
         ('{"a":[1' + "0" * 30 + "]}\n", "column 'a': "),
         ('{"a":"\\ud800"}\n', "column 'a': "),
-        ('{"a":' + "[" * 100_000 + "\n", "line 1 cannot be read: "),
+        ('{"a":' + "[" * 100_000 + "\n", "line 1: arrays and objects lie more than 30 deep in the row"),
         ('{"a":' + "1" * 5000 + "}\n", "line 1 cannot be read: "),
         ("\n", 'it has no object such as {"a": 1}'),
     ],

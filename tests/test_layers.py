@@ -28,9 +28,9 @@ LAYERS = (
     ("boxes",),
     ("functions", "structure", "tables"),
     ("expressions", "catalog", "kept", "sieves"),
-    ("network", "trains", "moments"),
+    ("network", "trains", "moments", "inferring"),
     ("schema", "qos", "columns", "trust", "yamls", "extras"),
-    ("clock", "errors", "inferring", "paths"),
+    ("clock", "errors", "paths"),
 )
 """From top to bottom; a package stands for all its modules. Within a layer only a package may import from itself."""
 

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import SchemaError
-from headway.schema import TIMESTAMP, TIMESTAMP_NTZ, TYPE_NAMES, Field, Schema, normalise, parse_type, type_name
+from headway.schema import (
+    DEEPEST,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TYPE_NAMES,
+    Field,
+    Schema,
+    nesting,
+    normalise,
+    parse_type,
+    type_name,
+)
 
 simple = st.sampled_from([name for name in TYPE_NAMES if "<" not in name and "(" not in name]) | st.tuples(
     st.integers(1, 38), st.integers(0, 38)
@@ -117,3 +130,60 @@ def test_fields_are_found_without_regard_to_case_but_exactly_first() -> None:
         schema.index("alpa")
     assert len(schema) == 2
     assert [field.name for field in schema] == ["Alpha", "beta"]
+
+
+def _arrays(levels: int) -> str:
+    return "array<" * levels + "int" + ">" * levels
+
+
+def _structs(levels: int) -> str:
+    return "struct<a:" * levels + "int" + ">" * levels
+
+
+@pytest.mark.parametrize("text", [_arrays, _structs])
+def test_types_up_to_the_limit_of_nesting(text: Callable[[int], str]) -> None:
+    type_ = parse_type(text(DEEPEST))
+    assert nesting(type_) == DEEPEST
+    assert normalise(type_) == type_
+    assert type_name(type_) == text(DEEPEST)
+
+
+@pytest.mark.parametrize("levels", [DEEPEST + 1, 400, 3000])
+def test_deeper_types_are_refused_in_one_line(levels: int) -> None:
+    said = "field 'f': arrays and structs lie within each other more than 30 deep, which is the limit"
+    for made in (_arrays(levels), _structs(levels)):
+        for declaration in ({"f": made}, f"f {made}"):
+            with pytest.raises(SchemaError) as caught:
+                Schema.parse(declaration)
+            assert str(caught.value) == said
+    type_ = pa.int32()
+    for _ in range(levels):
+        type_ = pa.list_(type_)
+    with pytest.raises(SchemaError) as caught:
+        Schema.from_arrow(pa.schema([("f", type_)]))
+    assert str(caught.value) == said
+    assert type_name(type_).startswith("array<array<")
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("number", "double"),
+        ("numerc", "decimal(p,s)"),
+        ("decimall", "decimal(p,s)"),
+        ("integr", "int"),
+        ("int64", "bigint"),
+        ("float64", "double"),
+        ("str", "string"),
+        ("datetime", "timestamp"),
+        ("array", "array<type>"),
+        ("list", "array<type>"),
+        ("doubel", "double"),
+    ],
+)
+def test_a_hint_names_a_type_of_the_list(text: str, meant: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        parse_type(text)
+    said = str(caught.value)
+    assert said.startswith(f"unknown type '{text}'; did you mean '{meant}'? types: boolean, ")
+    assert meant in said.partition("types: ")[2].split(", ")

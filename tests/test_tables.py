@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,12 @@ from headway.tables import load_table
         ("t.jsonl", b"null\n", 'line 1 is no object such as {"a": 1}'),  # Arrow ends the process over this
         ("t.jsonl", b'{"a":1}\n[1]\n', "line 2 is no object"),
         ("t.jsonl", b'{"a":1}\n{"a":"\xff"}\n', "line 2 is not valid UTF-8"),
+        ("t.jsonl", b'{"a":%s}\n' % (b"[" * 31 + b"]" * 31), "line 1: arrays and objects lie more than 30 deep"),
+        (
+            "t.jsonl",
+            b'{"a":%s}\n' % (b"[" * 100_000 + b"]" * 100_000),
+            "line 1: arrays and objects lie more than 30 deep",
+        ),  # and this
         ("t.csv", b"\xff,b\n1,2\n", "line 1 is not valid UTF-8"),
         ("t.csv", b"a,b\n1,2\n3,\xff\n", "line 3 is not valid UTF-8"),
         ("t.csv", b"", "Empty CSV file"),
@@ -100,3 +107,13 @@ def test_junk_behind_an_object_is_named_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"a":1}\n{"a":2} junk\n')
     with pytest.raises(NetworkError, match=r"table 't\.jsonl': cannot read .*t\.jsonl: line 2 is not valid JSON"):
         load_table("t.jsonl", folder=tmp_path)
+
+
+def test_brackets_in_texts_and_side_by_side_are_not_deep(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    row = {"a": "\\" + '"' + "[" * 100, "b": [[1]] * 40}
+    path.write_text(json.dumps(row) + "\n")
+    assert load_table(str(path)).to_pylist() == [row]
+    deep = "[" * 30 + "1" + "]" * 30
+    path.write_text(f'{{"a":{deep}}}\n')
+    assert load_table(str(path)).num_rows == 1

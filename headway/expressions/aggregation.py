@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from headway.errors import ExpressionError
 from headway.expressions.types import (
     BIGINT,
     BOOLEAN,
@@ -17,6 +18,7 @@ from headway.expressions.types import (
     is_nested,
     is_numeric,
 )
+from headway.schema import DEEPEST, nesting, too_deep
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ def _fixed(type_: pa.DataType) -> Callable[[pa.DataType], pa.DataType]:
 
 
 def _array(type_: pa.DataType) -> pa.DataType:
+    if nesting(type_) >= DEEPEST:
+        raise ExpressionError(str(too_deep("collect_list or collect_set: ")))
     return pa.list_(type_)
 
 

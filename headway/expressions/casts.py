@@ -147,7 +147,7 @@ def _from_python(source: pa.DataType, target: pa.DataType) -> Callable[[Any], ob
     if is_decimal(target):
         return lambda value: texts.fit(value, target)
     if is_timestamp(target):
-        return lambda value: texts.moment(int((value * 1_000_000).to_integral_value("ROUND_FLOOR")), target)
+        return lambda value: texts.moment(int((value * 1_000_000).to_integral_value("ROUND_DOWN")), target)
     limits = np.iinfo(target.to_pandas_dtype())
     low, high, name = int(limits.min), int(limits.max), type_name(target)
 
@@ -182,8 +182,6 @@ def _to_decimal(node: Node, type_: pa.DataType) -> Node:
         if type_.precision - type_.scale >= _DIGITS[node.type.bit_width]:  # every value fits
             return over_arrow(type_, (node,), lambda array: array.cast(pa.decimal128(19, 0)).cast(type_))
         return over_values(type_, (node,), lambda value: texts.fit(Decimal(value), type_))
-    if node.type == FLOAT:
-        return over_values(type_, (node,), lambda value: texts.fit(texts.finite(value, float32=True), type_))
     if is_timestamp(node.type):
         micros = Node(pa.int64(), node.run, node.slots, node.constant, node.field, node.warns)
         return over_values(type_, (micros,), lambda value: texts.fit(Decimal(value).scaleb(-6), type_))
@@ -266,7 +264,7 @@ def _instant(node: Node, target: pa.DataType) -> Node:
     """Cast seconds since 1970 to an instant."""
     limit = (2**63 - 1) // 1_000_000
     if is_float(node.type):
-        micros = unary(node.type, node, lambda values, valid: values * 1e6, warns=True)
+        micros = unary(DOUBLE, cast(node, DOUBLE), lambda values, valid: values * 1e6, warns=True)
         whole = unary(pa.int64(), micros, truncating(pa.int64()), warns=True)
         return unary(target, whole, lambda values, valid: values)
 

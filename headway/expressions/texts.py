@@ -19,8 +19,13 @@ from headway.expressions.types import BOOLEAN, DATE, DOUBLE, FLOAT, STRING, is_d
 from headway.schema import TIMESTAMP, type_name
 
 CONTEXT = decimal.Context(prec=80, rounding=ROUND_HALF_UP)
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_MICROSECOND = dt.timedelta(microseconds=1)
+_EPOCH = dt.date(1970, 1, 1).toordinal()
+_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
+"""After so many years the calendar repeats."""
+_DAY = 86_400_000_000
+_NUMBER_BLANKS = "".join(map(chr, range(33)))
+_BLANKS = _NUMBER_BLANKS + "\x7f"
+"""What Spark leaves out around text that it casts: control characters and spaces of ASCII, and no others."""
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _HEXADECIMAL = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+", re.ASCII)
@@ -29,10 +34,11 @@ _SUFFIXES = ("d", "D", "f", "F")
 _SPECIAL = {"nan": "nan", "inf": "inf", "+inf": "inf", "infinity": "inf", "+infinity": "inf"}
 _SPECIAL |= {"-inf": "-inf", "-infinity": "-inf"}
 _TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
-_DATE = re.compile(r"(\d{4,5})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?:[T ].*)?")
+_DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?:[T ].*)?", re.ASCII | re.DOTALL)
 _TIMESTAMP = re.compile(
-    r"(\d{4,5})(?:-(\d{1,2})(?:-(\d{1,2})"
-    r"(?:[T ](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?)?)?)?"
+    r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})"
+    r"(?:[T ](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?)?)?)?",
+    re.ASCII,
 )
 
 
@@ -46,29 +52,29 @@ def fit(value: Decimal, type_: pa.DataType) -> Decimal:
     return rounded
 
 
-def finite(value: float, float32: bool = False) -> Decimal:
-    """Return a float as the decimal that it prints as."""
-    text = str(np.float32(value)) if float32 else repr(value)
+def finite(value: float) -> Decimal:
+    """Return a double as the decimal that it prints as; Spark takes a float for the double of the same value."""
+    text = repr(value)
     number = Decimal(text)
     if not number.is_finite():
         raise EvaluationError(f"{text} does not fit a decimal")
     return number
 
 
-def micros(value: dt.datetime) -> int:
-    """Return microseconds since 1970."""
-    if value.tzinfo is None:
-        value = value.replace(tzinfo=dt.UTC)
-    return (value - EPOCH) // _MICROSECOND
+def moment(microseconds: int, type_: pa.DataType) -> int:
+    """Return microseconds since 1970 if a timestamp holds them, or raise."""
+    if not -(2**63) <= microseconds < 2**63:
+        raise EvaluationError(f"{microseconds} microseconds do not fit {type_name(type_)}")
+    return microseconds
 
 
-def moment(microseconds: int, type_: pa.DataType) -> dt.datetime:
-    """Return the timestamp of microseconds since 1970."""
-    try:
-        value = EPOCH + dt.timedelta(microseconds=microseconds)
-    except OverflowError:
-        raise EvaluationError(f"{microseconds} microseconds do not fit {type_name(type_)}") from None
-    return value if type_ == TIMESTAMP else value.replace(tzinfo=None)
+def days(year: int, month: int, day: int) -> int:
+    """Return the days since 1970 of a date in any year, or raise a ValueError if there is none."""
+    cycles = (year - 1) // _CYCLE_YEARS
+    found = dt.date(year - cycles * _CYCLE_YEARS, month, day).toordinal() - _EPOCH + cycles * _CYCLE_DAYS
+    if not -(2**31) <= found < 2**31:
+        raise ValueError("the date does not fit")
+    return found
 
 
 def float_text(value: float) -> str:
@@ -100,39 +106,41 @@ def _java(text: str) -> str:
     return f"{mark}{figures[0]}.{figures[1:] or '0'}E{power}"
 
 
-def read_date(text: str) -> dt.date:
-    """Read a date, or raise."""
-    match = _DATE.fullmatch(text.strip())
+def read_date(text: str) -> int:
+    """Read a date as days since 1970, or raise."""
+    match = _DATE.fullmatch(text.strip(_BLANKS))
     if match:
         try:
-            return dt.date(int(match[1]), int(match[2] or 1), int(match[3] or 1))
+            return days(int(match[1]), int(match[2] or 1), int(match[3] or 1))
         except ValueError:
             pass
     raise EvaluationError(f"'{text}' is not a date")
 
 
-def read_timestamp(text: str, type_: pa.DataType = TIMESTAMP) -> dt.datetime:
-    """Read a timestamp, in UTC unless it names an offset; for timestamp_ntz the offset is dropped."""
-    match = _TIMESTAMP.fullmatch(text.strip())
+def read_timestamp(text: str, type_: pa.DataType = TIMESTAMP) -> int:
+    """Read a timestamp as microseconds since 1970, in UTC unless it names an offset; timestamp_ntz drops the offset."""
+    match = _TIMESTAMP.fullmatch(text.strip(_BLANKS))
     if match:
         year, month, day, hour, minute, second = (int(part) if part else None for part in match.groups()[:6])
         fraction = int((match[7] or "0")[:6].ljust(6, "0"))
         try:
-            value = dt.datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, second or 0, fraction)
-            if type_ != TIMESTAMP:
-                return value
-            return value.replace(tzinfo=dt.UTC) - _offset(match[8])
-        except (ValueError, OverflowError):
+            dt.time(hour or 0, minute or 0, second or 0)
+            seconds = ((hour or 0) * 60 + (minute or 0)) * 60 + (second or 0)
+            if type_ == TIMESTAMP:
+                seconds -= _offset(match[8])
+            return moment(days(year or 0, month or 1, day or 1) * _DAY + seconds * 1_000_000 + fraction, type_)
+        except (ValueError, EvaluationError):
             pass
     raise EvaluationError(f"'{text}' is not a {type_name(type_)}")
 
 
-def _offset(zone: str | None) -> dt.timedelta:
+def _offset(zone: str | None) -> int:
+    """Return a zone's seconds."""
     if zone is None or zone in ("Z", "UTC", "GMT"):
-        return dt.timedelta()
+        return 0
     digits = zone[1:].replace(":", "")
     hours, minutes = (int(digits[:-2]), int(digits[-2:])) if len(digits) > 2 else (int(digits), 0)
-    offset = dt.timedelta(hours=hours, minutes=minutes)
+    offset = hours * 3600 + minutes * 60
     return -offset if zone[0] == "-" else offset
 
 
@@ -158,7 +166,7 @@ def reader(target: pa.DataType) -> Callable[[Any], object]:
     low, high, name = int(limits.min), int(limits.max), type_name(target)
 
     def whole(text: str) -> int:
-        stripped = text.strip()
+        stripped = text.strip(_BLANKS)
         if _WHOLE.fullmatch(stripped):
             value = int(stripped)
             if low <= value <= high:
@@ -169,7 +177,7 @@ def reader(target: pa.DataType) -> Callable[[Any], object]:
 
 
 def _read_boolean(text: str) -> bool:
-    word = text.strip().lower()
+    word = text.strip(_BLANKS).lower()
     if word in _TRUE:
         return True
     if word in _FALSE:
@@ -179,7 +187,7 @@ def _read_boolean(text: str) -> bool:
 
 def read_number(text: str, name: str = "double") -> float:
     """Read a double, or raise."""
-    word = text.strip()
+    word = text.strip(_NUMBER_BLANKS)
     special = _SPECIAL.get(word.lower())
     if special is not None:
         return float(special)
@@ -196,7 +204,7 @@ def read_number(text: str, name: str = "double") -> float:
 
 
 def _read_decimal(text: str, target: pa.DataType) -> Decimal:
-    word = text.strip()
+    word = text.strip(_NUMBER_BLANKS)
     if _NUMBER.fullmatch(word):
         return Decimal(word)
     raise EvaluationError(f"'{text}' is not a {type_name(target)}")

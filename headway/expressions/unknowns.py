@@ -11,6 +11,45 @@ _LISTED = 12
 _SURE = 0.82
 """From this similarity on a name is taken for misspelt, and not for one that is registered later."""
 
+MEANT = {
+    "approx_distinct": "approx_count_distinct",
+    "approx_quantile": "approx_percentile",
+    "argmax": "max_by",
+    "argmin": "min_by",
+    "average": "avg",
+    "charindex": "instr",
+    "dow": "dayofweek",
+    "doy": "dayofyear",
+    "epoch": "unix_timestamp",
+    "find": "instr",
+    "iff": "if",
+    "iif": "if",
+    "is_null": "isnull",
+    "isna": "isnull",
+    "len": "length",
+    "list": "collect_list",
+    "lstrip": "ltrim",
+    "n_distinct": "count_distinct",
+    "nunique": "count_distinct",
+    "quantile": "percentile",
+    "quantile_cont": "percentile",
+    "percentile_cont": "percentile",
+    "rstrip": "rtrim",
+    "stdev": "stddev",
+    "stdevp": "stddev_pop",
+    "string_agg": "collect_list",
+    "strip": "trim",
+    "strlen": "length",
+    "strpos": "instr",
+    "to_lower": "lower",
+    "to_upper": "upper",
+    "total": "sum",
+    "unique": "collect_set",
+    "var": "variance",
+    "week": "weekofyear",
+}
+"""Names from other languages and systems, and what they are called here."""
+
 
 def unknown_function(name: str, scope: Scope) -> ExpressionError:
     """Return the error for a function that is not there; where aggregates may be called, they are listed.
@@ -30,7 +69,8 @@ def unknown_function(name: str, scope: Scope) -> ExpressionError:
 
 
 def _hint(name: str, own: list[str], others: list[str], aggregates: bool) -> str:
-    best = nearest(name, [*own, *others])
+    meant = MEANT.get(name.lower())
+    best = [meant] if meant else nearest(name, [*own, *others])
     if not best:
         return ";"
     where = (
@@ -41,7 +81,9 @@ def _hint(name: str, own: list[str], others: list[str], aggregates: bool) -> str
 
 def _some(name: str, known: list[str]) -> str:
     """Return those that the name resembles most; the docs have all."""
-    close = nearest(name, known, _LISTED, 0.4)
+    meant = MEANT.get(name.lower())
+    close = [meant] if meant in known else []
+    close += [one for one in nearest(name, known, _LISTED, 0.4) if one not in close][: _LISTED - len(close)]
     some = close + [one for one in known if one not in close][: _LISTED - len(close)]
     more = len(known) - len(some)
     return choices(some) + (f" and {more} more (docs/expressions.md)" if more > 0 else "")

@@ -12,6 +12,7 @@ from headway.errors import ExpressionError, choices
 from headway.expressions.casts import cast
 from headway.expressions.nodes import Columns, EvaluationError, Node, first_line
 from headway.expressions.registry import ScalarFunction, UserAggregate
+from headway.expressions.returned import returned
 from headway.expressions.types import VOID, common
 from headway.schema import type_name
 
@@ -39,13 +40,6 @@ def call_user(function: ScalarFunction, arguments: Sequence[Node]) -> Node:
     steps = [(argument.run, argument.type) for argument in coerced]
     name, body, type_ = function.name, function.function, function.returns
 
-    def converted(result: object) -> pa.Array:
-        try:
-            return pa.array(result, type_)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            reason = first_line(error)
-            raise EvaluationError(f"{name} did not return {type_name(type_)}: {reason}") from None
-
     def per_tuple(columns: Columns, count: int) -> Column:
         try:
             lists = [to_arrow(step(columns, count), t).to_pylist() for step, t in steps]
@@ -57,7 +51,7 @@ def call_user(function: ScalarFunction, arguments: Sequence[Node]) -> Node:
             results = [None if strict and None in row else body(*row) for row in rows]
         except Exception as error:  # whatever a user's function raises concerns the tuple
             raise EvaluationError(f"{name} raised {type(error).__name__}: {first_line(error)}") from None
-        return from_arrow(converted(results))
+        return from_arrow(returned(name, results, type_))
 
     def over_arrays(columns: Columns, count: int) -> Column:
         arrays = [to_arrow(step(columns, count), t) for step, t in steps]
@@ -67,15 +61,9 @@ def call_user(function: ScalarFunction, arguments: Sequence[Node]) -> Node:
             raise EvaluationError(f"{name} raised {type(error).__name__}: {first_line(error)}") from None
         if isinstance(result, pa.ChunkedArray):
             result = pa.concat_arrays(result.chunks) if result.num_chunks else pa.array([], result.type)
-        if isinstance(result, pa.Array):
-            try:
-                result = result.cast(type_)
-            except pa.ArrowException as error:
-                raise EvaluationError(f"{name} did not return {type_name(type_)}: {first_line(error)}") from None
-        elif isinstance(result, np.ndarray | list):
-            result = converted(result)
-        else:
+        if not isinstance(result, pa.Array | np.ndarray | list):
             raise EvaluationError(f"{name} must return an Arrow array, not {type(result).__name__}")
+        result = returned(name, result, type_)
         if len(result) != count:
             raise EvaluationError(f"{name} returned {len(result)} values for {count} tuples")
         return from_arrow(result)

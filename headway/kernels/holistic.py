@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.columns import Column, Int64s, Mask, Values, from_arrow, from_pylist, nulls, to_arrow
-from headway.expressions import AggregateCall, UserAggregate
+from headway.expressions import AggregateCall, EvaluationError, UserAggregate
 from headway.expressions.limits import MOST_ITEMS
+from headway.expressions.returned import returned
 from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, Spread, accumulator
 from headway.schema import type_name
 
@@ -145,9 +146,9 @@ def _percentile(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> C
     above = padded[np.minimum(starts + high, last)]
     part = place - low
     some = counts > 0
-    # Exact where both neighbours are equal or the place is whole, so infinities stay what they are.
-    with np.errstate(invalid="ignore"):
-        mixed = np.where((part == 0) | (below == above), below, below * (1 - part) + above * part)
+    # Exact where both neighbours are equal or the place is whole, so infinities stay what they are; else as in Spark.
+    with np.errstate(invalid="ignore", over="ignore"):
+        mixed = np.where((part == 0) | (below == above), below, below + (above - below) * part)
     return Column(mixed, None if some.all() else some)
 
 
@@ -245,7 +246,10 @@ def _user(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: li
     for at, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
         try:
             value = _compute(user, [array.slice(start, stop - start) for array in arrays], stop - start)
-            pa.scalar(value, call.type)
+            returned(call.function, [value], call.type)
+        except EvaluationError as error:
+            failed.append((at, str(error)))
+            value = None
         except Exception as error:  # whatever user code raises concerns this window only
             failed.append((at, f"{call.function}: {type(error).__name__}: {error}"))
             value = None

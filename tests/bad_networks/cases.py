@@ -103,7 +103,7 @@ _LOAD: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "unknown type": (
         "network: x\nsources: {s: {schema: {a: integr}}}\noutputs: {o: {from: s}}\n",
-        ("source 's'", "field 'a'", "'integr'", "did you mean 'integer'"),
+        ("source 's'", "field 'a'", "'integr'", "did you mean 'int'"),
     ),
     "type that is a number": (
         "network: x\nsources: {s: {schema: {a: 5}}}\noutputs: {o: {from: s}}\n",

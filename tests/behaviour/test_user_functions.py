@@ -98,3 +98,68 @@ def test_a_function_that_raises_sends_the_tuple_away(engine: str) -> None:
         [letter] = result.dead_letters.to_pylist()
         assert letter["box"] == "box"
         assert "three is refused" in letter["reason"]
+
+
+@hw.function("half_int", args=["int"], returns="int")
+def half_int(value: int) -> float:
+    """Return half of it, which is not always an int."""
+    return value / 2
+
+
+@hw.function("half_ints", args=["int"], returns="int", vectorised=True)
+def half_ints(values: Any) -> Any:
+    """Return halves as a list."""
+    return [value / 2 for value in values.to_pylist()]
+
+
+@hw.aggregate("mean_int", args=["int"], returns="int")
+class MeanInt:
+    """The mean, which is not always an int."""
+
+    def init(self) -> tuple[int, int]:
+        """Start with nothing."""
+        return (0, 0)
+
+    def incr(self, state: tuple[int, int], value: int) -> tuple[int, int]:
+        """Add a value."""
+        return (state[0] + value, state[1] + 1)
+
+    def final(self, state: tuple[int, int]) -> float:
+        """Return the mean."""
+        return state[0] / state[1]
+
+
+@hw.aggregate("mean_ints", args=["int"], returns="int", vectorised=True)
+def mean_ints(values: Any) -> Any:
+    """Return the mean as an Arrow scalar."""
+    return pc.mean(values)
+
+
+def test_what_does_not_fit_the_declared_type_is_never_cut(engine: str) -> None:
+    mapping = {
+        "network": "halves",
+        "sources": {"s": {"schema": {"v": "int"}}},
+        "boxes": {
+            "rows": {"op": "map", "in": "s", "select": "v, half_int(v) as half"},
+            "arrays": {"op": "map", "in": "s", "select": "v, half_ints(v) as half"},
+            "means": {"op": "aggregate", "in": "s", "select": "mean_int(v) as m", "order": {"on": "#"}, "size": 2},
+            "vector": {"op": "aggregate", "in": "s", "select": "mean_ints(v) as m", "order": {"on": "#"}, "size": 2},
+        },
+        "outputs": {name: {"from": name} for name in ("rows", "arrays", "means", "vector")},
+    }
+    result = run_mapping(engine, mapping, {"s": [{"v": v} for v in (1, 2, 3, 5)]}, Running(train=1000))
+    for name in ("rows", "arrays"):
+        assert [(row["v"], row["half"]) for row in rows_of(result, name)] == [(2, 1)]
+    for name in ("means", "vector"):
+        assert [row["m"] for row in rows_of(result, name)] == [4]
+    reasons = sorted((letter["box"], letter["reason"]) for letter in result.dead_letters.to_pylist())
+    halves = [
+        (box, f"{name} did not return int: it returned {half}")
+        for box, name in (("arrays", "half_ints"), ("rows", "half_int"))
+        for half in (0.5, 1.5, 2.5)
+    ]
+    means = [
+        (box, f"{name} did not return int: it returned 1.5")
+        for box, name in (("means", "mean_int"), ("vector", "mean_ints"))
+    ]
+    assert reasons == sorted(halves + means)

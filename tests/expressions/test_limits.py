@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from headway.errors import ExpressionError
+from headway.expressions import Scope, compile_aggregates
 from headway.expressions.limits import MOST_BYTES
+from headway.schema import Schema
 from tests.expressions.helpers import evaluate, fails, refused, value
 
 SCHEMA = "s string, n int"
@@ -89,3 +92,16 @@ def test_what_is_not_too_deep() -> None:
     assert evaluate("(" * 30 + "n" + ")" * 30, SCHEMA, [("a", 1)]) == [1]
     assert evaluate("+".join(["n"] * 190), SCHEMA, [("a", 1)]) == [190]
     assert evaluate(" or ".join(["n = 2"] * 999), SCHEMA, [("a", 1)]) == [False]
+
+
+@pytest.mark.parametrize("levels", [31, 400, 3000])
+def test_deep_types_of_casts_are_refused(levels: int) -> None:
+    for start, end in (("array<", ">"), ("struct<a:", ">")):
+        assert "deep" in refused(f"cast(NULL as {start * levels}int{end * levels})")
+
+
+def test_lists_of_lists_stop_at_the_limit() -> None:
+    scope = Scope.of(Schema.parse("a " + "array<" * 30 + "int" + ">" * 30))
+    for name in ("collect_list", "array_agg"):
+        with pytest.raises(ExpressionError, match="more than 30 deep"):
+            compile_aggregates(f"{name}(a) as b", scope)

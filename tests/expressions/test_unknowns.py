@@ -6,6 +6,9 @@ import pytest
 
 from headway.errors import ExpressionError, UnknownFunctionError
 from headway.expressions import Scope, compile_aggregates, compile_expression
+from headway.expressions.aggregation import AGGREGATES
+from headway.expressions.library.table import BUILTINS
+from headway.expressions.unknowns import MEANT
 from headway.schema import Schema
 from tests.expressions.helpers import refused
 
@@ -36,6 +39,16 @@ def test_a_list_of_functions_has_a_bound() -> None:
 
 def test_an_aggregate_where_none_may_be() -> None:
     assert "did you mean 'avg'? (an aggregate: only in the select of" in refused("avgg(pos)", SCHEMA)
+
+
+def test_names_of_other_systems() -> None:
+    known = {*BUILTINS, *AGGREGATES, "if"}
+    assert set(MEANT.values()) <= known
+    assert not set(MEANT) & known
+    assert "did you mean 'percentile'? aggregate functions: any, " in message("quantile(pos, 0.5) as q")
+    assert "did you mean 'percentile'? (an aggregate: only in the select of" in refused("quantile(pos, 0.5)", SCHEMA)
+    assert "did you mean 'length'? functions: length, " in refused("len(name)", SCHEMA)
+    assert "did you mean 'avg'?" in message("Average(pos) as q")
 
 
 @pytest.mark.parametrize(("text", "later"), [("lenght(name)", False), ("mine(pos)", True), ("fuzz(pos)", True)])

@@ -201,6 +201,12 @@ def _to_the(base: Values, exponent: Values) -> Values:
     return np.where(unknown, np.nan, result) if np.count_nonzero(unknown) else result
 
 
+def _angle(y: Values, x: Values) -> Values:
+    """Return arc tangents as Spark does, which has no -0 here."""
+    result: Values = np.arctan2(y + 0.0, x + 0.0)
+    return result
+
+
 _POWER = _double2("pow", _to_the)
 _CEIL = _whole("ceil", np.ceil, ROUND_CEILING)
 MATHS = (
@@ -231,7 +237,7 @@ MATHS = (
     Builtin("asin", "asin(x)", _double("asin", np.arcsin), 1, 1),
     Builtin("acos", "acos(x)", _double("acos", np.arccos), 1, 1),
     Builtin("atan", "atan(x)", _double("atan", np.arctan), 1, 1),
-    Builtin("atan2", "atan2(y, x)", _double2("atan2", np.arctan2), 2, 2),
+    Builtin("atan2", "atan2(y, x)", _double2("atan2", _angle), 2, 2),
     Builtin("sinh", "sinh(x)", _double("sinh", np.sinh), 1, 1),
     Builtin("cosh", "cosh(x)", _double("cosh", np.cosh), 1, 1),
     Builtin("tanh", "tanh(x)", _double("tanh", np.tanh), 1, 1),

@@ -15,7 +15,7 @@ from headway.expressions.casts import cast
 from headway.expressions.library.base import integer
 from headway.expressions.nodes import EvaluationError, Node, null, over_values, unary
 from headway.expressions.texts import CONTEXT
-from headway.expressions.types import DOUBLE, FLOAT, STRING, VOID, is_decimal, is_float, is_integer
+from headway.expressions.types import DOUBLE, STRING, VOID, is_decimal, is_float, is_integer
 from headway.schema import type_name
 
 
@@ -35,7 +35,7 @@ def rounded(name: str) -> Callable[..., Node]:
                 return null(node.type)
             places = int(digits.value)
         if is_float(node.type):
-            return unary(node.type, node, _floats(places, mode, node.type == FLOAT), warns=True)
+            return unary(node.type, node, _floats(places, mode), warns=True)
         if is_decimal(node.type):
             type_ = _decimal_type(node.type, places)
             return over_values(type_, (node,), lambda value: _cut(value, min(places, node.type.scale), mode))
@@ -72,29 +72,32 @@ def _integers(type_: pa.DataType, places: int, mode: str) -> Callable[[Any], obj
     return kernel
 
 
-def _floats(places: int, mode: str, narrow: bool) -> Callable[[Values, Mask | None], Values]:
-    """Round with numpy, and exactly in Python what lies near a tie or is out of numpy's exact reach."""
+def _floats(places: int, mode: str) -> Callable[[Values, Mask | None], Values]:
+    """Round with numpy, and exactly in Python what lies near a tie or is out of numpy's exact reach.
+
+    Floats are rounded as the doubles of the same value, as in Spark: 1.15 is a little less there.
+    """
     scale = 10.0**places if 0 <= places <= 22 else 0.0
 
     def exact(value: float) -> float:
         if not np.isfinite(value) or places > 400:
             return value
-        text = str(np.float32(value)) if narrow else repr(value)
-        number = Decimal(text)
+        number = Decimal(repr(value))
         last = number.as_tuple().exponent
         if (number.adjusted() > 40 and places >= 0) or (isinstance(last, int) and -last <= places):
             return value  # a double this large has no digits to cut, and one so short neither
         return float(_cut(number, max(places, -400), mode))
 
     def kernel(values: Values, valid: Mask | None) -> Values:
-        if scale == 0.0 or narrow:
-            return np.array([exact(value) for value in values.tolist()], values.dtype) + 0.0
+        dtype, values = values.dtype, values.astype(np.float64)
+        if scale == 0.0:
+            return np.array([exact(value) for value in values.tolist()], np.float64).astype(dtype) + 0.0
         scaled = values * scale
         result: Values = np.rint(scaled) / scale
         distance = np.abs(scaled - np.floor(scaled) - 0.5)
         doubtful = ~(np.abs(scaled) < 2.0**31) | (distance < 1e-5)
         if np.count_nonzero(doubtful):
             result[doubtful] = [exact(value) for value in values[doubtful].tolist()]
-        return result + 0.0  # decimals, by which Spark rounds, have no -0
+        return result.astype(dtype) + 0.0  # decimals, by which Spark rounds, have no -0
 
     return kernel

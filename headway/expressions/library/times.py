@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from headway.columns import Mask, Values
+from headway.columns import Column, Mask, Values
 from headway.errors import ExpressionError
 from headway.expressions import texts
 from headway.expressions.arithmetic import arithmetic, shift_days
@@ -15,8 +16,8 @@ from headway.expressions.casts import DAY, cast
 from headway.expressions.intervals import add_months
 from headway.expressions.library import patterns
 from headway.expressions.library.base import Builtin, bigint, date, fixed, integer, one_of, relabel, timestamp
-from headway.expressions.nodes import EvaluationError, Node, check, literal, null, over_values, unary
-from headway.expressions.types import BIGINT, DATE, INT, STRING, VOID, is_decimal, is_float, is_integer
+from headway.expressions.nodes import EvaluationError, Node, check, literal, null, over_columns, over_values, unary
+from headway.expressions.types import BIGINT, DATE, DOUBLE, INT, STRING, VOID, is_decimal, is_float, is_integer
 from headway.schema import TIMESTAMP
 
 _SECOND, _MINUTE, _HOUR = 1_000_000, 60_000_000, 3_600_000_000
@@ -148,7 +149,13 @@ def _unix(name: str, width: int) -> Callable[[Node], Node]:
 def _unix_timestamp(node: Node, pattern: Node | None = None) -> Node:
     if node.type == STRING:
         node = _to_timestamp(node, pattern if pattern is not None else literal(_DEFAULT, STRING))
-    return _unix("unix_timestamp", _SECOND)(node)
+    return unary(BIGINT, timestamp(node, "unix_timestamp"), _whole_seconds)
+
+
+def _whole_seconds(values: Values, valid: Mask | None) -> Values:
+    """Return seconds cut towards 1970, as unix_timestamp has it in Spark, and unix_seconds has not."""
+    result: Values = values // _SECOND + ((values < 0) & (values % _SECOND != 0))
+    return result
 
 
 def _format(node: Node, pattern: Node | None, name: str) -> Node:
@@ -176,14 +183,33 @@ def _instant(name: str, width: int) -> Callable[[Node], Node]:
     def made(node: Node) -> Node:
         if node.type == VOID:
             return null(TIMESTAMP)
-        if name == "timestamp_seconds" and (is_float(node.type) or is_decimal(node.type)):
-            return cast(node, TIMESTAMP)
+        if name == "timestamp_seconds" and is_float(node.type):
+            return over_columns(TIMESTAMP, (cast(node, DOUBLE),), _from_doubles, warns=True)
+        if name == "timestamp_seconds" and is_decimal(node.type):
+            return over_values(TIMESTAMP, (node,), _from_decimal)
         if not is_integer(node.type):
             raise ExpressionError(f"{name} takes a whole number")
         node = cast(node, BIGINT)
         return relabel(node, TIMESTAMP) if width == 1 else unary(TIMESTAMP, node, kernel)
 
     return made
+
+
+def _from_doubles(seconds: Column) -> Column:
+    """Return timestamps of doubles; as in Spark, NaN and infinite ones are NULL, and the others end where time does."""
+    micros = seconds.values * 1e6
+    known = np.isfinite(seconds.values)
+    inside = (micros >= -(2.0**63)) & (micros < 2.0**63)
+    ends = np.where(micros < 0, np.iinfo(np.int64).min, np.iinfo(np.int64).max)
+    values = np.where(inside, np.where(inside, micros, 0.0).astype(np.int64), ends)
+    return Column(values, known if seconds.valid is None else known & seconds.valid)
+
+
+def _from_decimal(seconds: Decimal) -> int:
+    micros = seconds.scaleb(6, texts.CONTEXT)
+    if micros != int(micros):
+        raise EvaluationError(f"timestamp_seconds: {seconds} has more than six digits after the point")
+    return texts.moment(int(micros), TIMESTAMP)
 
 
 def _date_add(name: str, operator: str) -> Callable[[Node, Node], Node]:
@@ -196,14 +222,13 @@ def _datediff(end: Node, start: Node) -> Node:
 
 
 def _make_date(*parts: Node) -> Node:
-    def made(year: int, month: int, day: int) -> object:
-        return texts.read_date(f"{year:04d}-{month}-{day}") if year >= 0 else _bad_date(year, month, day)
+    def made(year: int, month: int, day: int) -> int:
+        try:
+            return texts.days(year, month, day)
+        except ValueError:
+            raise EvaluationError(f"{year}-{month}-{day} is not a date") from None
 
     return over_values(DATE, [integer(part, "make_date") for part in parts], made)
-
-
-def _bad_date(year: int, month: int, day: int) -> object:
-    raise EvaluationError(f"{year}-{month}-{day} is not a date")
 
 
 def _add_months(node: Node, months: Node) -> Node:
