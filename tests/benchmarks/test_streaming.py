@@ -226,6 +226,7 @@ def _summed(rows: list[tuple[int, int, int, int]]) -> Rows:
     return Counter((*which, count) for which, count in counts.items())
 
 
+@pytest.mark.slow
 def test_plain_queries_find_what_headway_finds() -> None:
     from headway.engines.spark.session import open_session
 

@@ -17,8 +17,9 @@ from headway.experiments.running import carry_out
 PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
 ALL = pytest.mark.parametrize("experiment", REGISTRY.values(), ids=REGISTRY)
 LONG = (
-    *("amos-fig5", "amos-fig7", "amos-fig9", "mavstream-fig7"),
-    *("prb-fig7", "prb-fig9", "prb-fig11", "prb-fig12", "scheduling-fig13"),
+    *("amos-fig2", "amos-fig5", "amos-fig7", "amos-fig9", "mavstream-fig7", "mavstream-fig9"),
+    *("prb-fig7", "prb-fig9", "prb-fig11", "prb-fig12"),
+    *("scheduling-fig6", "scheduling-fig9", "scheduling-fig11", "scheduling-fig13"),
 )
 """Those that take long even in their quick form, beside others of their paper that are like them."""
 
