@@ -37,8 +37,8 @@ APART = {
     "test_pairs_do_not_depend_on_the_interleaving": "it draws while it runs",
     "test_a_list_of_too_many_values": "it changes a limit, in its own process only",
 }
-DRAWN = 1
-DRAWN_OF = {"test_random_networks": 6}
+DRAWN = 2
+DRAWN_OF = {"test_random_networks": 10, "test_each_function": 1}
 """How many examples of a property are tried in each way; DRAWN where nothing is said."""
 WAYS: Mapping[str, tuple[int, Mapping[str, Any], int]] = {
     "spread": (1, {"spread": "auto"}, 1),
