@@ -14,6 +14,8 @@ WORKDIR /src
 COPY pyproject.toml requirements.lock README.md LICENSE ./
 COPY headway headway
 RUN pip install --no-cache-dir --constraint requirements.lock ".[${EXTRAS}]"
+# Spark starts in half the time from an archive of its classes.
+RUN if [ "$EXTRAS" = spark ]; then headway prepare; fi
 
 # Nothing here needs root, and nothing listens on a public interface.
 RUN useradd --create-home --uid 1000 headway

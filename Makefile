@@ -12,8 +12,8 @@ help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Without Java everything but the engine 'spark' works, so its absence is said and does not stop anybody.
-setup: $(STAMP)  ## create .venv with the locked dependencies, and Java 17 where it can (quick when nothing changed)
-	@sh scripts/java.sh || true
+setup: $(STAMP)  ## create .venv with the locked dependencies, Java 17 where it can, and what makes Spark start sooner
+	@sh scripts/java.sh && $(BIN)/headway prepare --quiet || true
 
 $(STAMP): requirements.lock pyproject.toml
 	@set -e; if [ ! -x $(BIN)/python ]; then \

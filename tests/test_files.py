@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.boxes import Aggregate, Duration, Filter, Map, Order
@@ -20,6 +20,7 @@ from headway.qos import Graph, QoS, ValueGraph
 from headway.schema import Schema
 from headway.yamls import read_text
 from tests.networks import ALL, BORDER, network_mappings
+from tests.searching import examples
 
 
 def test_the_example_of_the_design() -> None:
@@ -63,7 +64,7 @@ def test_other_yaml_readers_make_true_of_on() -> None:
     assert load(mapping) == load(BORDER)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(network_mappings())
 def test_round_trip_of_any_network(mapping: dict[str, object]) -> None:
     network = load(mapping)
@@ -217,7 +218,7 @@ ANYTHING: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.data())
 def test_a_mistake_anywhere_is_one_clear_message(data: st.DataObject) -> None:
     mapping = read_text(ALL)

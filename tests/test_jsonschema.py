@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from headway.boxes import REGISTRY
 from headway.files import load
@@ -15,6 +15,7 @@ from headway.jsonschema import PATH, schema, text
 from headway.yamls import read_text
 from tests.bad_networks.cases import CASES
 from tests.networks import ALL, BORDER, network_mappings
+from tests.searching import examples
 
 VALIDATOR = jsonschema.Draft202012Validator(schema())
 
@@ -33,7 +34,7 @@ def test_good_files_are_valid(source: str) -> None:
     VALIDATOR.validate(load(source).to_mapping())
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(network_mappings())
 def test_what_is_written_is_valid(mapping: dict[str, Any]) -> None:
     VALIDATOR.validate(load(mapping).to_mapping())

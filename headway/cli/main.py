@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headway import __version__
-from headway.cli import check, compare, experiment, explain, policies, run
+from headway.cli import check, compare, experiment, explain, policies, prepare, run
 from headway.cli.arguments import Parser, UsageError
 from headway.cli.printing import printing_checks, silence
 from headway.cli.texts import one_line
@@ -49,6 +49,7 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
         "policies": ("list the scheduling policies, or tell more of one", policies.EPILOG),
         "explain": ("tell why a recorded run did what it did", explain.EPILOG),
         "compare": ("compare policies on a network or a recorded run, and recommend one", compare.EPILOG),
+        "prepare": ("let Spark start in half the time from now on", prepare.EPILOG),
         "experiment": ("run the papers' experiments again: a table, a plot and a verdict each", experiment.EPILOG),
     }
     made: dict[str, Parser] = {}
@@ -64,6 +65,8 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     made["explain"].set_defaults(command=explain.explain)
     compare.add_arguments(made["compare"])
     made["compare"].set_defaults(command=compare.compare)
+    prepare.add_arguments(made["prepare"])
+    made["prepare"].set_defaults(command=prepare.prepare)
     experiment.add_arguments(made["experiment"])
     made["experiment"].set_defaults(command=experiment.experiment)
     return parser, made

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.adaptive.amos import POLICIES, Amos, Memory, make_amos
@@ -18,6 +18,7 @@ from headway.clock import SECOND
 from headway.errors import PolicyError
 from headway.qos import Graph, QoS
 from tests.adaptive.runs import PLAIN, Run, topology
+from tests.searching import examples
 
 LATENCY, QUEUE = ORDER.index("latency"), ORDER.index("queue")
 TWO: dict[str, Any] = {"policies": ["fifo", "chain"], "objectives": "latency", "waiting": 0, "samples": 2}
@@ -213,7 +214,7 @@ def test_a_reason_for_people() -> None:
     assert [action.reason for action in actions] == ["fifo scores 1.50, chain 0.50 (latency 1 s below the mean)"]
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(
     st.sampled_from(["roulette", "thompson", "upper-confidence"]),
     st.lists(st.tuples(st.floats(0.01, 3), st.integers(0, 50), st.floats(0, 100), st.floats(0, 1000)), max_size=60),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.adaptive.master import MOST_OWED, Master, MasterMemory
@@ -32,6 +32,7 @@ from headway.scheduling.sizes import parse_train
 from headway.scheduling.slope_slack import SlopeSlack
 from tests.policies import RandomPolicy
 from tests.scheduling.snapshots import Points, graphs, measured, snapshot
+from tests.searching import examples
 
 QUANTUM = 2 * MILLISECOND
 TEXTS = (
@@ -439,7 +440,7 @@ def moved(data: st.DataObject, seen: Snapshot, now: int, preemptive: bool) -> Sn
 
 @pytest.mark.parametrize("text", [*TEXTS, *PREEMPTIVE])
 @given(data=st.data())
-@settings(deadline=None, max_examples=20)
+@examples(20)
 def test_with_all_units_it_plans_as_the_policy_alone(text: str, data: st.DataObject) -> None:
     policy, inner = master(SlopeSlack(), make_policy(text)), make_policy(text)
     seen = data.draw(networks(4))
@@ -455,7 +456,7 @@ def test_with_all_units_it_plans_as_the_policy_alone(text: str, data: st.DataObj
 
 @pytest.mark.parametrize("text", ["bucketed", "round-robin", "fifo"])
 @given(data=st.data())
-@settings(deadline=None, max_examples=20)
+@examples(20)
 def test_with_all_that_is_ready_it_plans_as_the_policy_alone(text: str, data: st.DataObject) -> None:
     policy, inner = master(make_policy(text), RoundRobin()), make_policy(text)
     seen = data.draw(networks(5))
@@ -471,7 +472,7 @@ def test_with_all_that_is_ready_it_plans_as_the_policy_alone(text: str, data: st
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=150)
+@examples(150)
 def test_only_what_is_ready_and_no_more_than_there_is_room(data: st.DataObject) -> None:
     preemptive = data.draw(st.booleans())
     names = data.draw(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=3))
@@ -521,7 +522,7 @@ def simulate(
 
 
 @given(data=st.data(), room=st.sampled_from([1, 3, 256]))
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_time_is_in_proportion_to_ready_units(data: st.DataObject, room: int) -> None:
     names = data.draw(st.lists(st.sampled_from(TEXTS), min_size=2, max_size=3))
     policy = Master([make_policy(name) for name in names], names)
@@ -539,7 +540,7 @@ def test_time_is_in_proportion_to_ready_units(data: st.DataObject, room: int) ->
 
 
 @given(data=st.data(), room=st.sampled_from([1, 2, 256]), several=st.booleans())
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_whoever_is_moved_where_nobody_starves(data: st.DataObject, room: int, several: bool) -> None:
     count = data.draw(st.integers(1, 8))
     names = data.draw(st.lists(st.sampled_from(["round-robin", "weighted-round-robin"]), min_size=1, max_size=3))
@@ -565,7 +566,7 @@ def test_whoever_is_moved_where_nobody_starves(data: st.DataObject, room: int, s
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_it_is_pure(data: st.DataObject) -> None:
     # Buckets are the one memory that plans change.
     names = data.draw(st.lists(st.sampled_from([one for one in TEXTS if one != "bucketed"]), min_size=2, max_size=3))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.adaptive.base import Action, Shed, Switch, Totals, make_adaptive
@@ -20,6 +20,7 @@ from headway.clock import SECOND
 from headway.errors import PolicyError
 from headway.qos import Graph, QoS
 from tests.scheduling.snapshots import topology
+from tests.searching import examples
 
 START = 1000 * SECOND
 RR, PC, SEG, SS = range(4)
@@ -314,7 +315,7 @@ def test_bad_changes_are_refused(given: Mapping[str, Any], says: str) -> None:
         layer.change(given, memory)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(
     st.lists(st.tuples(st.floats(0, 2), st.floats(0, 200)), min_size=1, max_size=12),
     st.sampled_from(["must-satisfy", "best-effort", "dont-care"]),

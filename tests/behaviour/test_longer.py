@@ -44,4 +44,5 @@ def _boxes(kind: Kind) -> dict[str, tuple[Pair, ...]]:
 def test_longer_streams(engine: str, name: str, kind: Kind) -> None:
     rows = long_stream(len(name), 300, kind)
     twin = Twin({"s": schema(kind)}, _boxes(kind)[name], {"out": "box"})
-    check(engine, Case(twin, {"s": rows}), *(WAYS[::2] if kind is BIGINT else WAYS[1::2]))
+    ways = WAYS[::2] if kind is BIGINT else WAYS[1::2]
+    check(engine, Case(twin, {"s": rows}), *(ways if engine == "local" else ways[-1:]))

@@ -44,11 +44,10 @@ def test_for_a_minute_in_virtual_time() -> None:
     assert verdicts([measure("sim", shedding, IN_TURN, 100.0, Phases()) for shedding in SHEDDING]) == []
 
 
-@pytest.mark.parametrize("load", [1.05])
-def test_a_load_that_sits_just_above_the_capacity_does_not_make_it_oscillate(load: float) -> None:
-    """Ten minutes of virtual time."""
+@pytest.mark.parametrize("minutes", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_load_that_sits_just_above_the_capacity_does_not_make_it_oscillate(minutes: int) -> None:
     rate = 20.0
-    phases = [[10, 0.5 * rate], [600, load * rate]]
+    phases = [[10, 0.5 * rate], [60 * minutes, 1.05 * rate]]
     made = {"phases": phases, "arrivals": "poisson", "seed": 5, "fields": {"v": 1}}
     strict = {"latency": [[0, 1], [2, 1], [6, 0]], "loss": [[100, 1], [98, 0.1], [0, 0]]}
     lax = {"latency": [[0, 1], [4, 1], [10, 0]], "loss": [[100, 1], [10, 0.9], [0, 0]]}
@@ -62,9 +61,9 @@ def test_a_load_that_sits_just_above_the_capacity_does_not_make_it_oscillate(loa
         "outputs": {"strict": {"from": "a", "qos": strict}, "lax": {"from": "b", "qos": lax}},
     }
     summary = hw.run(network, engine="sim", shed=True, outputs={"strict": None, "lax": None}).summary
-    minutes = collections.Counter(int(change["moment"] // 60) for change in summary["shedding"]["changes"])
-    assert 0 < summary["shedding"]["count"] <= 20
-    assert max(minutes.values()) <= 5
+    often = collections.Counter(int(change["moment"] // 60) for change in summary["shedding"]["changes"])
+    assert 0 < summary["shedding"]["count"] <= 5 + 1.5 * minutes
+    assert max(often.values()) <= 5
     assert summary["outputs"]["strict"]["kept"] == 1.0
     assert summary["outputs"]["strict"]["outside"] == 0
     assert 0 < summary["outputs"]["lax"]["kept"] < 1

@@ -102,7 +102,7 @@ def disturb(folder: Path, numbers: Sequence[signal.Signals], pauses: Sequence[fl
 
 def test_two_signals_publish_all_or_none(tmp_path: Path) -> None:
     chance = random.Random(15)
-    for at in range(5):
+    for at in range(3):
         numbers = (signal.SIGINT, signal.SIGTERM)[at % 2], (signal.SIGTERM, signal.SIGINT, signal.SIGINT)[at % 3]
         pauses = chance.uniform(0.0, 0.3), chance.choice((0.0, chance.uniform(0.0, 0.05), chance.uniform(0.0, 0.4)))
         code, found, err = disturb(tmp_path, numbers, pauses)

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.connectors import generate, open_source
 from headway.connectors.arrivals import Phase, parse_phases
 from headway.schema import Schema
 from tests.connectors.helpers import drain
+from tests.searching import examples
 
 SECOND = 1_000_000_000
 KINDS = ("constant", "poisson")
@@ -121,7 +122,7 @@ def test_a_poisson_process_has_the_rates() -> None:
     assert other[:5] != due[:5].tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(phases=PHASES, arrivals=st.sampled_from(KINDS), cuts=st.lists(st.integers(1, 40), min_size=1, max_size=5))
 def test_cuts_do_not_matter(phases: list[Any], arrivals: str, cuts: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -134,7 +135,7 @@ def test_cuts_do_not_matter(phases: list[Any], arrivals: str, cuts: list[int]) -
         assert again.combine_chunks().equals(whole.combine_chunks())
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(phases=PHASES)
 def test_tuple_i_comes_where_the_rates_add_up_to_i(phases: list[Any]) -> None:
     parsed = parse_phases(phases, "g")
@@ -153,7 +154,7 @@ def test_tuple_i_comes_where_the_rates_add_up_to_i(phases: list[Any]) -> None:
         assert abs(before - number) <= Fraction(max(phase.rate for phase in parsed)) / SECOND
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(phases=PHASES, arrivals=st.sampled_from(KINDS))
 def test_a_phase_cut_in_two_is_the_same_phase(phases: list[Any], arrivals: str) -> None:
     halves = [half for span, rate in phases for half in [[seconds(span) / 2, rate]] * 2]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.connectors import csv as csv_module
@@ -16,6 +16,7 @@ from headway.connectors.skipping import skip
 from headway.errors import InputError
 from headway.schema import Schema
 from tests.connectors.helpers import drain, read_text, rows, write
+from tests.searching import examples
 
 SCHEMA = "sid int, x double, name string"
 
@@ -200,7 +201,7 @@ _strays = st.tuples(st.sampled_from((0, 1, 3)), st.sampled_from(('"{}', '{}"', '
 @given(
     st.lists(_good_texts | _strays, max_size=25), st.sampled_from((1, 2, 5, 30, 1000)), st.sampled_from(("\n", "\r\n"))
 )
-@settings(max_examples=120)
+@examples(120)
 def test_no_good_row_is_lost_to_a_stray_quote(
     tmp_path_factory: pytest.TempPathFactory, drawn: list[Any], block: int, ending: str
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.connectors import generate, open_source
@@ -16,6 +16,7 @@ from headway.errors import InputError
 from headway.schema import Schema
 from headway.yamls import read_text
 from tests.connectors.helpers import drain
+from tests.searching import examples
 
 SCHEMA = Schema.parse("sid int, pos double, name string, k smallint, c bigint, t timestamp")
 FIELDS: dict[str, Any] = {
@@ -38,7 +39,7 @@ def make(
     return table, due
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(
     cuts=st.lists(st.integers(1, 40), min_size=1, max_size=5),
     arrivals=st.sampled_from(["constant", "poisson"]),

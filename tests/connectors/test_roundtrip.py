@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.connectors import open_source
 from headway.schema import Schema
 from tests.connectors.helpers import EVERY_TYPE, drain, same, tables, write
+from tests.searching import examples
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(table=tables(), cuts=st.lists(st.integers(1, 5), min_size=1, max_size=4))
 def test_round_trip(suffix: str, table: pa.Table, cuts: list[int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -30,7 +31,7 @@ def test_round_trip(suffix: str, table: pa.Table, cuts: list[int]) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(texts=st.lists(st.none() | st.text(alphabet='a",\n\r\\ é\x00', max_size=5), max_size=8))
 def test_one_column_of_odd_texts(suffix: str, texts: list[str | None]) -> None:
     table = pa.table({"s": pa.array(texts, pa.string())})
@@ -42,7 +43,7 @@ def test_one_column_of_odd_texts(suffix: str, texts: list[str | None]) -> None:
     assert ([] if again is None else again.column("s").to_pylist()) == texts
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(body=st.text(alphabet='1",\n\ra ', max_size=40), strict=st.booleans())
 def test_no_csv_text_breaks_the_reader(body: str, strict: bool) -> None:
     """Whatever stands in a file, each line is a tuple, malformed, blank, or part of a quoted value."""
@@ -58,7 +59,7 @@ def test_no_csv_text_breaks_the_reader(body: str, strict: bool) -> None:
         assert (0 if table is None else table.num_rows) + len(malformed) == len(filled)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(body=st.text(alphabet='{}[]":,a1 .\nnul', max_size=40))
 def test_no_json_text_breaks_the_reader(body: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -7,12 +7,13 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.connectors.base import Malformed
 from headway.connectors.spools import Spool
 from headway.errors import InputError
+from tests.searching import examples
 
 SCHEMA = pa.schema([("a", pa.int64())])
 
@@ -33,7 +34,7 @@ def _refused(spool: Spool) -> list[str]:
     return [row.text for rest in spool.rest() for row in rest.malformed]
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=6),
     st.data(),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headway as hw
@@ -20,6 +20,7 @@ from headway.engines.ingest import Feed, Ingest
 from headway.schema import Schema
 from headway.trains import Train
 from tests.engines.local.networks import COUNT, network, rows
+from tests.searching import examples
 
 SCHEMA = Schema.parse("a bigint")
 
@@ -113,7 +114,7 @@ def test_a_pull_does_not_go_on_for_ever() -> None:
     assert 3 <= ingest.pull(False) <= 6
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_timed_sources_are_merged_by_due_moment(data: st.DataObject) -> None:
     clock = ManualClock(1000)

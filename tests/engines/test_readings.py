@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headway as hw
@@ -26,6 +26,7 @@ from headway.storage.queues import FAR
 from headway.trains import Tick, Train
 from tests.behaviour.running import run
 from tests.engines.local.networks import COUNT, POSITIVE, network
+from tests.searching import examples
 from tests.streams import Case, networks
 from tests.streams import Running as Way
 
@@ -100,7 +101,7 @@ def _snapshot(readings: Readings, now: int = 0) -> Snapshot:
     )
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(data=st.data(), superboxes=st.booleans())
 def test_piece_by_piece_is_as_a_whole(data: st.DataObject, superboxes: bool) -> None:
     """After any pushes, steps, ticks and while any boxes are at work; `changed` names every unit that differs."""
@@ -140,7 +141,7 @@ def test_piece_by_piece_is_as_a_whole(data: st.DataObject, superboxes: bool) -> 
                 asked = seen
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(
     case=networks(),
     policy=st.sampled_from(("round-robin", "fifo", "round-robin:2us", "preemptive-rate-based")),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.columns import Column, to_arrow
 from headway.expressions import EvaluationError, Scope, compile_expression
 from headway.schema import Schema
 from tests.expressions.helpers import columns_of
+from tests.searching import examples
 
 SCHEMA = Schema.parse("x bigint, y bigint, p boolean, q boolean, v double, w double")
 Row = tuple[object, ...]
@@ -203,7 +204,7 @@ rows_ = st.lists(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(tree=st.one_of(NUMBERS, BOOLEANS), rows=rows_)
 def test_against_the_naive_interpreter(tree: Tree, rows: list[Row]) -> None:
     expected: list[object] | None
@@ -228,7 +229,7 @@ def run(
         return None
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     operator=st.sampled_from(["+", "-", "*"]),
     ones=st.lists(st.one_of(st.integers(-(2**63), 2**63 - 1), st.none()), min_size=65, max_size=130),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from headway.errors import ExpressionError
@@ -13,6 +13,7 @@ from headway.expressions import EvaluationError, Functions, ScalarFunction, Scop
 from headway.expressions.safety import never_fails, risk
 from headway.schema import Schema
 from tests.expressions.helpers import columns_of
+from tests.searching import examples
 
 FIELDS = "i bigint, k int, h smallint, v double, g float, p boolean, s string, t timestamp, n timestamp_ntz, d date"
 SCHEMA = Schema.parse(f"{FIELDS}, m decimal(10,2), big decimal(38,20), y binary, l array<int>, r struct<a:int>")
@@ -117,7 +118,7 @@ def _grow(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.recursive(NUMBERS | TEXTS | BOOLEANS, _grow, max_leaves=6), st.lists(ROWS, min_size=1, max_size=6))
 def test_what_is_safe_never_fails(text: str, rows: list[tuple[object, ...]]) -> None:
     try:

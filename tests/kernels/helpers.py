@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
+from tests.searching import examples
 
-few = settings(max_examples=12, deadline=None)
+few = examples(15)
 """For properties that are tested for many parameters, on a machine that may be busy."""

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headway as hw
+from tests.searching import examples
 
 SELECT = "count(*) as n, sum(v) as s, avg(v) as m, min(v) as low, max(v) as high, first(v) as f, last(v) as l"
 
@@ -39,7 +40,7 @@ def naive(rows: list[tuple[Any, int, int]], by: list[str], keep: Any, size: int)
     return windows
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(
     seed=st.integers(0, 10_000),
     time=st.sampled_from(["bigint", "double"]),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import headway as hw
 import tests.policies  # noqa: F401  (it registers the policy `random`)
 from tests.laws.helpers import Box, Net, ms
+from tests.searching import examples
 
 T = TypeVar("T")
 Draw = Callable[[st.SearchStrategy[T]], T]
@@ -26,9 +27,9 @@ costs = st.integers(1, 8)
 selectivities = st.sampled_from((0.25, 0.5, 0.75, 1.0, 1.0, 1.0, 0.0, 1.5, 2.0))
 
 
-def laws(examples: int) -> settings:
-    """Return settings for a law that is tried so many times."""
-    return settings(deadline=None, max_examples=examples, suppress_health_check=[HealthCheck.too_slow])
+def laws(count: int) -> settings:
+    """Return settings for a law that wants about so many tries."""
+    return settings(examples(count), suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite

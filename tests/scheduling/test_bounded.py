@@ -22,6 +22,7 @@ from headway.scheduling.sizes import parse_train
 from headway.scheduling.slope_slack import SlopeSlack
 from tests.policies import RandomPolicy
 from tests.scheduling.snapshots import measured, snapshot
+from tests.searching import examples
 
 LONGEST = 1600 * MILLISECOND
 LOOK = 100 * MILLISECOND
@@ -319,7 +320,7 @@ def test_without_the_bound_they_would_starve() -> None:
 
 
 @given(data=st.data(), seed=st.integers(0, 1000), count=st.integers(1, 6))
-@settings(deadline=None, max_examples=25)
+@examples(25)
 def test_the_bound_holds_whoever_becomes_ready_when(data: st.DataObject, seed: int, count: int) -> None:
     spans = data.draw(st.lists(st.integers(1, 400), min_size=count, max_size=count))
     offs = data.draw(st.lists(st.integers(0, 300), min_size=count, max_size=count))

@@ -15,6 +15,7 @@ from headway.qos import Graph
 from headway.shedding.base import Demand, Floats, make_strategy
 from headway.shedding.greedy import Greedy
 from headway.shedding.losses import walk
+from tests.searching import examples
 from tests.shedding.flows import Flow, flows, fork, graph, graphs, rows, sagging
 
 ANY = [1.0] * 5
@@ -223,7 +224,7 @@ losses = st.lists(graphs(), min_size=5, max_size=5)
 lates = st.lists(st.sampled_from([0.0, 0.9]), min_size=5, max_size=5)
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(flows(), losses, lates, mosts, st.floats(0, 1.2))
 def test_the_load_falls_by_the_excess(
     flow: Flow, some: list[Graph | None], late: list[float], most: list[float], part: float
@@ -312,7 +313,7 @@ def in_small_steps(flow: Flow, some: list[Graph], excess: float) -> list[float]:
         hundredths[min(able, key=lambda at: slope_at(some[at], levels[at], below=True))] -= 1
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.lists(st.integers(1, 9), min_size=7, max_size=7), st.permutations(range(8)), st.floats(0.05, 0.8))
 def test_like_the_walk_in_small_steps(costs: list[int], slopes: list[int], part: float) -> None:
     # s0 -> b0 -> b1 -> b3 -> o0, b1 -> b4 -> o1, b0 -> b2 -> b5 -> o2, b2 -> b6 -> o3.

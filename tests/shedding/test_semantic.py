@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.checking import CheckedNetwork, check
@@ -20,6 +20,7 @@ from headway.shedding.histograms import Histogram
 from headway.shedding.semantic import SemanticPlanner
 from headway.sieves import Sieve
 from headway.trains import Train
+from tests.searching import examples
 
 Floats = npt.NDArray[np.float64]
 SCHEMA = Schema.parse("t bigint, temperature double, a double, room int")
@@ -195,7 +196,7 @@ def test_the_loss_graph_is_that_of_the_results() -> None:
     assert tried.value(100) == pytest.approx((np.abs(train(1, 4096).columns[2].values) > 6.0).mean(), abs=0.01)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     st.sampled_from([BACKWARD, FORWARD]),
     st.integers(0, 1000),

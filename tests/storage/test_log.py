@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.columns import Column
@@ -27,6 +27,7 @@ from headway.storage.checksums import seal
 from headway.storage.filesystems import Place, locate
 from headway.storage.log import Log, read_slice
 from headway.trains import NOTHING, Tick, Train, join_trains
+from tests.searching import examples
 
 SCHEMA = Schema.parse("a bigint, s string")
 SOURCES = ("a", "b/..", "c")
@@ -121,7 +122,7 @@ def read(log: Log, sources: list[str], after: int, upto: int) -> list[Tuple]:
 chosen = st.lists(st.sampled_from(SOURCES), unique=True)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(appends(), st.data())
 def test_the_log_agrees_with_a_list(
     tmp_path_factory: pytest.TempPathFactory, drawn: list[Any], data: st.DataObject
@@ -160,7 +161,7 @@ def test_the_log_agrees_with_a_list(
         assert reopened.moment_at(after) == covering[0] * 10
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(appends(), st.data())
 def test_what_has_no_commit_never_was(
     tmp_path_factory: pytest.TempPathFactory, drawn: list[Any], data: st.DataObject
@@ -213,7 +214,7 @@ def check_rest(log: Log, model: Model) -> None:
     assert log.cut(SOURCES, forgotten, 3) == model.cut(list(SOURCES), forgotten, 3)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(appends(), st.data())
 def test_dropping(tmp_path_factory: pytest.TempPathFactory, drawn: list[Any], data: st.DataObject) -> None:
     path, keep, fold = str(tmp_path_factory.mktemp("log")), data.draw(st.integers(0, 30)), log_files.FOLD

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.clock import MILLISECOND, WallClock
@@ -15,6 +15,7 @@ from headway.columns import Column
 from headway.schema import Schema
 from headway.storage.queues import FAR, Ages, Board, Queue
 from headway.trains import NOTHING, Tick, Train
+from tests.searching import examples
 
 SCHEMA = Schema.parse("a bigint")
 
@@ -198,7 +199,7 @@ class Model:
     released: int = 0
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(data=st.data(), consumers=st.integers(1, 3))
 def test_random_interleavings(data: st.DataObject, consumers: int) -> None:
     board, arc = queue(consumers)

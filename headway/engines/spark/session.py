@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.engines.interrupts import SIGNALS
+from headway.engines.spark.classes import mapping
 from headway.errors import RunError
 from headway.storage.temporary import make_temporary, remove_temporary
 
@@ -58,11 +59,11 @@ def open_session(master: str | None, settings: Mapping[str, str] | None = None) 
                 "stop it first"
             )
         return session
-    check_java()
+    java = check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("headway").master(master or DEFAULT_MASTER)
-    for name, value in {**_defaults(master or DEFAULT_MASTER), **(settings or {})}.items():
+    for name, value in {**_defaults(master or DEFAULT_MASTER, java), **(settings or {})}.items():
         builder = builder.config(name, value)
     with _quiet() as said, _own_interrupts(), _deaf_gateway():
         try:
@@ -79,7 +80,7 @@ def open_session(master: str | None, settings: Mapping[str, str] | None = None) 
     return session
 
 
-def _defaults(master: str) -> dict[str, str]:
+def _defaults(master: str, java: str) -> dict[str, str]:
     logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
     # A driver that is killed leaves shuffles, working copies of states and native libraries behind.
     logging += f" -Djava.io.tmpdir={_scratch()}"
@@ -91,7 +92,7 @@ def _defaults(master: str) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "2g",
         "spark.driver.maxResultSize": "0",
-        "spark.driver.extraJavaOptions": f"{logging} {_compiler(master)}",
+        "spark.driver.extraJavaOptions": f"{logging} {_compiler(master)} {mapping(java)}",
         "spark.scheduler.mode": "FAIR",
         "spark.python.worker.reuse": "true",
         "spark.locality.wait": "0",
@@ -241,8 +242,8 @@ def _forget() -> None:
     kept._activeSession = None
 
 
-def check_java() -> None:
-    """Raise a RunError that says what to install when there is no Java for Spark."""
+def check_java() -> str:
+    """Return the version of Java that Spark takes; a RunError says what to install when there is none."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     advice = f"install Java {_JAVA} (Debian: apt-get install openjdk-{_JAVA}-jre-headless), or use --engine local"
@@ -254,9 +255,11 @@ def check_java() -> None:
         raise RunError(
             f"the engine 'spark' needs Java {_JAVA}, and '{java}' does not run: {error}; {advice}"
         ) from error
-    number = version.split('"')[1].split(".")[0] if '"' in version else ""
+    found = version.split('"')[1] if '"' in version else ""
+    number = found.split(".")[0]
     if number.isdecimal() and int(number) < _JAVA:
         raise RunError(f"the engine 'spark' needs Java {_JAVA}, and '{java}' is version {number}; {advice}")
+    return found
 
 
 def _package() -> str:

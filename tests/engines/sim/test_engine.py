@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headway as hw
@@ -19,6 +19,7 @@ from headway.engines.base import Status
 from tests.behaviour.running import check
 from tests.engines.sim.moments import Moments
 from tests.engines.sim.networks import arriving, at_once, box, every, network, replayed, simulate, steps
+from tests.searching import examples
 from tests.streams import Case, Running, networks
 
 # Moments
@@ -237,7 +238,7 @@ def test_runs_repeat_themselves() -> None:
 POLICIES = ("round-robin", "round-robin:700us", "rate-based", "preemptive-rate-based", "fifo", "chain")
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(
     cost=st.sampled_from(({"uniform": ["1us", "3ms"]}, {"zipf": [1.1, 1000, "7us"]}, 1.5e-9, 1 / 3e7)),
     seed=st.integers(0, 5),
@@ -261,7 +262,7 @@ def test_work_does_not_depend_on_policies_trains_and_processors(
 PREEMPTIVE = ("round-robin:2us", "round-robin:7us", "preemptive-rate-based")
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     case=networks(),
     policy=st.sampled_from(PREEMPTIVE),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.columns import Int64s
@@ -20,6 +20,7 @@ from headway.schema import Schema
 from headway.storage.log import Log
 from headway.storage.segments import Slice, read_slice
 from headway.trains import Train
+from tests.searching import examples
 
 SCHEMA = Schema.parse({"n": "bigint"})
 SOURCES = ("one", "two", "three")
@@ -58,7 +59,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small")
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     owners=st.lists(st.integers(-1, 2), min_size=1, max_size=80),
     pieces=st.integers(1, 4),

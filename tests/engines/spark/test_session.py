@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from headway.engines.spark.classes import SETTING
 from headway.engines.spark.session import hushed
 
 PROGRAM = """
@@ -25,9 +28,17 @@ print("left alone")
 """
 
 
-def test_ctrl_c_stays_as_it_was() -> None:
+def test_ctrl_c_stays_as_it_was_and_an_archive_of_classes_that_is_none_does_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "classes").write_bytes(b"these are no classes")
     # In a process of its own: this one's session is open already, and only the first opening touches Ctrl-C.
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, SETTING: str(tmp_path / "classes")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.stdout == "left alone\n", done.stderr
 
 

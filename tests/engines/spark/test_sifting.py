@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.engines.spark.sifting import _FILE, _MOST, Sifting
@@ -14,6 +14,7 @@ from headway.errors import RunError
 from headway.kept import Kept
 from headway.sieves import Sieve
 from headway.storage.filesystems import Place, locate
+from tests.searching import examples
 
 HALF, TENTH = Sieve(0.5, 1), Sieve(0.1, 1)
 BY_VALUE = Sieve(0.3, 2, 1, (5.0,), (0.0, 1.0), 0.5)
@@ -168,7 +169,7 @@ def test_a_damaged_file_is_named(place: Place, text: str) -> None:
 puts = st.tuples(st.sampled_from("st"), st.none() | st.integers(0, 9), st.integers(0, 3), st.booleans())
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(steps=st.lists(puts, max_size=12))
 def test_a_micro_batch_is_read_with_the_same_sieves_for_ever(steps: list[tuple[str, int | None, int, bool]]) -> None:
     """Grants follow each other, and sieves are put between them; a grant always finds what counted for it."""

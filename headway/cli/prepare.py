@@ -1,0 +1,127 @@
+"""``headway prepare``: write the archive of Spark's classes that later runs start from."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from headway.cli.arguments import Parser
+from headway.cli.printing import emit
+from headway.clock import WallClock
+from headway.errors import RunError
+from headway.extras import need_extra
+from headway.storage.temporary import make_temporary, remove_temporary
+
+EPILOG = """\
+Java keeps Spark's classes as they are in memory in one file of 180 MB, beside the packages of this Python
+environment, and later runs map it. It takes about a minute, once. When Spark or Java changes, run it again: an
+archive that does not fit is left alone, and Spark starts as before.
+
+examples:
+  headway prepare
+  headway prepare --again
+  HEADWAY_SPARK_CLASSES= headway run border.yaml      a run without the archive
+"""
+_LONGEST = 600.0
+
+TRAINING: dict[str, Any] = {
+    "network": "prepare",
+    "sources": {
+        "s": {
+            "schema": {"i": "bigint", "k": "int", "name": "string"},
+            "source": {
+                "generate": {"rate": 2000, "count": 4000, "fields": {"i": "i", "k": {"uniform": [1, 9]}, "name": "'a'"}}
+            },
+        }
+    },
+    "boxes": {
+        "some": {"op": "filter", "in": "s", "where": "k > 3"},
+        "longer": {"op": "map", "in": "some", "select": "i, k, upper(name) as name"},
+        "counts": {
+            "op": "aggregate",
+            "in": "s",
+            "select": "count(*) as n",
+            "order": {"on": "i", "by": ["k"]},
+            "size": 100,
+        },
+        "pairs": {
+            "op": "join",
+            "in": ["counts", "longer"],
+            "on": "left.k = right.k",
+            "order": [{"on": "i"}, {"on": "i"}],
+            "size": 1,
+        },
+    },
+    "outputs": {
+        "counts": {"from": "counts", "qos": {"latency": [[0, 1], [1, 1], [5, 0]]}},
+        "pairs": {"from": "pairs"},
+        "longer": {"from": "longer", "qos": {"latency": [[0, 1], [20, 1], [60, 0]]}},
+    },
+}
+"""A network that needs what most networks need: a stateful and a stateless query, a log, checkpoints and state."""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Describe the command's options."""
+    parser.add_argument("--again", action="store_true", help="write it also if there is one for this Spark and Java")
+    parser.add_argument("--quiet", action="store_true", help="say nothing if there is nothing to do")
+
+
+def prepare(args: argparse.Namespace) -> int:
+    """Write the archive, unless there is one."""
+    need_extra("spark", "headway prepare")
+    from headway.engines.spark.classes import place
+    from headway.engines.spark.session import check_java
+
+    archive = place(check_java())
+    if archive.exists() and not args.again:
+        if not args.quiet:
+            emit(f"'{archive}' is there already; --again writes it anew\n")
+        return 0
+    print("headway: running a small network on Spark to see which classes it needs …", file=sys.stderr, flush=True)
+    clock = WallClock()
+    began = clock.now()
+    _write(archive)
+    size = archive.stat().st_size // 1_000_000
+    emit(f"'{archive}' ({size} MB) written in {(clock.now() - began) / 1e9:.0f} s; Spark starts from it\n")
+    return 0
+
+
+def _write(archive: Path) -> None:
+    from headway.engines.spark.classes import recording
+
+    try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"'{archive.parent}' cannot be made: {error.strerror or error}") from error
+    unfinished = archive.with_name(f"{archive.name}.{os.getpid()}")
+    folder = make_temporary()
+    try:
+        network = Path(folder, "network.json")
+        network.write_text(json.dumps(TRAINING), "utf-8")
+        command = [sys.executable, "-m", "headway", "run", str(network), "--engine", "spark"]
+        done = subprocess.run(
+            [*command, "--state", str(Path(folder, "state")), "--output", f"pairs={Path(folder, 'pairs.jsonl')}"],
+            env={**os.environ, **recording(unfinished)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,  # to its end, so that the JVM has ended, too
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=_LONGEST,
+            check=False,
+        )
+        if done.returncode or not unfinished.exists():
+            last = next((line for line in reversed(done.stdout.splitlines()) if line.strip()), "it said nothing")
+            raise RunError(f"the archive was not written: {last.strip()}")
+        unfinished.replace(archive)
+    except subprocess.TimeoutExpired as error:
+        raise RunError(f"the archive was not written: the run took more than {_LONGEST:.0f} s") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+        remove_temporary(folder)

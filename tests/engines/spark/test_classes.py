@@ -1,0 +1,60 @@
+"""The archive of Spark's classes: where it is, and when a JVM maps it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headway.engines.spark.classes import SETTING, mapping, place, recording
+from headway.engines.spark.session import check_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_each_spark_and_java_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert place("17.0.15").name.endswith("-java-17.0.15.jsa")
+    assert place("17.0.15").is_relative_to(sys.prefix)
+    assert place("17.0.15") != place("21.0.1")
+    monkeypatch.setattr("headway.engines.spark.classes.version", lambda name: f"the {name} of another day")
+    assert "the pyspark of another day" in place("17.0.15").name
+
+
+def test_only_what_is_there_is_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(SETTING, raising=False)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert mapping("17.0.15") == ""
+    place("17.0.15").parent.mkdir(parents=True)
+    place("17.0.15").touch()
+    assert mapping("17.0.15") == f'"-XX:SharedArchiveFile={place("17.0.15")}"'
+    assert mapping("17.0.16") == ""
+
+
+def test_another_one_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SETTING, str(tmp_path / "other.jsa"))
+    assert mapping("17") == ""
+    (tmp_path / "other.jsa").touch()
+    assert mapping("17") == f'"-XX:SharedArchiveFile={tmp_path / "other.jsa"}"'
+    monkeypatch.setenv(SETTING, "")
+    assert mapping("17") == ""
+    (tmp_path / 'a" -Dx="b').touch()
+    monkeypatch.setenv(SETTING, str(tmp_path / 'a" -Dx="b'))
+    assert mapping("17") == ""
+
+
+def test_a_run_that_records_maps_nothing(tmp_path: Path) -> None:
+    environment = recording(tmp_path / "new.jsa")
+    assert environment[SETTING] == ""
+    assert str(tmp_path / "new.jsa") in environment["SPARK_SUBMIT_OPTS"]
+    with pytest.raises(ValueError, match="quote"):
+        recording(tmp_path / 'new".jsa')
+
+
+def test_the_session_maps_it(spark: SparkSession) -> None:
+    wanted = mapping(check_java()).strip('"')
+    beans = spark.sparkContext._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr]
+    given = list(beans.getRuntimeMXBean().getInputArguments())
+    assert [one for one in given if "SharedArchiveFile" in one] == ([wanted] if wanted else [])

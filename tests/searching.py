@@ -1,0 +1,15 @@
+"""How long property tests search: a little in `make test`, long in `make test-all` (HYPOTHESIS_PROFILE=thorough)."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+SHARES = {"thorough": 20.0}
+_SHARE = SHARES.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 1 / 3)
+
+
+def examples(count: int) -> settings:
+    """Return the settings of a property that wants about so many examples; a third of them in `make test`."""
+    return settings(max_examples=max(3, round(count * _SHARE)))
