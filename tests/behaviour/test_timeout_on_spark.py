@@ -68,7 +68,8 @@ def test_a_late_tuple_of_a_window_that_timed_out_is_ignored(by: list[str]) -> No
     assert result.summary["boxes"]["box"]["ignored"] == 1
 
 
-@pytest.mark.parametrize("shards", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("shards", [1, 2])
 def test_other_tuples_do_not_make_a_deadline_forgotten(shards: int) -> None:
     """A window waits while tuples keep coming that its filter, in front, sends away, or that go to another box."""
     emitted, others = Emitted(), Emitted()

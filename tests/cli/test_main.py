@@ -39,7 +39,7 @@ def test_every_option_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     ("argv", "expected"),
     [
         ((), ("COMMAND", "headway --help")),
-        (("rnu",), ("unknown command 'rnu'", "did you mean 'run'", "explain, policies, run")),
+        (("rnu",), ("unknown command 'rnu'", "did you mean 'run'", "explain, policies, prepare, run")),
         (("run",), ("FILE", "headway run --help")),
         (("check",), ("FILE", "headway check --help")),
         (("run", "x.yaml", "--polcy", "y"), ("'--polcy'", "did you mean '--policy'")),

@@ -36,7 +36,7 @@ def training(monkeypatch: pytest.MonkeyPatch, code: int, writes: bool) -> list[l
             Path(env["SPARK_SUBMIT_OPTS"].partition("=")[2].strip('"')).write_bytes(b"classes")
         return subprocess.CompletedProcess(command, code, "one line\nno room left\n\n")
 
-    monkeypatch.setattr(prepare.subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "run", run)
     return given
 
 

@@ -72,7 +72,7 @@ class _Run:
         )
         self._timeouts = [box for box in self._runtime.boxes if box.timed]
         self._units = self._schedule.units(self._runtime.topology)
-        self._steps = StepRunner(self._runtime, self._units, settings.memory, (settings.workers or 1) == 1)
+        self._steps = StepRunner(self._runtime, self._units, settings.memory, settings.workers or 1)
         self._parts = Parts()
         self._readings = Readings(self._runtime, self._units)
         self._policy = settings.make_policy()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from headway.clock import stopwatch
+from headway.clock import MILLISECOND, stopwatch
 from headway.engines.fusion import chains
 from headway.engines.parts import Parts
 from headway.engines.runtime import ALL, Arc, Runtime
@@ -20,6 +21,8 @@ Log = list[CallRecord]
 _NOBODY: frozenset[int] = frozenset()
 _PIECE = 1 << 16
 """Tuples that a unit behind takes at a time when the queues are full."""
+_BETWEEN_LOOKS, _LOOKS = 2 * MILLISECOND, 250
+"""How long a worker that waits for others looks away, and how often in a row it may see nothing happen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +45,16 @@ class StepRunner:
     `run` may be called from several threads at once, for units that have no box in common.
     """
 
-    def __init__(self, runtime: Runtime, units: Sequence[Unit], memory: int = ALL, alone: bool = True) -> None:
+    def __init__(self, runtime: Runtime, units: Sequence[Unit], memory: int = ALL, workers: int = 1) -> None:
         """Prepare the calls of every unit.
 
-        `memory` is what the queues may hold, in bytes; `alone`: nobody else runs steps at the same time.
+        `memory` is what the queues may hold, in bytes; as many `workers` run steps at the same time.
         """
         self._runtime = runtime
         self._memory = memory
-        self._alone = alone
+        self._workers = workers
+        self._waiting = 0
+        self._lock = threading.Lock()
         self._under_way: list[int] = []
         # Those behind a box come after it here.
         self._downwards = sorted(range(len(units)), key=lambda at: min(units[at].boxes))
@@ -149,10 +154,13 @@ class StepRunner:
     def _relieve(self, unit: int) -> None:
         """Let the units behind take what waits, if the queues are full: the rest of a call would only add to it.
 
-        Where several workers run steps the others do that meanwhile.
+        Where several workers run steps, the others do that, and this one waits for them.
         """
         board = self._runtime.board
-        if board.bytes <= self._memory or not self._alone:
+        if board.bytes <= self._memory:
+            return
+        if self._workers > 1:
+            self._wait_for_others()
             return
         self._under_way.append(unit)
         try:
@@ -162,6 +170,18 @@ class StepRunner:
                         pass
         finally:
             self._under_way.pop()
+
+    def _wait_for_others(self) -> None:
+        """Wait while the queues are full and another worker empties them; nobody waits if all would, or for nothing."""
+        board, looks = self._runtime.board, 0
+        with self._lock:
+            self._waiting += 1
+        while board.bytes > self._memory and self._waiting < self._workers and looks < _LOOKS:
+            before = board.bytes
+            self._runtime.clock.sleep(_BETWEEN_LOOKS)
+            looks = 0 if board.bytes < before else looks + 1
+        with self._lock:
+            self._waiting -= 1
 
     def _busy(self) -> frozenset[int]:
         """Return the boxes of the steps that are under way."""

@@ -35,7 +35,11 @@ def grants(policy: str) -> tuple[hw.RunResult, Trace]:
 
 
 @pytest.mark.parametrize(
-    "policy", ["slope-slack/1000", pytest.param("most-tuples/1000", marks=pytest.mark.slow), "round-robin/1000"]
+    "policy",
+    [
+        "slope-slack/1000",
+        *(pytest.param(f"{one}/1000", marks=pytest.mark.slow) for one in ("most-tuples", "round-robin")),
+    ],
 )
 def test_each_policy_has_its_order(spark: SparkSession, policy: str) -> None:
     result, trace = grants(policy)

@@ -420,6 +420,7 @@ def test_a_missing_segment_is_refused(state: Path) -> None:
     refused(RunError, "source 's'", segment.name, "missing", network=NETWORK, rows=make_rows(), state=state)
 
 
+@pytest.mark.slow
 def test_a_shorter_input_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     # The rest comes slowly, so that the input has not ended when the run stops.
     state, rates = tmp_path / "state", {"s": 60.0}
