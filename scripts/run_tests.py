@@ -84,6 +84,8 @@ def run(part: Part, more: Sequence[str]) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run everything."""
     more = sys.argv[1:] if arguments is None else arguments
+    # Tests start hundreds of processes: where Python may not keep what it has compiled, each compiles the package anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     failed = []
     with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as lanes:
         under_way = {lanes.submit(run, part, more): part.name for part in parts()}

@@ -14,7 +14,7 @@ from tests.engines.spark.clusters import cluster, run_border_watch, write_settin
 from tests.engines.spark.crashing import PROGRAMS, Process, members
 from tests.engines.spark.test_crash import assert_rows
 
-SECONDS, RATE, TRAIN = 4.0, 1000.0, 700
+SECONDS, RATE, TRAIN = 3.0, 1000.0, 600
 
 
 def test_a_worker_dies(tmp_path: Path) -> None:

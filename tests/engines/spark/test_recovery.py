@@ -178,6 +178,7 @@ def test_a_completed_run_gives_the_same_again_without_work(finished: Path, tmp_p
     assert sorted(path.name for path in (finished / "log").rglob("*")) == log
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_and_can_be_continued(spark: SparkSession, tmp_path: Path) -> None:
     state, file = tmp_path / "state", tmp_path / "sums.csv"
     result = go(NETWORK, make_rows(), state, outputs={"sums": str(file), "tap": interrupting(STOP)})
@@ -298,6 +299,7 @@ def test_boxes_without_state_change_freely_behind_one_that_keeps_it(spark: Spark
     refused(RunError, "box sums", "--restart sums", network=network, rows=make_rows(), state=state, **more)
 
 
+@pytest.mark.slow
 def test_a_new_output_starts_now(state: Path) -> None:
     network = copy.deepcopy(NETWORK)
     network["boxes"]["odd"] = {"op": "filter", "in": "s", "where": ["v % 2 = 1"]}
