@@ -20,7 +20,7 @@ LONG = (
     *("amos-fig2", "amos-fig5", "amos-fig7", "amos-fig9", "mavstream-fig7", "mavstream-fig9"),
     *("prb-fig3", "prb-fig7", "prb-fig9", "prb-fig11", "prb-fig12"),
     *("aurora-fig7", "scheduling-fig3", "scheduling-fig5"),
-    *("scheduling-fig6", "scheduling-fig9", "scheduling-fig11", "scheduling-fig13"),
+    *("scheduling-fig6", "scheduling-fig8", "scheduling-fig9", "scheduling-fig11", "scheduling-fig13"),
 )
 """Those that take long even in their quick form, beside others of their paper that are like them."""
 

@@ -72,6 +72,7 @@ def test_a_query_that_is_stopped_from_outside(spark: SparkSession) -> None:
         hw.run(ENDLESS, engine="spark", outputs={"seen": see})
 
 
+@pytest.mark.slow
 def test_a_process_that_starts_slowly_is_started_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

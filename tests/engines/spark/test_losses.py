@@ -54,6 +54,7 @@ def kill_runners() -> int:
     return len(found)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_when_a_query_loses_its_source(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
     got: list[dict[str, Any]] = []
     killed: list[int] = []
