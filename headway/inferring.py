@@ -30,7 +30,18 @@ def infer_csv(data: bytes) -> pa.Table:
         options.column_types = dict.fromkeys(as_text, pa.string())
         return pyarrow.csv.read_csv(pa.BufferReader(data), convert_options=options)
 
-    return keep_texts(read(()), read)
+    table = keep_texts(read(()), read)
+    if data.count(b'"') % 2:
+        _refuse_open_quote(table)
+    return table
+
+
+def _refuse_open_quote(table: pa.Table) -> None:
+    """Raise ArrowInvalid if the last value is a text over several lines: with an odd quote, it was never closed."""
+    last = table.slice(max(0, table.num_rows - 1)).to_pylist()
+    for name, value in (last[0] if last else {}).items():
+        if isinstance(value, str) and "\n" in value:
+            raise pa.ArrowInvalid(f"column '{name}': a quote is never closed, and all behind it would be one value")
 
 
 def csv_options() -> pyarrow.csv.ConvertOptions:
@@ -50,9 +61,18 @@ def keep_texts(guessed: pa.Table, read: Callable[[Sequence[str]], pa.Table]) -> 
     texts = read(doubtful)
     for name in doubtful:
         at = guessed.column_names.index(name)
-        if pa.types.is_time(guessed.schema.field(at).type) or _is_text(texts[name]):
+        type_ = guessed.schema.field(at).type
+        if pa.types.is_time(type_) or _is_text(texts[name]):
             guessed = guessed.set_column(at, name, texts[name])
+        elif pa.types.is_floating(type_) and _is_whole(texts[name]):  # with a plus, which Arrow knows in fractions only
+            plain = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts[name]), r"^\+", "")
+            guessed = guessed.set_column(at, name, plain.cast(pa.int64()))
     return guessed
+
+
+def _is_whole(column: pa.ChunkedArray) -> bool:
+    found = pc.all(pc.match_substring_regex(pc.utf8_trim_whitespace(column), r"^[+-]?\d+$")).as_py()
+    return bool(found) and column.null_count < len(column)
 
 
 def _is_doubtful(type_: pa.DataType) -> bool:
@@ -64,7 +84,7 @@ def _is_text(column: pa.ChunkedArray) -> bool:
     texts = pc.utf8_trim_whitespace(column)
     if pc.any(pc.match_substring_regex(texts, _KEPT)).as_py():
         return True
-    if not pc.all(pc.match_substring_regex(texts, r"^[+-]?\d+$")).as_py():
+    if not _is_whole(column):
         return False  # with fractions, so the column is one of measured values
     long = pc.filter(texts, pc.greater(pc.binary_length(texts), 18)).to_pylist()
     return any(len(text) > 20 or int(text) not in _BIGINT for text in long)

@@ -200,7 +200,10 @@ def freeze(value: object, where: str = "", depth: int = 0) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Mapping):
-        return FrozenMap({str(key): freeze(inner, where, depth + 1) for key, inner in value.items()})
+        # YAML reads the key `null` as nothing.
+        return FrozenMap(
+            {"null" if key is None else str(key): freeze(inner, where, depth + 1) for key, inner in value.items()}
+        )
     if isinstance(value, list | tuple):
         return tuple(freeze(inner, where, depth + 1) for inner in value)
     raise NetworkError(

@@ -209,3 +209,34 @@ def test_load_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         hw.load_functions("hw_missing_module")
     with pytest.raises(InputError, match="cannot be imported: ValueError: oh no"):
         hw.load_functions("hw_broken_module")
+
+
+def test_a_vectorised_function_is_not_called_for_nothing() -> None:
+    @hw.function("same", args=["bigint"], returns="bigint", vectorised=True)
+    def same(values: pa.Array) -> pa.Array:
+        return pc.add(pc.subtract(values, values[0]), values[0])  # there is no first one of none
+
+    assert evaluate("same(n)", "n bigint", [], hw.functions()) == []
+    assert evaluate("same(n)", "n bigint", [(3,), (5,)], hw.functions()) == [3, 5]
+
+
+@pytest.mark.parametrize("vectorised", [True, False])
+def test_a_function_cannot_end_the_process(vectorised: bool) -> None:
+    @hw.function("leave", args=["bigint"], returns="bigint", vectorised=vectorised)
+    def leave(value: Any) -> Any:
+        raise SystemExit(0)
+
+    with pytest.raises(EvaluationError, match="leave raised SystemExit: 0"):
+        evaluate("leave(n)", "n bigint", [(1,)], hw.functions())
+
+
+def test_what_a_signal_raises_is_not_the_function_s() -> None:
+    class Terminated(SystemExit):
+        pass
+
+    @hw.function("told", args=["bigint"], returns="bigint")
+    def told(value: int) -> int:
+        raise Terminated
+
+    with pytest.raises(Terminated):
+        evaluate("told(n)", "n bigint", [(1,)], hw.functions())

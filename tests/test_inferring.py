@@ -30,6 +30,8 @@ from headway.inferring import infer_csv, infer_json_lines
         (["nan(abc)", "7"], pa.string(), ["nan(abc)", "7"]),
         (["10:30", "11:00"], pa.string(), ["10:30", "11:00"]),
         (["true", "false"], pa.bool_(), [True, False]),
+        (["+9007199254740993", "-1", ""], pa.int64(), [9007199254740993, -1, None]),
+        (["+5", "0.5"], pa.float64(), [5.0, 0.5]),
     ],
 )
 def test_csv(texts: list[str], type_: pa.DataType, values: list[object]) -> None:
@@ -37,6 +39,13 @@ def test_csv(texts: list[str], type_: pa.DataType, values: list[object]) -> None
     assert table.schema.field("k").type == type_
     assert table.column("k").to_pylist() == values
     assert table.column_names == ["k", "n"]
+
+
+def test_a_quote_that_is_never_closed() -> None:
+    with pytest.raises(pa.ArrowInvalid, match="column 'name': a quote is never closed"):
+        infer_csv(b'k,name\n1,"Ada\n2,Ben\n3,Cleo\n')
+    assert infer_csv(b'k,name\n1,"Ada\nB."\n2,5" pipe\n').num_rows == 2
+    assert infer_csv(b"k,name\n").num_rows == 0
 
 
 @pytest.mark.parametrize(

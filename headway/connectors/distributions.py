@@ -30,7 +30,6 @@ def parse_field(spec: object, type_: pa.DataType, timed: bool, who: str) -> Fiel
         return _expression(spec, type_, timed, who)
     if not isinstance(spec, Mapping):
         return _constant(spec, type_, who)
-    spec = {"null" if key is None else key: value for key, value in spec.items()}  # YAML reads `null:` as nothing
     kinds = [str(key) for key in spec if key not in ("weights", "null")]
     for kind in kinds:
         if kind not in KINDS:

@@ -33,6 +33,13 @@ def coerce_arguments(function: ScalarFunction | UserAggregate, arguments: Sequen
     return coerced
 
 
+def blame(name: str, error: BaseException) -> EvaluationError:
+    """Return what a function's call fails with when it raised; what a signal raises meanwhile is not its own."""
+    if isinstance(error, SystemExit) and type(error) is not SystemExit:
+        raise error
+    return EvaluationError(f"{name} raised {type(error).__name__}: {first_line(error)}")
+
+
 def call_user(function: ScalarFunction, arguments: Sequence[Node]) -> Node:
     """Return the node of a call of a user's function; never folded, since it may do anything."""
     coerced = coerce_arguments(function, arguments)
@@ -49,16 +56,18 @@ def call_user(function: ScalarFunction, arguments: Sequence[Node]) -> Node:
         strict = function.null_on_null
         try:
             results = [None if strict and None in row else body(*row) for row in rows]
-        except Exception as error:  # whatever a user's function raises concerns the tuple
-            raise EvaluationError(f"{name} raised {type(error).__name__}: {first_line(error)}") from None
+        except (Exception, SystemExit) as error:  # whatever a user's function raises concerns the tuple
+            raise blame(name, error) from None
         return from_arrow(returned(name, results, type_))
 
     def over_arrays(columns: Columns, count: int) -> Column:
+        if not count:  # no tuple could answer for what it raises
+            return from_arrow(pa.array([], type_))
         arrays = [to_arrow(step(columns, count), t) for step, t in steps]
         try:
             result = body(*arrays)
-        except Exception as error:
-            raise EvaluationError(f"{name} raised {type(error).__name__}: {first_line(error)}") from None
+        except (Exception, SystemExit) as error:
+            raise blame(name, error) from None
         if isinstance(result, pa.ChunkedArray):
             result = pa.concat_arrays(result.chunks) if result.num_chunks else pa.array([], result.type)
         if not isinstance(result, pa.Array | np.ndarray | list):

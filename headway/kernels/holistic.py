@@ -18,6 +18,7 @@ from headway.columns import Column, Int64s, Mask, Values, from_arrow, from_pylis
 from headway.expressions import AggregateCall, EvaluationError, UserAggregate
 from headway.expressions.limits import MOST_ITEMS
 from headway.expressions.returned import returned
+from headway.expressions.users import blame
 from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, Spread, accumulator
 from headway.schema import type_name
 
@@ -250,8 +251,8 @@ def _user(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: li
         except EvaluationError as error:
             failed.append((at, str(error)))
             value = None
-        except Exception as error:  # whatever user code raises concerns this window only
-            failed.append((at, f"{call.function}: {type(error).__name__}: {error}"))
+        except (Exception, SystemExit) as error:  # whatever user code raises concerns this window only
+            failed.append((at, str(blame(call.function, error))))
             value = None
         results.append(value)
     return from_pylist(results, call.type)

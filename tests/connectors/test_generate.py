@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import headway as hw
 from headway.connectors import generate, open_source
 from headway.errors import InputError
 from headway.schema import Schema
-from headway.yamls import read_text
 from tests.connectors.helpers import drain
 from tests.searching import examples
 
@@ -237,6 +237,10 @@ def test_a_burst_of_a_size_without_end() -> None:
 
 
 def test_null_as_yaml_reads_it() -> None:
-    fields = read_text("{v: {normal: [30, 10], null: 0.5}}")
-    table, _ = make("v double", count=200, seed=1, fields=fields)
-    assert 50 < table["v"].null_count < 150
+    network = """
+    network: nulls
+    sources:
+      s: {schema: {v: double}, source: {generate: {count: 200, seed: 1, fields: {v: {normal: [30, 10], null: 0.5}}}}}
+    outputs: {o: {from: s}}
+    """
+    assert 50 < hw.run(network, engine="local").outputs["o"]["v"].null_count < 150

@@ -266,9 +266,9 @@ class _Run:
             read_from = stopwatch()
             self._tick_if_due()
             self._spent.peak_queued = max(self._spent.peak_queued, self._overview.queued)
-            if not self._ingest.stopped and self._stopping.by is not None:
+            if self._stopping.by is not None:
                 self._ingest.stop()
-                if self._settings.state is not None:
+                if self._settings.state is not None:  # what is logged and not yet done goes on another time
                     self._seal()
                     return
             self._pull()

@@ -69,7 +69,12 @@ class LogReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Wait for a grant."""
         answer = self._ask({"latest": start["upto"]})
-        return start if "stop" in answer else {"upto": answer["upto"]}
+        if "stop" in answer:
+            if start["upto"] == self._begin:
+                # To a query that has not run yet any answer is news: it would write down a micro-batch of nothing.
+                raise RuntimeError("the driver has gone")
+            return start
+        return {"upto": answer["upto"]}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Task]:
         """Return the tasks of a micro-batch."""

@@ -183,7 +183,9 @@ class _Checkpoint:
         for number in sorted(ahead):
             relative = f"{self._folder}/offsets/{number}"
             upto = _upto(self._place.read(relative))
-            if number > last + 1 or upto is None or not after < upto <= issued:
+            # A query that is stopped before it has run may write down that its first micro-batch ends where it began.
+            least = after if number == 0 else after + 1
+            if number > last + 1 or upto is None or not least <= upto <= max(issued, least):
                 raise RunError(
                     f"'{self._place.name(relative)}' is damaged: micro-batch {number} cannot end at arrival number "
                     f"{upto}; {_MEND}"

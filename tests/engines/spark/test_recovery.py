@@ -198,6 +198,15 @@ def test_ctrl_c_stops_and_can_be_continued(spark: SparkSession, tmp_path: Path) 
     assert listed(result, "large") == listed(local, "large")
 
 
+def test_ctrl_c_stops_also_where_all_inputs_were_read(state: Path) -> None:
+    """It worked off all that was logged before it stopped."""
+    result = go(NETWORK, make_rows(), state, outputs={"tap": interrupting(0)})
+    assert result.summary["state"]["can_continue"]
+    assert committed(state) < COUNT
+    last, local = go(NETWORK, make_rows(), state), go(NETWORK, make_rows(), None)
+    assert listed(last, "sums") == listed(local, "sums")
+
+
 @pytest.mark.slow
 def test_two_sources_go_on_in_turn_and_malformed_rows_are_reported_once(spark: SparkSession, tmp_path: Path) -> None:
     network = copy.deepcopy(NETWORK)
