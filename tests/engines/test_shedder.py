@@ -371,7 +371,14 @@ def test_on_the_local_engine() -> None:
     assert changes[0]["change"].startswith("inserted: keeps ")
 
 
-@pytest.mark.parametrize(("policy", "workers"), [("round-robin/superbox/10", 1), ("round-robin/box/10", 2)])
+@pytest.mark.parametrize(
+    ("policy", "workers"),
+    [
+        ("round-robin/superbox/10", 1),
+        pytest.param("round-robin/box/10", 1, marks=pytest.mark.slow),
+        ("round-robin/box/10", 2),
+    ],
+)
 def test_behind_a_shared_box_on_the_local_engine(policy: str, workers: int) -> None:
     """Also where the shared box hands its trains to the branch directly, because it alone reads them."""
     made = network(

@@ -12,6 +12,8 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+from headway.errors import RunError
+
 SETTING = "HEADWAY_SPARK_CLASSES"
 """An environment variable: the archive to map in place of the one of this environment; empty for none."""
 
@@ -37,5 +39,5 @@ def recording(archive: Path) -> dict[str, str]:
     Its output goes where the run's does, so that whoever reads that to its end knows that the archive is complete.
     """
     if '"' in str(archive):
-        raise ValueError(f"'{archive}' has a quote in its name")
+        raise RunError(f"the archive cannot be written to '{archive}': there is a quote in its name")
     return {SETTING: "", "SPARK_SUBMIT_OPTS": f'-XX:ArchiveClassesAtExit="{archive}"', "HEADWAY_SPARK_LOG": "1"}

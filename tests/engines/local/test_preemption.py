@@ -54,7 +54,7 @@ def test_a_long_step_is_cut_when_something_better_arrives(workers: int) -> None:
 @pytest.mark.alone
 def test_slices_end_steps_too() -> None:
     result = hw.run(two_paths(), INPUTS, engine="local", policy="round-robin:5ms/box/1000", rates=RATES)
-    assert result.summary["outputs"]["c"]["latency"]["mean"] < 0.03
+    assert result.summary["outputs"]["c"]["latency"]["max"] < 0.05
     assert result.outputs["d"].num_rows == 600
 
 

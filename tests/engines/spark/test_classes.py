@@ -10,6 +10,7 @@ import pytest
 
 from headway.engines.spark.classes import SETTING, mapping, place, recording
 from headway.engines.spark.session import check_java
+from headway.errors import RunError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +50,7 @@ def test_a_run_that_records_maps_nothing(tmp_path: Path) -> None:
     environment = recording(tmp_path / "new.jsa")
     assert environment[SETTING] == ""
     assert str(tmp_path / "new.jsa") in environment["SPARK_SUBMIT_OPTS"]
-    with pytest.raises(ValueError, match="quote"):
+    with pytest.raises(RunError, match="there is a quote in its name"):
         recording(tmp_path / 'new".jsa')
 
 
