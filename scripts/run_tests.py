@@ -2,7 +2,8 @@
 
 A part is what shares a session on Spark, what starts Spark in processes of its own, some folders of `tests` each, and
 the checks of style and types. There is one part more at work than there are cores: those on Spark wait much of their
-time. A part's output is shown when it ends. Exit code 1 if one failed. Arguments are handed to every pytest.
+time. A part's output is shown when it ends, and what failed once more at the very end, where a cut log still has it.
+Exit code 1 if one failed. Arguments are handed to every pytest.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ SPARK = "spark"
 """A file with tests on Spark has this word in its path or text; `conftest` sees to it."""
 NOTHING = 5
 """What pytest returns if it had nothing to do."""
+LAST_LINES = 60
+"""How much of a failed part is shown again at the end."""
 
 
 class Part(NamedTuple):
@@ -70,15 +73,15 @@ def parts() -> list[Part]:
     return [SESSION, PROCESSES, *made, *STYLE]
 
 
-def run(part: Part, more: Sequence[str]) -> bool:
-    """Run a part, show what it printed, and return whether all is well."""
+def run(part: Part, more: Sequence[str]) -> str | None:
+    """Run a part, show what it printed, and return the end of that if it failed."""
     began = time.monotonic()
     command = [sys.executable, *part.arguments, *(more if "pytest" in part.arguments else ())]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     well = done.returncode in (0, NOTHING)
     took = f"{'passed' if well else 'FAILED'} after {time.monotonic() - began:.0f} s"
     print(f"== {part.name}: {took}\n{done.stdout}", flush=True)
-    return well
+    return None if well else "\n".join(done.stdout.splitlines()[-LAST_LINES:])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,12 +89,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     more = sys.argv[1:] if arguments is None else arguments
     # Tests start hundreds of processes: where Python may not keep what it has compiled, each compiles the package anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    failed = []
+    failed: dict[str, str] = {}
     with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as lanes:
         under_way = {lanes.submit(run, part, more): part.name for part in parts()}
-        failed += [under_way[one] for one in as_completed(under_way) if not one.result()]
-    if not run(ALONE, more):
-        failed.append(ALONE.name)
+        for one in as_completed(under_way):
+            if (last := one.result()) is not None:
+                failed[under_way[one]] = last
+    if (last := run(ALONE, more)) is not None:
+        failed[ALONE.name] = last
+    for name, last in failed.items():
+        print(f"== the end of {name}, which FAILED\n{last}\n")
     print(f"FAILED: {', '.join(failed)}" if failed else "all passed")
     return 1 if failed else 0
 
