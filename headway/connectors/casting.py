@@ -75,12 +75,40 @@ class Caster:
 
     def cast(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Misfits]:
         """Return the rows that fit the source's schema, and those with a value that would be changed."""
-        if self._same and not batch.schema.metadata:
-            return batch, {}
         return self.cast_columns([batch.column(at) for at in self._positions])
 
     def cast_columns(self, arrays: list[pa.Array]) -> tuple[pa.RecordBatch, Misfits]:
-        """Do the same with arrays that stand in the order of the source's fields."""
+        """Do the same with arrays that stand in the order of the source's fields.
+
+        Arrow looks at no text when it takes one over, and fails wherever the text is used.
+        """
+        bad = self._undecodable(arrays)
+        if not bad:
+            return self._cast_texts(arrays)
+        keep = np.ones(len(arrays[0]), np.bool_)
+        keep[list(bad)] = False
+        batch, misfits = self._cast_texts([array.filter(pa.array(keep)) for array in arrays])
+        places = np.flatnonzero(keep).tolist()
+        found = {places[at]: why for at, why in misfits.items()}
+        found |= {at: ("", f"column '{name}': not valid UTF-8") for at, name in bad.items()}
+        return batch, dict(sorted(found.items()))
+
+    def _undecodable(self, arrays: list[pa.Array]) -> dict[int, str]:
+        """Return the rows with a text that is none, and the column of each."""
+        bad: dict[int, str] = {}
+        for field, array in zip(self._arrow, arrays, strict=True):
+            try:
+                array.validate(full=True)
+            except pa.ArrowInvalid:
+                try:
+                    bad |= dict.fromkeys(_not_utf8(array, 0), field.name)
+                except pa.ArrowInvalid as error:
+                    raise InputError(f"{self._who}: {self._place}: column '{field.name}' is damaged: {error}") from error
+        return bad
+
+    def _cast_texts(self, arrays: list[pa.Array]) -> tuple[pa.RecordBatch, Misfits]:
+        if self._same:
+            return pa.RecordBatch.from_arrays(arrays, schema=self._arrow), {}
         cast: list[pa.Array] = []
         misfits: Misfits = {}
         for field, array in zip(self._arrow, arrays, strict=True):
@@ -105,6 +133,20 @@ class Caster:
             f"{self._who}: {self._place}: column '{name}' is {type_name(given)} and cannot become "
             f"{type_name(wanted)} without loss{why}"
         )
+
+
+def _not_utf8(array: pa.Array, offset: int) -> list[int]:
+    """Return where texts are not UTF-8, also those within a value; raises ArrowInvalid if anything else is wrong."""
+    try:
+        array.validate(full=True)
+        return []
+    except pa.ArrowInvalid as error:
+        if len(array) == 1:
+            if "UTF8" not in str(error):
+                raise
+            return [offset]
+    half = len(array) // 2
+    return _not_utf8(_own(array.slice(0, half)), offset) + _not_utf8(_own(array.slice(half)), offset + half)
 
 
 def _cast_values(

@@ -70,37 +70,10 @@ class ParquetReader(BatchReader):
         if batch is None:
             return None
         start, self._row = self._row, self._row + batch.num_rows
-        columns, bad = self._valid([batch.column(name) for name in self._names])
-        made, misfits = self._caster.cast_columns(columns)
-        refused = {at: ("", f"column '{name}': not valid UTF-8") for at, name in bad.items()}
-        if misfits:
-            places = [at for at in range(batch.num_rows) if at not in bad]
-            refused |= {places[at]: why for at, why in misfits.items()}
-        for at, (text, reason) in sorted(refused.items()):
+        made, misfits = self._caster.cast_columns([batch.column(name) for name in self._names])
+        for at, (text, reason) in misfits.items():
             self.refuse(f"{self._path.name} row {start + at + 1}", text, reason)
         return made
-
-    def _valid(self, columns: list[pa.Array]) -> tuple[list[pa.Array], dict[int, str]]:
-        """Return the columns without the rows whose text is no text, and these by column; Parquet does not look."""
-        try:
-            for column in columns:
-                column.validate(full=True)
-            return columns, {}
-        except pa.ArrowInvalid as error:
-            bad: dict[int, str] = {}
-            for name, column in zip(self._names, columns, strict=True):
-                if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-                    bad |= dict.fromkeys(_undecodable(column), name)
-            keep = pa.array([at not in bad for at in range(len(columns[0]))])
-            kept = [column.filter(keep) for column in columns] if bad else []
-            try:
-                for column in kept:
-                    column.validate(full=True)
-            except pa.ArrowInvalid:
-                kept = []
-            if not kept:
-                raise self._unreadable(error) from error
-        return kept, bad
 
     def close(self) -> None:
         """Close the file."""
@@ -109,17 +82,6 @@ class ParquetReader(BatchReader):
 
     def _unreadable(self, error: Exception) -> InputError:
         return InputError(f"{self._who}: '{self._path}' cannot be read as Parquet: {error}")
-
-
-def _undecodable(column: pa.Array) -> list[int]:
-    """Return the places of values that are not UTF-8."""
-    found = []
-    for at, value in enumerate(column.cast(pa.large_binary()).to_pylist()):
-        try:
-            (value or b"").decode()
-        except UnicodeDecodeError:
-            found.append(at)
-    return found
 
 
 class ParquetSink:

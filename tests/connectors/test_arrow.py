@@ -35,6 +35,17 @@ def test_objects(what: object) -> None:
     assert table.to_pylist() == [{"a": 1, "s": "x"}, {"a": 2, "s": "y"}, {"a": 3, "s": None}]
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+def test_text_that_is_no_text_is_a_malformed_row(kind: pa.DataType) -> None:
+    as_bytes = pa.array([b"x", b"\xff\xfe", None, b"z"], pa.large_binary() if kind == pa.large_string() else pa.binary())
+    texts = pa.Array.from_buffers(kind, 4, as_bytes.buffers())
+    table = pa.table({"a": pa.array([1, 2, 3, 4], pa.int32()), "s": texts})
+    read, _, malformed = drain(open_source("s", SCHEMA, table))
+    assert read is not None
+    assert read.to_pylist() == [{"a": 1, "s": "x"}, {"a": 3, "s": None}, {"a": 4, "s": "z"}]
+    assert [(row.where, row.reason) for row in malformed] == [("the table row 2", "column 's': not valid UTF-8")]
+
+
 def test_other_libraries_frames() -> None:
     polars = pytest.importorskip("polars")
     assert rows(open_source("s", SCHEMA, polars.DataFrame({"a": [1], "s": ["x"]}))) == [{"a": 1, "s": "x"}]

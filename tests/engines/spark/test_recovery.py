@@ -89,13 +89,14 @@ def failing(after: int) -> Callable[[pa.RecordBatch], None]:
 
 
 def interrupting(after: int) -> Callable[[pa.RecordBatch], None]:
-    """Return a callback that presses Ctrl-C when it has got more than so many tuples."""
-    seen = 0
+    """Return a callback that presses Ctrl-C, once, when it has got more than so many tuples; twice would give up."""
+    seen, pressed = 0, False
 
     def tap(batch: pa.RecordBatch) -> None:
-        nonlocal seen
+        nonlocal seen, pressed
         seen += batch.num_rows
-        if seen > after:
+        if seen > after and not pressed:
+            pressed = True
             os.kill(os.getpid(), signal.SIGINT)
 
     return tap
