@@ -54,6 +54,8 @@ class Topology:
     """By source: the boxes that read it."""
     roots: tuple[int, ...]
     """By output: the box that feeds it, -1 where it is a source."""
+    timeouts: tuple[float, ...] = ()
+    """By box: the seconds after which its windows time out, infinite where they do not; empty where no box has any."""
 
     def downstream(self, box: int) -> tuple[tuple[int, ...], ...]:
         """Return every path from a box to an output, as boxes, itself included."""

@@ -103,7 +103,8 @@ class Caster:
                 try:
                     bad |= dict.fromkeys(_not_utf8(array, 0), field.name)
                 except pa.ArrowInvalid as error:
-                    raise InputError(f"{self._who}: {self._place}: column '{field.name}' is damaged: {error}") from error
+                    where = f"{self._who}: {self._place}: column '{field.name}'"
+                    raise InputError(f"{where} is damaged: {error}") from error
         return bad
 
     def _cast_texts(self, arrays: list[pa.Array]) -> tuple[pa.RecordBatch, Misfits]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from headway.clock import SECOND, Clock
 from headway.columns import Column, as_floats, exporter
 from headway.connectors.base import Writer, prepare
 from headway.connectors.sinks import DiscardSink
+from headway.engines.ingest import ArrivalTimes
 from headway.network import Output
 from headway.qos import Graph
 from headway.scheduling.base import OutputReadings
@@ -23,6 +24,8 @@ from headway.trains import Train, is_constant
 
 Counts = npt.NDArray[np.int64]
 _FOLD_AFTER = 64
+_HELD_SHARE = 1 / 8
+"""How much the latest train counts in how long results are held."""
 
 
 class Delivered(NamedTuple):
@@ -120,6 +123,9 @@ class Delivery:
         self._half_life = half_life * SECOND
         self._recent = 0.0, 0.0  # tuples and utility, faded
         self._faded = clock.now()
+        self.arrived: Callable[[int], int | None] | None = None
+        """Who knows when a number arrived, where somebody wants to know how long results were held."""
+        self._held: float | None = None
 
     def deliver(self, train: Train, moments: Counts | None = None) -> None:
         """Hand a train to the sink. May block, which holds the run back.
@@ -139,6 +145,8 @@ class Delivery:
             if self._value is not None:
                 self._note_values(train.columns[self._value[0]], self._value[1])
             self.tuples += count
+            if self.arrived is not None:
+                self._note_held(train, self.arrived)
             now = self._clock.now()
             if moments is not None:
                 self._measured.append(moments - train.stamps)
@@ -156,6 +164,18 @@ class Delivery:
         with self._lock:
             self.tuples += int(counts.sum())
             self._note(np.maximum(self._clock.now() - stamps, 0) / SECOND, counts)
+
+    def _note_held(self, train: Train, arrived: Callable[[int], int | None]) -> None:
+        """Note by how much a result is older than what caused it; one of a train will do."""
+        moment = arrived(int(train.numbers[0]))
+        if moment is not None:
+            held = max(0, moment - int(train.stamps[0])) / SECOND
+            self._held = held if self._held is None else self._held + (held - self._held) * _HELD_SHARE
+
+    @property
+    def held(self) -> float:
+        """Seconds by which results are older than what caused them, lately; 0 where nobody measures it."""
+        return self._held or 0.0
 
     def _note_values(self, column: Column, graph: Graph) -> None:
         """Take the values of a train into account; NULL is worth nothing."""
@@ -258,6 +278,12 @@ class Delivery:
         }
 
 
+def know_arrivals(deliveries: Iterable[Delivery], times: ArrivalTimes) -> None:
+    """Let outputs measure how long results are held, for trains that wait while results stay good."""
+    for one in deliveries:
+        one.arrived = times.moment
+
+
 def output_readings(deliveries: Sequence[Delivery]) -> OutputReadings:
     """Return how outputs do, as policies read it."""
     return OutputReadings(
@@ -265,4 +291,5 @@ def output_readings(deliveries: Sequence[Delivery]) -> OutputReadings:
         np.array([one.latencies.mean or 0.0 for one in deliveries]),
         np.array([1.0 if one.utility is None else one.utility for one in deliveries]),
         np.array([one.recent for one in deliveries]),
+        np.array([one.held for one in deliveries]),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
@@ -166,6 +167,30 @@ def _keeps_its_moments(reader: Reader) -> bool:
     return begins_anew(reader) or isinstance(reader, Resumable)
 
 
+class ArrivalTimes:
+    """When which numbers were given: one mark for all that arrived together, the older ones thinned out."""
+
+    MOST = 2048
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        self._numbers: list[int] = []
+        self._moments: list[int] = []
+
+    def note(self, last: int, moment: int) -> None:
+        """Remember that numbers up to `last` have arrived at a moment."""
+        if len(self._numbers) >= self.MOST:
+            del self._numbers[: self.MOST // 2 : 2], self._moments[: self.MOST // 2 : 2]
+        self._moments.append(moment)
+        self._numbers.append(last)
+
+    def moment(self, number: int) -> int | None:
+        """Return about when a number arrived; None if nobody knows."""
+        at = bisect_left(self._numbers, number)
+        moments = self._moments
+        return moments[at] if at < len(moments) and at < len(self._numbers) else None
+
+
 class Ingest:
     """All sources of a run. Used by the scheduler thread."""
 
@@ -194,6 +219,7 @@ class Ingest:
         self.pressing = not self._turns
         """Whether tuples come whether anybody has time for them or not: no source waits until it is asked."""
         self.issued = issued
+        self.times = ArrivalTimes()
         self.wake = threading.Event()
         self._stop = threading.Event()
         self._earliest = _SOON
@@ -370,6 +396,7 @@ class Ingest:
             train = feed.arrive(len(numbers), stamps, numbers)
             feed.push(Train(train.columns, train.stamps, train.numbers, last))
         self.issued = last
+        self.times.note(last, max(int(stamps[-1]) for _, stamps, _ in arrivals))
         # A silent source holds nobody up: it is as far as the others, once their tuples are queued.
         for feed in self._feeds:
             feed.promise(last)
@@ -386,6 +413,7 @@ class Ingest:
         self._mark((), True)
 
     def _mark(self, ticks: tuple[Tick, ...], end: bool) -> None:
+        self.times.note(self.issued, self._clock.now())
         for feed in self._feeds:
             empty = feed.empty
             feed.push(Train(empty.columns, empty.stamps, empty.numbers, self.issued, ticks, end))

@@ -8,7 +8,7 @@ it returns with the plan and is handed back.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -40,6 +40,9 @@ class OutputReadings:
     utility: Floats
     recent: Floats
     """The mean utility of what was delivered lately; older results fade."""
+    held: Floats = field(default_factory=lambda: np.zeros(0))
+    """Seconds by which results are older than what caused them: windows and joins have held their tuples so long.
+    Empty where nobody measures it: trains that do not wait need not know."""
 
 
 @dataclass(frozen=True, slots=True)

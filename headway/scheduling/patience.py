@@ -7,7 +7,7 @@ to be delivered within the good zone of its outputs, letting it wait costs nobod
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,9 +37,12 @@ class Zones:
 
     units: tuple[Unit, ...]
     good: Floats
-    """The end of the shortest good zone among the unit's outputs."""
+    """How long the unit's tuples may take: the end of the shortest good zone among its outputs, less the time for
+    which its windows hold them anyway; no longer than its windows take to time out."""
     others: Floats
     """The same among all other units, infinite where there is none."""
+    moment: int = 0
+    """When that was so: how long tuples are held is looked at every second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,8 @@ class Patient:
     def plan(self, snapshot: Snapshot, memory: tuple[Zones | None, Any]) -> tuple[Plan, tuple[Zones | None, Any]]:
         """Return the inner policy's plan for the units that should not wait, with steps of the right size."""
         zones, inner = memory
-        if zones is None or zones.units is not snapshot.units:
-            zones = unit_zones(snapshot.topology, snapshot.units)
+        if zones is None or zones.units is not snapshot.units or snapshot.now - zones.moment >= SECOND:
+            zones = replace(unit_zones(snapshot.topology, snapshot.units, snapshot.outputs.held), moment=snapshot.now)
         held, until = _held(snapshot, zones)
         if self.preemptive:
             held &= ~(snapshot.busy | (snapshot.spent > 0))  # what has begun is not kept from going on
@@ -97,13 +100,21 @@ class Patient:
         return rule_of(self.policy, snapshot, memory[1], unit)
 
 
-def unit_zones(topology: Topology, units: tuple[Unit, ...]) -> Zones:
-    """Return the good zones of all units."""
+def unit_zones(topology: Topology, units: tuple[Unit, ...], held: Floats | None = None) -> Zones:
+    """Return the good zones of all units; `held` tells by output how long windows hold tuples.
+
+    What is late whatever one does (held for longer than it is good) is not hurried.
+    """
     ends = []
-    for qos in topology.qos:
+    for at, qos in enumerate(topology.qos):
         end = float("inf") if qos.latency is None else qos.latency.good_until
-        ends.append(DEFAULT_GOOD if end == float("inf") else max(0.0, end))
+        end = DEFAULT_GOOD if end == float("inf") else max(0.0, end)
+        inside = 0.0 if held is None or at >= len(held) or qos.latency is None else float(held[at])
+        ends.append(end - inside if inside < end else end)
     good = np.array([min([ends[at] for at in unit.outputs], default=DEFAULT_GOOD) for unit in units], np.float64)
+    if topology.timeouts:
+        times = topology.timeouts
+        good = np.minimum(good, [min([times[box] for box in unit.boxes], default=math.inf) for unit in units])
     others: Floats = np.full(len(units), np.inf)
     if len(units) > 1:
         shortest, second = np.argsort(good, kind="stable")[:2]

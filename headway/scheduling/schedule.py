@@ -145,6 +145,11 @@ class Schedule:
         return self.train.most
 
     @property
+    def waits(self) -> bool:
+        """Whether steps wait for more tuples while results stay good."""
+        return isinstance(self.train, Auto)
+
+    @property
     def threads(self) -> bool:
         """Whether nobody decides: a thread for each box."""
         return self.policy == threads.NAME

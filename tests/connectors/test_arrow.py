@@ -37,8 +37,8 @@ def test_objects(what: object) -> None:
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
 def test_text_that_is_no_text_is_a_malformed_row(kind: pa.DataType) -> None:
-    as_bytes = pa.array([b"x", b"\xff\xfe", None, b"z"], pa.large_binary() if kind == pa.large_string() else pa.binary())
-    texts = pa.Array.from_buffers(kind, 4, as_bytes.buffers())
+    binary = pa.large_binary() if kind == pa.large_string() else pa.binary()
+    texts = pa.Array.from_buffers(kind, 4, pa.array([b"x", b"\xff\xfe", None, b"z"], binary).buffers())
     table = pa.table({"a": pa.array([1, 2, 3, 4], pa.int32()), "s": texts})
     read, _, malformed = drain(open_source("s", SCHEMA, table))
     assert read is not None

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from headway.connectors import open_source
-from headway.errors import InputError
 from headway.schema import Schema
 from tests.connectors.helpers import drain
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.clock import SECOND
-from headway.scheduling.base import Plan, Policy, Snapshot, Step
+from headway.scheduling.base import OutputReadings, Plan, Policy, Snapshot, Step
 from headway.scheduling.patience import DEFAULT_GOOD, FIRST, MOST, SHARE, Patient
 from headway.scheduling.round_robin import RoundRobin
 from headway.scheduling.slope_slack import SlopeSlack
@@ -52,6 +52,34 @@ def test_without_a_graph_or_with_one_that_never_falls_half_a_second_is_waited() 
     for graph in (None, ((0.0, 1.0), (9.0, 1.0))):
         seen = measured([[graph]], [0.0], overhead=[0.1])
         assert plan(seen).until == NOW + round((SHARE * DEFAULT_GOOD - 0.1) * SECOND)
+
+
+def outputs(seen: Snapshot, held: float) -> Snapshot:
+    none = np.zeros(len(seen.topology.outputs))
+    readings = OutputReadings(none.astype(np.int64), none, none, none, np.full(len(none), held))
+    return replace(seen, read_outputs=lambda: readings)
+
+
+def test_what_windows_hold_is_not_there_to_wait() -> None:
+    seen = measured([[until_two(22.0)]], [0.0], overhead=[0.1])
+    assert plan(seen).until == NOW + round((11 - 0.1) * SECOND)
+    assert plan(outputs(seen, 20.0)).until == NOW + round((1 - 0.1) * SECOND)
+    assert plan(outputs(seen, 30.0)).until == plan(seen).until, "what is late anyway is not hurried"
+
+
+def test_how_long_windows_hold_is_looked_at_every_second() -> None:
+    patient = Patient(RoundRobin())
+    seen = measured([[until_two(22.0)]], [0.0], overhead=[0.1])
+    first, memory = patient.plan(seen, patient.start())
+    soon, later = replace(seen, now=NOW + SECOND // 2), replace(seen, now=NOW + SECOND)
+    assert patient.plan(outputs(soon, 20.0), memory)[0].until == first.until
+    assert patient.plan(outputs(later, 20.0), memory)[0].steps, "the oldest has waited for half of two seconds"
+
+
+def test_windows_that_time_out_are_not_kept_waiting() -> None:
+    seen = measured([[until_two(22.0)]], [0.0], overhead=[0.1])
+    timed = replace(seen.topology, timeouts=(4.0,) * len(seen.topology.boxes))
+    assert plan(replace(seen, topology=timed)).until == NOW + round((2 - 0.1) * SECOND)
 
 
 def test_it_does_not_wait_for_nothing() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
+from headway.engines.delivery import know_arrivals
 from headway.engines.flows import flows
 from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
@@ -93,6 +94,8 @@ class _Run:
         half_life = settings.half_life
         self._ingest = Ingest(feeds, self._clock, chunk, self._letters.refuse, half_life=half_life, full=self._full)
         stack.callback(self._ingest.stop)
+        if self._schedule.waits:
+            know_arrivals(self._outlets.deliveries.values(), self._ingest.times)
         self._feeds = feeds
         self._low_water = chunk
         # One is the default: kernels are many short array operations, between which threads would wait for each

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from headway.clock import MILLISECOND, stopwatch
+from headway.clock import stopwatch
 from headway.engines.fusion import chains
 from headway.engines.parts import Parts
 from headway.engines.runtime import ALL, Arc, Runtime
@@ -21,8 +21,10 @@ Log = list[CallRecord]
 _NOBODY: frozenset[int] = frozenset()
 _PIECE = 1 << 16
 """Tuples that a unit behind takes at a time when the queues are full."""
-_BETWEEN_LOOKS, _LOOKS = 2 * MILLISECOND, 250
-"""How long a worker that waits for others looks away, and how often in a row it may see nothing happen."""
+_BETWEEN_LOOKS = 0.002
+"""Seconds that a worker that waits for others looks away."""
+_LOOKS, _IDLE_LOOKS = 250, 40
+"""How often in a row it may see nothing happen: while others are at work, and while the scheduler may start one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,9 @@ class StepRunner:
         self._runtime = runtime
         self._memory = memory
         self._workers = workers
-        self._waiting = 0
-        self._lock = threading.Lock()
+        self._waiting = self._running = 0  # steps that wait for others, of those that run
+        self._hopeless = False  # nobody came the last time
+        self._change = threading.Condition()
         self._under_way: list[int] = []
         # Those behind a box come after it here.
         self._downwards = sorted(range(len(units)), key=lambda at: min(units[at].boxes))
@@ -79,6 +82,18 @@ class StepRunner:
         return tuple(calls)
 
     def run(self, unit: int, limit: int, order: Sequence[int] | None = None, log: Log | None = None) -> int:
+        """Run a step on at most `limit` tuples of each queue; see `_run`."""
+        if self._workers == 1:
+            return self._run(unit, limit, order, log)
+        with self._change:
+            self._running += 1
+        try:
+            return self._run(unit, limit, order, log)
+        finally:
+            with self._change:
+                self._running -= 1
+
+    def _run(self, unit: int, limit: int, order: Sequence[int] | None, log: Log | None) -> int:
         """Run a step on at most `limit` tuples of each queue; return how many it took from queues.
 
         With an `order`, its boxes are called in it, some perhaps several times, and everything passes through the
@@ -174,13 +189,19 @@ class StepRunner:
     def _wait_for_others(self) -> None:
         """Wait while the queues are full and another worker empties them; nobody waits if all would, or for nothing."""
         board, looks = self._runtime.board, 0
-        with self._lock:
+        with self._change:
             self._waiting += 1
-        while board.bytes > self._memory and self._waiting < self._workers and looks < _LOOKS:
-            before = board.bytes
-            self._runtime.clock.sleep(_BETWEEN_LOOKS)
-            looks = 0 if board.bytes < before else looks + 1
-        with self._lock:
+            while board.bytes > self._memory and self._waiting < self._workers:
+                before = board.bytes
+                self._change.wait(_BETWEEN_LOOKS)
+                looks = 0 if board.bytes < before else looks + 1
+                alone = self._running == self._waiting
+                if not alone or not looks:
+                    self._hopeless = False
+                elif looks >= _IDLE_LOOKS:
+                    self._hopeless = True
+                if self._hopeless or looks >= _LOOKS:
+                    break
             self._waiting -= 1
 
     def _busy(self) -> frozenset[int]:

@@ -15,6 +15,7 @@ from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
 from headway.connectors.base import Reader
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
+from headway.engines.delivery import know_arrivals
 from headway.engines.flows import flows
 from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
@@ -114,6 +115,8 @@ class _Run:
         refuse, half_life = self._outlets.letters.refuse, settings.half_life
         self._ingest = Ingest(self._feeds, self._clock, self._chunk, refuse, half_life=half_life)
         stack.callback(self._ingest.stop)
+        if self._schedule.waits:
+            know_arrivals(self._outlets.deliveries.values(), self._ingest.times)
         self._timed = [box for box in self._runtime.boxes if box.timed]
         self._spare = 0  # nanoseconds of processors that had nothing to do
         outlets = list(self._outlets.deliveries.values())

@@ -15,6 +15,7 @@ from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.connectors.identity import describe
 from headway.connectors.resuming import Resumable
 from headway.engines.base import RunResult, RunSettings, Status
+from headway.engines.delivery import know_arrivals
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.interrupts import Stopping, ending, leave
 from headway.engines.opening import open_readers
@@ -202,6 +203,8 @@ class _Run:
         self._ingest = Ingest(feeds, self._clock, _CHUNK, self._arrivals.refuse, issued, half_life)
         self._ingest.wake = self._wake
         self._stack.callback(self._ingest.stop)
+        if self._settings.schedule.waits:
+            know_arrivals([one.delivery for one in self._results.values()], self._ingest.times)
         self._overview = Overview(
             self._topology,
             self._units,
