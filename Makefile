@@ -45,6 +45,7 @@ test: setup  ## all checks: ruff, mypy strict, pytest; long searches in their qu
 test-all: test  ## the same, then the long forms: deep searches, 200 kills on Spark, 100,000 fuzz cases; takes hours
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "not slow and not spark and not alone" \
 	  tests/behaviour tests/kernels tests/laws tests/expressions tests/connectors tests/storage
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest tests/behaviour/test_on_spark.py
 	$(BIN)/python -m pytest -m slow -v
 
 fuzz: setup  ## 100,000 fuzz cases; SEED=n for others

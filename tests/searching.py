@@ -6,8 +6,9 @@ import os
 
 from hypothesis import settings
 
-SHARES = {"thorough": 20.0}
-_SHARE = SHARES.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 1 / 3)
+THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+"""Whether this is `make test-all`."""
+_SHARE = 20.0 if THOROUGH else 1 / 3
 
 
 def examples(count: int) -> settings:

@@ -19,6 +19,7 @@ from headway.engines.ingest import ArrivalTimes
 from headway.network import Output
 from headway.qos import Graph
 from headway.scheduling.base import OutputReadings
+from headway.scheduling.schedule import Schedule
 from headway.schema import Schema
 from headway.trains import Train, is_constant
 
@@ -278,10 +279,10 @@ class Delivery:
         }
 
 
-def know_arrivals(deliveries: Iterable[Delivery], times: ArrivalTimes) -> None:
-    """Let outputs measure how long results are held, for trains that wait while results stay good."""
+def know_arrivals(deliveries: Iterable[Delivery], times: ArrivalTimes, schedule: Schedule) -> None:
+    """Let outputs measure how long results are held, if trains wait while results stay good."""
     for one in deliveries:
-        one.arrived = times.moment
+        one.arrived = times.moment if schedule.waits else None
 
 
 def output_readings(deliveries: Sequence[Delivery]) -> OutputReadings:

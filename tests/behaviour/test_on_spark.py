@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 import headway.engines.spark.entry  # noqa: F401  (it registers the engine)
 from headway.engines.base import make_engine, register_engine
 from tests.behaviour.gathering import Gathering
+from tests.searching import THOROUGH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +38,7 @@ APART = {
     "test_pairs_do_not_depend_on_the_interleaving": "it draws while it runs",
     "test_a_list_of_too_many_values": "it changes a limit, in its own process only",
 }
-DRAWN = 2
+DRAWN = 3 if THOROUGH else 1
 DRAWN_OF = {"test_random_networks": 10, "test_each_function": 1}
 """How many examples of a property are tried in each way; DRAWN where nothing is said."""
 WAYS: Mapping[str, tuple[int, Mapping[str, Any], int]] = {
@@ -110,7 +111,7 @@ def raised(request: pytest.FixtureRequest, spark: SparkSession, table: Any) -> R
     gathering = Gathering(make_engine("spark"), number, cut, groups)
     register_engine("gathered", lambda: gathering)
     found = gathering.carry_out(dict(_tests(number, {"engine": "gathered", "table": table})))
-    assert gathering.rounds[0] > 150, "most tests take part in the first round"
+    assert gathering.rounds[0] > 120, "most tests take part in the first round"
     assert gathering.batches > 2 * len(gathering.rounds), "rounds are cut into micro-batches"
     return found
 

@@ -12,6 +12,7 @@ from benchmarks.planning import Case, Cost, Load, check, measure, network
 from headway.scheduling.base import make_policy, registered_policies
 
 
+@pytest.mark.alone
 def test_the_cost_of_bucketed_does_not_follow_the_size_of_the_network() -> None:
     small, large = network(1_000), network(20_000)
     for _ in range(3):  # others may be busy on the same machine

@@ -94,8 +94,7 @@ class _Run:
         half_life = settings.half_life
         self._ingest = Ingest(feeds, self._clock, chunk, self._letters.refuse, half_life=half_life, full=self._full)
         stack.callback(self._ingest.stop)
-        if self._schedule.waits:
-            know_arrivals(self._outlets.deliveries.values(), self._ingest.times)
+        know_arrivals(self._outlets.deliveries.values(), self._ingest.times, self._schedule)
         self._feeds = feeds
         self._low_water = chunk
         # One is the default: kernels are many short array operations, between which threads would wait for each

@@ -115,8 +115,7 @@ class _Run:
         refuse, half_life = self._outlets.letters.refuse, settings.half_life
         self._ingest = Ingest(self._feeds, self._clock, self._chunk, refuse, half_life=half_life)
         stack.callback(self._ingest.stop)
-        if self._schedule.waits:
-            know_arrivals(self._outlets.deliveries.values(), self._ingest.times)
+        know_arrivals(self._outlets.deliveries.values(), self._ingest.times, self._schedule)
         self._timed = [box for box in self._runtime.boxes if box.timed]
         self._spare = 0  # nanoseconds of processors that had nothing to do
         outlets = list(self._outlets.deliveries.values())

@@ -203,8 +203,8 @@ class _Run:
         self._ingest = Ingest(feeds, self._clock, _CHUNK, self._arrivals.refuse, issued, half_life)
         self._ingest.wake = self._wake
         self._stack.callback(self._ingest.stop)
-        if self._settings.schedule.waits:
-            know_arrivals([one.delivery for one in self._results.values()], self._ingest.times)
+        outlets = [one.delivery for one in self._results.values()]
+        know_arrivals(outlets, self._ingest.times, self._settings.schedule)
         self._overview = Overview(
             self._topology,
             self._units,

@@ -21,7 +21,7 @@ COMMITTED = "checkpoints/*/commits/[0-9]*"
 
 
 def test_kills_in_mid_stream(tmp_path: Path) -> None:
-    fleet = Fleet(tmp_path, ["rates", "mixed"], scale=1.0, seed=1)
+    fleet = Fleet(tmp_path, ["mixed"], scale=1.0, seed=1)
     fleet.crash(DELIVERED)
     assert fleet.kills.middle >= 1
     fleet.complete()

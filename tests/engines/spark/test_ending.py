@@ -120,6 +120,13 @@ def ended(folder: Path, *ends: str) -> dict[str, Any]:
     return {one["name"]: one for one in (json.loads(line) for line in said.splitlines() if line.startswith("{"))}
 
 
+def test_a_jvm_that_is_killed(tmp_path: Path) -> None:
+    told = ended(tmp_path, "killed")
+    assert "Spark's JVM has ended amid the run" in told["killed"]["error"]
+    assert told["killed"]["files"] == []
+
+
+@pytest.mark.slow
 def test_one_run_after_the_other(tmp_path: Path) -> None:
     told = ended(tmp_path, "killed", "terminated", "continued")
     assert "Spark's JVM has ended amid the run" in told["killed"]["error"]

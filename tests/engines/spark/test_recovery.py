@@ -329,6 +329,7 @@ def test_an_output_that_is_gone_does_not_matter(state: Path) -> None:
     assert listed(result, "sums") == listed(local, "sums")
 
 
+@pytest.mark.slow
 def test_restart_begins_a_box_anew(state: Path) -> None:
     network = changed(sums={"size": 6})
     before = committed(state)
@@ -441,6 +442,7 @@ def test_a_shorter_input_is_refused(spark: SparkSession, tmp_path: Path) -> None
     refused(InputError, "source 's'", "another --state", network=NETWORK, rows=make_rows(50), state=state)
 
 
+@pytest.mark.slow
 def test_a_state_in_use_is_refused(state: Path) -> None:
     said: list[str] = []
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.slow
 @pytest.mark.alone  # what is too much for the machine must be what this sends, and not what others do
 def test_tolerant_outputs_give_way(spark: SparkSession) -> None:
     phases: list[list[float]] = [[3, 300], [7, 5000], [6, 300]]
