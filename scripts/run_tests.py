@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Tests start hundreds of processes: where Python may not keep what it has compiled, each compiles the package anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     failed: dict[str, str] = {}
-    with ThreadPoolExecutor((os.cpu_count() or 1) + 2) as lanes:
+    with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as lanes:
         under_way = {lanes.submit(run, part, more): part.name for part in parts()}
         for one in as_completed(under_way):
             if (last := one.result()) is not None:

@@ -227,7 +227,7 @@ def _open_ended(state: Path, file: str, kind: str) -> bool:
     return kind == "delete" and file.startswith(("log/commits/newest", "letters/log-"))
 
 
-SAMPLE = 3
+SAMPLE = 2
 
 
 def test_damage_ends_in_a_message_or_in_right_results(
