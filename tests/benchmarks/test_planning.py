@@ -14,14 +14,10 @@ from headway.scheduling.base import make_policy, registered_policies
 
 @pytest.mark.alone
 def test_the_cost_of_bucketed_does_not_follow_the_size_of_the_network() -> None:
+    """A ratio: what exact planning takes at most, in microseconds, is for the benchmark to say."""
     small, large = network(1_000), network(20_000)
     for _ in range(3):  # others may be busy on the same machine
-        costs = [
-            measure(Case(name, name), made, rounds=3, plans=100)
-            for name in ("bucketed", "slope-slack")
-            for made in (small, large)
-        ]
-        broken = check(costs)
+        broken = check([measure(Case("bucketed", "bucketed"), made, rounds=3, plans=100) for made in (small, large)])
         if not broken:
             break
     assert not broken
