@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from headway.columns import Int64s
 from headway.connectors.values import show
 from headway.errors import InputError, choices, did_you_mean, shorten
 from headway.moments import to_python
@@ -82,6 +84,7 @@ class Caster:
 
         Arrow looks at no text when it takes one over, and fails wherever the text is used.
         """
+        arrays = [_plain(array) for array in arrays]
         bad = self._undecodable(arrays)
         if not bad:
             return self._cast_texts(arrays)
@@ -101,7 +104,7 @@ class Caster:
                 array.validate(full=True)
             except pa.ArrowInvalid:
                 try:
-                    bad |= dict.fromkeys(_not_utf8(array, 0), field.name)
+                    bad |= dict.fromkeys(_not_utf8(array).tolist(), field.name)
                 except pa.ArrowInvalid as error:
                     where = f"{self._who}: {self._place}: column '{field.name}'"
                     raise InputError(f"{where} is damaged: {error}") from error
@@ -136,18 +139,30 @@ class Caster:
         )
 
 
-def _not_utf8(array: pa.Array, offset: int) -> list[int]:
+def _not_utf8(array: pa.Array) -> Int64s:
     """Return where texts are not UTF-8, also those within a value; raises ArrowInvalid if anything else is wrong."""
     try:
         array.validate(full=True)
-        return []
+        return np.zeros(0, np.int64)
     except pa.ArrowInvalid as error:
-        if len(array) == 1:
-            if "UTF8" not in str(error):
-                raise
-            return [offset]
-    half = len(array) // 2
-    return _not_utf8(_own(array.slice(0, half)), offset) + _not_utf8(_own(array.slice(half)), offset + half)
+        if "UTF8" not in str(error):
+            raise
+    kind = _kind(array.type)
+    if kind == "list":
+        parents = pc.list_parent_indices(array).to_numpy(zero_copy_only=False)
+        found: Int64s = np.unique(parents[_not_utf8(array.flatten())])
+        return found
+    if kind == "struct":
+        return np.unique(np.concatenate([_not_utf8(child) for child in array.flatten()]))
+    texts = array.cast(pa.large_binary()).to_pylist()
+    return np.array([at for at, text in enumerate(texts) if _foreign(text)], np.int64)
+
+
+def _foreign(text: bytes | None) -> bool:
+    try:
+        return text is not None and text.decode() is None
+    except UnicodeDecodeError:
+        return True
 
 
 def _cast_values(
@@ -172,9 +187,14 @@ def _cast_values(
     return left + _cast_values(_own(array.slice(half)), wanted, offset + half, bad, own=True)
 
 
+def _plain(array: pa.Array) -> pa.Array:
+    """Return an array as values: one bad text in a dictionary says nothing of rows that do not name it."""
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
 def _own(array: pa.Array) -> pa.Array:
     """Return an array of these values only: Arrow also casts the items that stand outside a slice."""
-    return array.take(pa.array(range(len(array)), pa.int64())) if pa.types.is_nested(array.type) else array
+    return array.take(pa.array(np.arange(len(array)))) if pa.types.is_nested(array.type) else array
 
 
 def cast_exactly(array: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.connectors.values import Bad, convert, show
+from headway.connectors.values import NO_ZONE, Bad, convert, show
 from headway.moments import date_texts, in_python, timestamp_texts, to_python
 from headway.schema import type_name
 
@@ -73,7 +73,7 @@ def parse_text(text: str, type_: pa.DataType) -> Any:
             return convert(int(text), type_)
     elif pa.types.is_floating(type_):
         try:
-            if "_" not in text:
+            if "_" not in text and text.isascii():
                 return convert(_nearest(text, type_), type_)
         except ValueError:
             pass
@@ -100,6 +100,8 @@ def _nearest(text: str, type_: pa.DataType) -> float:
 
 def _parse_timestamps(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     plain, zoned = pa.timestamp("us"), pa.timestamp("us", tz="UTC")
+    if pc.any(pc.match_substring_regex(texts, NO_ZONE.pattern)).as_py():
+        raise pa.ArrowInvalid("no such zone")
     try:
         moments = texts.cast(zoned)
     except pa.ArrowInvalid:

@@ -7,6 +7,7 @@ import binascii
 import math
 import numbers
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, InvalidOperation
@@ -24,6 +25,8 @@ Bad = dict[int, str]
 _NONE = type(None)
 _NOT_FINITE = {"nan": math.nan, "infinity": math.inf, "+infinity": math.inf, "-infinity": -math.inf}
 _NOT_FINITE |= {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
+NO_ZONE = re.compile(r"[0-9][+-][0-9]{2}:?[6-9][0-9]\s*$")
+"""An offset with more than 59 minutes, which neither Arrow nor Python minds."""
 _WIDE = Context(prec=100)
 _SHOWN = 50
 
@@ -179,6 +182,8 @@ def _timestamp(value: Any, type_: pa.DataType) -> datetime | None:
     moment = value
     if isinstance(value, str):
         try:
+            if NO_ZONE.search(value):
+                raise ValueError
             moment = datetime.fromisoformat(value.strip())
         except ValueError:
             raise ValueError(

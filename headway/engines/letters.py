@@ -35,6 +35,12 @@ def letter_rows(letter: DeadLetter) -> list[LetterRow]:
     return [(letter.box, letter.reason, json.dumps(row, default=str), "") for row in rows]
 
 
+_VALUE, _OTHERS = ", not ", " and others"
+"""What stands before the value in a reason, and behind one of several."""
+_REASONS = 1000
+"""How many different reasons are counted."""
+
+
 class DeadLetters:
     """Takes what could not be processed; in a strict run the first one stops it."""
 
@@ -46,6 +52,8 @@ class DeadLetters:
         self._kept: list[tuple[str, str, str, str]] = []
         self.counts: Counter[str] = Counter()
         self.reasons: Counter[tuple[str, str]] = Counter()
+        """By box or source, and by reason without the value: a thousand values that are no time have one reason."""
+        self._examples: dict[tuple[str, str], str] = {}
 
     @property
     def total(self) -> int:
@@ -71,11 +79,19 @@ class DeadLetters:
         with self._lock:
             for row in rows:
                 self.counts[row[0]] += 1
-                if len(self.reasons) < 1000:
-                    self.reasons[row[0], row[1]] += 1
+                self._count(row[0], row[1])
             self._kept += rows[: max(0, KEPT - len(self._kept))]
             if self._write is not None:
                 self._write(_batch(rows))
+
+    def _count(self, box: str, reason: str) -> None:
+        key = box, reason.rpartition(_VALUE)[0] or reason
+        if key not in self.reasons and len(self.reasons) >= _REASONS:
+            return
+        self.reasons[key] += 1
+        example = self._examples.setdefault(key, reason)
+        if example != reason and not example.endswith(_OTHERS):
+            self._examples[key] = example + _OTHERS
 
     def table(self) -> pa.Table:
         """Return the letters that were kept."""
@@ -84,7 +100,8 @@ class DeadLetters:
     def summary(self) -> dict[str, Any]:
         """Return the counts and the most frequent reasons."""
         most = [
-            {"box": box, "reason": reason, "tuples": count} for (box, reason), count in self.reasons.most_common(10)
+            {"box": key[0], "reason": self._examples[key], "tuples": count}
+            for key, count in self.reasons.most_common(10)
         ]
         return {"total": self.total, "by": dict(self.counts), "reasons": most}
 

@@ -46,6 +46,39 @@ def test_text_that_is_no_text_is_a_malformed_row(kind: pa.DataType) -> None:
     assert [(row.where, row.reason) for row in malformed] == [("the table row 2", "column 's': not valid UTF-8")]
 
 
+def _foreign(values: list[bytes | None]) -> pa.Array:
+    return pa.Array.from_buffers(pa.string(), len(values), pa.array(values, pa.binary()).buffers())
+
+
+TEXTS = _foreign([b"a", b"\xff", b"c", b"d", b"\xfe", b"f"])
+
+
+@pytest.mark.parametrize(
+    ("what", "schema", "good"),
+    [
+        (pa.DictionaryArray.from_arrays(pa.array([0, 2, 1, 0], pa.int8()), TEXTS), "string", ["a", "c", "a"]),
+        (pa.ListArray.from_arrays(pa.array([0, 1, 3, 4], pa.int32()), TEXTS), "array<string>", [["a"], ["d"]]),
+        (pa.ListArray.from_arrays(pa.array([0, 1, 3, 4], pa.int32()), TEXTS).slice(1), "array<string>", [["d"]]),
+        (pa.StructArray.from_arrays([TEXTS], ["x"]).slice(2, 3), "struct<x: string>", [{"x": "c"}, {"x": "d"}]),
+        (TEXTS.slice(2, 2), "string", ["c", "d"]),
+    ],
+    ids=["dictionary", "list", "slice of lists", "struct", "slice"],
+)
+def test_only_rows_with_such_text_are_malformed(what: pa.Array, schema: str, good: list[Any]) -> None:
+    read, _, malformed = drain(open_source("s", Schema.parse(f"s {schema}"), pa.table({"s": what})))
+    assert read is not None
+    assert read.column("s").to_pylist() == good
+    assert len(malformed) == len(what) - len(good)
+
+
+def test_what_stands_under_a_null_is_nobody_s_business() -> None:
+    texts = pa.Array.from_buffers(pa.string(), 3, [pa.py_buffer(b"\x05"), *TEXTS.buffers()[1:]])
+    read, _, malformed = drain(open_source("s", Schema.parse("s string"), pa.table({"s": texts})))
+    assert read is not None
+    assert read.column("s").to_pylist() == ["a", None, "c"]
+    assert not malformed
+
+
 def test_other_libraries_frames() -> None:
     polars = pytest.importorskip("polars")
     assert rows(open_source("s", SCHEMA, polars.DataFrame({"a": [1], "s": ["x"]}))) == [{"a": 1, "s": "x"}]

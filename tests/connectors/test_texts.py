@@ -45,6 +45,7 @@ WRITTEN = {
     "timestamp": [
         *("0000-05-01T00:00:00", "9999-12-31T23:59:59-01:00", "0001-01-01T00:00:00+01:00", "0001-01-01T00:00:00-01:00"),
         *("2024-12-31T23:59:59.1234567", "2024-12-31", "2024-12-31 23:59Z", "2024-12-31T23:59:59+05:30"),
+        *("2024-12-31T23:59:59+14:60", "2024-12-31T23:59:59-0199"),
     ],
     "decimal(6,2)": ["1e2", "1e+-2", "100e0x1", "1.555", "12345", "1234.50", "1.5000", ".5", "-0", "00001.5"],
     "decimal(38,18)": ["7e20", "1E-93", "123456789012456789012345789012345678", "1e-18", "0.5"],
@@ -53,6 +54,18 @@ WRITTEN = {
 }
 """Texts of which Arrow reads some by itself, and some wrongly: 11e38 in 38 digits as another number."""
 WRITTEN["timestamp_ntz"] = WRITTEN["timestamp"]
+
+
+@pytest.mark.parametrize(
+    ("type_name", "text"),
+    [
+        *(("timestamp", f"2024-12-31T23:59:59{zone}") for zone in ("+14:60", "-01:99", "+0160", "+25:00")),
+        ("double", "\u0661"),
+        ("int", "\u0661"),
+    ],
+)
+def test_what_is_no_value(type_name: str, text: str) -> None:
+    assert list(parse_texts(pa.array([text]), parse_type(type_name))[1]) == [0]
 
 
 def _mutated(text: str, draw: random.Random) -> str:

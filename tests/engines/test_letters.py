@@ -23,6 +23,23 @@ INVERSE = {"op": "map", "in": "s", "select": "a, 1 / v as w"}
 SCHEMA = Schema.parse("a bigint")
 
 
+def test_reasons_are_counted_without_the_values_in_them() -> None:
+    letters = DeadLetters(False, None)
+    letters.refuse([Malformed("s", f"line {at}", "", f"column 't': expected a time, not '{at}'") for at in range(2000)])
+    letters.refuse([Malformed("s", "line 1", "", "column 'u': expected int, not 'x'")] * 3)
+    assert letters.summary()["reasons"] == [
+        {"box": "s", "reason": "column 't': expected a time, not '0' and others", "tuples": 2000},
+        {"box": "s", "reason": "column 'u': expected int, not 'x'", "tuples": 3},
+    ]
+
+
+def test_what_is_counted_is_counted_to_the_end() -> None:
+    letters = DeadLetters(False, None)
+    for at in range(1500):
+        letters.refuse([Malformed("s", "", "", f"reason {at}"), Malformed("s", "", "", "reason 0")])
+    assert letters.summary()["reasons"][0]["tuples"] == 1501
+
+
 def _letter(count: int, reason: str = "bad") -> DeadLetter:
     at = np.arange(count)
     return DeadLetter("b", reason, Train((Column(at),), at, at), SCHEMA)
