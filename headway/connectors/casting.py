@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.columns import Int64s
 from headway.connectors.values import show
 from headway.errors import InputError, choices, did_you_mean, shorten
 from headway.moments import to_python
@@ -85,32 +84,30 @@ class Caster:
         Arrow looks at no text when it takes one over, and fails wherever the text is used.
         """
         arrays = [_plain(array) for array in arrays]
-        bad = self._undecodable(arrays)
+        bad = self._invalid(arrays)
         if not bad:
-            return self._cast_texts(arrays)
+            return self._cast_valid(arrays)
         keep = np.ones(len(arrays[0]), np.bool_)
         keep[list(bad)] = False
-        batch, misfits = self._cast_texts([array.filter(pa.array(keep)) for array in arrays])
+        batch, misfits = self._cast_valid([array.filter(pa.array(keep)) for array in arrays])
         places = np.flatnonzero(keep).tolist()
         found = {places[at]: why for at, why in misfits.items()}
-        found |= {at: ("", f"column '{name}': not valid UTF-8") for at, name in bad.items()}
+        found |= {at: ("", reason) for at, reason in bad.items()}
         return batch, dict(sorted(found.items()))
 
-    def _undecodable(self, arrays: list[pa.Array]) -> dict[int, str]:
-        """Return the rows with a text that is none, and the column of each."""
+    def _invalid(self, arrays: list[pa.Array]) -> dict[int, str]:
+        """Return the rows with a value that is none of its type, such as text that is not UTF-8, with the reasons."""
         bad: dict[int, str] = {}
         for field, array in zip(self._arrow, arrays, strict=True):
             try:
-                array.validate(full=True)
-            except pa.ArrowInvalid:
-                try:
-                    bad |= dict.fromkeys(_not_utf8(array).tolist(), field.name)
-                except pa.ArrowInvalid as error:
-                    where = f"{self._who}: {self._place}: column '{field.name}'"
-                    raise InputError(f"{where} is damaged: {error}") from error
+                found = _invalid(array, field.type)
+            except pa.ArrowInvalid as error:
+                where = f"{self._who}: {self._place}: column '{field.name}'"
+                raise InputError(f"{where} is damaged: {error}") from error
+            bad |= {at: f"column '{field.name}': {why}" for at, why in found.items()}
         return bad
 
-    def _cast_texts(self, arrays: list[pa.Array]) -> tuple[pa.RecordBatch, Misfits]:
+    def _cast_valid(self, arrays: list[pa.Array]) -> tuple[pa.RecordBatch, Misfits]:
         if self._same:
             return pa.RecordBatch.from_arrays(arrays, schema=self._arrow), {}
         cast: list[pa.Array] = []
@@ -139,23 +136,43 @@ class Caster:
         )
 
 
-def _not_utf8(array: pa.Array) -> Int64s:
-    """Return where texts are not UTF-8, also those within a value; raises ArrowInvalid if anything else is wrong."""
+def _invalid(array: pa.Array, wanted: pa.DataType) -> dict[int, str]:
+    """Return where values are none of their type, and why; raises ArrowInvalid if the array itself is damaged.
+
+    What a field of a struct holds that nobody reads, and what stands under a NULL, is nobody's business.
+    """
     try:
         array.validate(full=True)
-        return np.zeros(0, np.int64)
+        return {}
     except pa.ArrowInvalid as error:
-        if "UTF8" not in str(error):
+        why, kind = str(error), _kind(array.type)
+        if kind == "struct" and pa.types.is_struct(wanted):
+            children = {field.name: child for field, child in zip(array.type, array.flatten(), strict=True)}
+            found: dict[int, str] = {}
+            for field in wanted:
+                found |= _invalid(children[field.name], field.type)
+            return found
+        if kind not in ("list", "string"):
+            return _invalid_ones(array, 0)
+        if "UTF8" not in why:
             raise
-    kind = _kind(array.type)
-    if kind == "list":
-        parents = pc.list_parent_indices(array).to_numpy(zero_copy_only=False)
-        found: Int64s = np.unique(parents[_not_utf8(array.flatten())])
-        return found
-    if kind == "struct":
-        return np.unique(np.concatenate([_not_utf8(child) for child in array.flatten()]))
+    if kind == "list" and hasattr(wanted, "value_type"):
+        parents = pc.list_parent_indices(array).to_pylist()
+        return {parents[at]: why for at, why in _invalid(array.flatten(), wanted.value_type).items()}
     texts = array.cast(pa.large_binary()).to_pylist()
-    return np.array([at for at, text in enumerate(texts) if _foreign(text)], np.int64)
+    return {at: "not valid UTF-8" for at, text in enumerate(texts) if _foreign(text)}
+
+
+def _invalid_ones(array: pa.Array, offset: int) -> dict[int, str]:
+    """Return the same of numbers and times, whose slices are looked at by themselves."""
+    try:
+        array.validate(full=True)
+        return {}
+    except pa.ArrowInvalid as error:
+        if len(array) == 1:
+            return {} if array.null_count else {offset: shorten((str(error).splitlines() or [""])[0], 200)}
+    half = len(array) // 2
+    return _invalid_ones(array.slice(0, half), offset) | _invalid_ones(array.slice(half), offset + half)
 
 
 def _foreign(text: bytes | None) -> bool:
@@ -189,7 +206,12 @@ def _cast_values(
 
 def _plain(array: pa.Array) -> pa.Array:
     """Return an array as values: one bad text in a dictionary says nothing of rows that do not name it."""
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    if pa.types.is_dictionary(array.type):
+        return _plain(array.dictionary_decode())
+    if pa.types.is_string_view(array.type):  # Arrow cannot filter it
+        binary = array.cast(pa.large_binary())
+        return pa.Array.from_buffers(pa.large_string(), len(binary), binary.buffers(), offset=binary.offset)
+    return array
 
 
 def _own(array: pa.Array) -> pa.Array:

@@ -58,14 +58,19 @@ class Feed:
         self._chunks: queue.Queue[Chunk | BaseException | None] | None = None
 
     def fill(self, limit: int) -> None:
-        """Have at least one tuple at hand, unless the source has ended."""
+        """Have at least one tuple at hand, unless the source has ended, or only brings malformed rows for now.
+
+        A reader keeps so many of these until somebody takes them, and gives nothing before.
+        """
         while not self.ended and self._buffered == 0:
             chunk = self.reader.read(limit)
             self.read = True
             if chunk is None:
                 self.ended = True
-            else:
+            elif len(chunk):
                 self._keep(chunk)
+            else:
+                return
 
     def listen(self, wake: threading.Event, stop: threading.Event, limit: int) -> None:
         """Start a thread that reads a live source."""
@@ -280,7 +285,9 @@ class Ingest:
         old = [feed for feed in self._timed if feed.name in known and _keeps_its_moments(feed.reader)]
         ready = [feed for feed in old if not feed.reader.live]
         for feed in ready:
-            feed.fill(self._chunk)
+            while not feed.ended and not feed.waiting:
+                feed.fill(self._chunk)
+                self._refuse(feed.reader.malformed())
         reached = min((feed.head for feed in ready if feed.waiting), default=reached)
         for feed in self._timed:
             feed.shift = 0 if feed in old else reached
@@ -327,10 +334,10 @@ class Ingest:
     def _pull_turns(self) -> None:
         for feed in self._turns:
             feed.fill(self._chunk)
-        self._turns = [feed for feed in self._turns if feed.waiting]
-        if not self._turns:
-            return
-        count = min(feed.waiting for feed in self._turns)
+        self._turns = [feed for feed in self._turns if feed.waiting or not feed.ended]
+        count = min((feed.waiting for feed in self._turns), default=0)
+        if not count:
+            return  # all have ended, or it is the turn of one that brings malformed rows for now
         many, now = len(self._turns), self._clock.now()
         base = self.issued + 1
         arrivals = [
@@ -427,6 +434,8 @@ class Ingest:
                 except HeadwayError:
                     return self._clock.now()  # the next pull raises it
             self._find_earliest()
+            if any(not feed.waiting and not feed.ended and not feed.reader.live for feed in self._timed):
+                return self._clock.now()  # the next pull takes what is malformed, and reads on
             waiting = [feed.head for feed in self._timed if feed.waiting]
             return min(waiting) + self._start if waiting else None
         return None if self._earliest == _FAR else self._earliest + self._start

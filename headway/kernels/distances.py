@@ -45,3 +45,12 @@ def reach(values: Values, size: Any) -> Values:
         return end
     top = np.iinfo(np.int64).max
     return np.where(values > top - size, top, values + size)
+
+
+def horizon(values: Values, size: Any) -> Values:
+    """Return up to where something may be `near` the values: plus the size, or further where rounding swallows more."""
+    end = reach(values, size)
+    if values.dtype.kind != "f":
+        return end
+    swallowed = near(np.nextafter(end, np.inf), values, size)
+    return np.where(swallowed, band(values, size)[1], end) if swallowed.any() else end

@@ -19,7 +19,7 @@ from headway.columns import Column, Int64s, Values, concat, empty
 from headway.expressions import Functions
 from headway.kernels.base import DeadLetter, Result
 from headway.kernels.codec import pack, pack_columns, under, unpack, unpack_columns
-from headway.kernels.distances import band, near, reach
+from headway.kernels.distances import band, horizon, near
 from headway.kernels.emission import Emission, Emitted
 from headway.kernels.groups import expand
 from headway.kernels.holistic import Rows
@@ -245,7 +245,7 @@ class ResampleKernel:
         all_beats = state.beats.and_then(beats)
         count, known = len(all_beats.values), state.known
         if count and known:
-            ends = reach(all_beats.values, self._size)
+            ends = horizon(all_beats.values, self._size)
             old = len(state.beats.values)
             moved = np.unique(reads.readings.partition)
             asked = (
@@ -331,7 +331,7 @@ class ResampleKernel:
     def _flush(self, state: ResampleState, number: int) -> Iterator[Emitted]:
         """Answer all pairs that wait: by beat, and for each by partition."""
         count, known = len(state.beats.values), state.known
-        ends = reach(state.beats.values, self._size)
+        ends = horizon(state.beats.values, self._size)
         order = np.lexsort((state.beats.places, state.beats.values))
         step = max(1, ROWS // max(1, known))
         for start in range(0, count, step) if known else ():

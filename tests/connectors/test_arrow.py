@@ -61,14 +61,37 @@ TEXTS = _foreign([b"a", b"\xff", b"c", b"d", b"\xfe", b"f"])
         (pa.ListArray.from_arrays(pa.array([0, 1, 3, 4], pa.int32()), TEXTS).slice(1), "array<string>", [["d"]]),
         (pa.StructArray.from_arrays([TEXTS], ["x"]).slice(2, 3), "struct<x: string>", [{"x": "c"}, {"x": "d"}]),
         (TEXTS.slice(2, 2), "string", ["c", "d"]),
+        (TEXTS.cast(pa.binary()).cast(pa.binary_view()).view(pa.string_view()), "string", ["a", "c", "d", "f"]),
+        (
+            pa.StructArray.from_arrays([TEXTS, pa.array(range(6))], ["u", "v"]),
+            "struct<v: bigint>",
+            [{"v": at} for at in range(6)],
+        ),
+        (pa.ListArray.from_arrays(pa.array([0, 1, 3, 4], pa.int32()), TEXTS).slice(0, 1), "array<string>", [["a"]]),
     ],
-    ids=["dictionary", "list", "slice of lists", "struct", "slice"],
+    ids=["dictionary", "list", "slice of lists", "struct", "slice", "view", "a field that nobody reads", "one list"],
 )
 def test_only_rows_with_such_text_are_malformed(what: pa.Array, schema: str, good: list[Any]) -> None:
     read, _, malformed = drain(open_source("s", Schema.parse(f"s {schema}"), pa.table({"s": what})))
     assert read is not None
     assert read.column("s").to_pylist() == good
     assert len(malformed) == len(what) - len(good)
+
+
+def test_a_clean_view_beside_such_text() -> None:
+    table = pa.table({"s": TEXTS, "v": pa.array(["é"] * 6).cast(pa.string_view())})
+    read, _, malformed = drain(open_source("s", Schema.parse("s string, v string"), table))
+    assert read is not None
+    assert (read.num_rows, len(malformed)) == (4, 2)
+
+
+def test_a_number_that_is_none_of_its_type_is_a_malformed_row() -> None:
+    wide = pa.array([1, 99999, 2], pa.decimal128(7, 2))
+    narrow = pa.Array.from_buffers(pa.decimal128(4, 2), 3, wide.buffers())
+    read, _, malformed = drain(open_source("s", Schema.parse("d decimal(4,2)"), pa.table({"d": narrow})))
+    assert read is not None
+    assert [str(one) for one in read.column("d").to_pylist()] == ["1.00", "2.00"]
+    assert [row.where for row in malformed] == ["the table row 2"]
 
 
 def test_what_stands_under_a_null_is_nobody_s_business() -> None:

@@ -34,11 +34,16 @@ class Portions(Awaited):
         self._thread: threading.Thread | None = None
 
     def read(self, limit: int) -> Chunk | None:
-        """Return the next `limit` tuples, fewer only at the end; blocks until they are there or the run shall end."""
+        """Return the next `limit` tuples, fewer at the end or among malformed rows.
+
+        Blocks until they are there or the run shall end.
+        """
         chunks: list[Chunk] = []
         while limit > 0 and (chunk := self._next(limit)) is not None:
             chunks.append(chunk)
             limit -= len(chunk)
+            if not len(chunk):
+                break  # it brings malformed rows, which somebody has to take first
         if len(chunks) < 2:
             return chunks[0] if chunks else None
         due = [chunk.due for chunk in chunks if chunk.due is not None]
