@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headway.catalog import HALF_LIFE
+from headway.catalog import HALF_LIFE, Floats
 from headway.clock import SECOND, Clock
 from headway.columns import Column, as_floats, exporter
 from headway.connectors.base import Writer, prepare
@@ -25,8 +25,6 @@ from headway.trains import Train, is_constant
 
 Counts = npt.NDArray[np.int64]
 _FOLD_AFTER = 64
-_HELD_SHARE = 1 / 8
-"""How much the latest train counts in how long results are held."""
 
 
 class Delivered(NamedTuple):
@@ -126,7 +124,8 @@ class Delivery:
         self._faded = clock.now()
         self.arrived: Callable[[int], int | None] | None = None
         """Who knows when a number arrived, where somebody wants to know how long results were held."""
-        self._held: float | None = None
+        self.held: npt.NDArray[np.float64] = np.zeros(1)
+        """Seconds by which the latest result is older than what caused it; 0 before the first one."""
 
     def deliver(self, train: Train, moments: Counts | None = None) -> None:
         """Hand a train to the sink. May block, which holds the run back.
@@ -167,16 +166,10 @@ class Delivery:
             self._note(np.maximum(self._clock.now() - stamps, 0) / SECOND, counts)
 
     def _note_held(self, train: Train, arrived: Callable[[int], int | None]) -> None:
-        """Note by how much a result is older than what caused it; one of a train will do."""
-        moment = arrived(int(train.numbers[0]))
+        """Note by how much the latest result is older than what caused it: however trains are cut, that is the same."""
+        moment = arrived(int(train.numbers[-1]))
         if moment is not None:
-            held = max(0, moment - int(train.stamps[0])) / SECOND
-            self._held = held if self._held is None else self._held + (held - self._held) * _HELD_SHARE
-
-    @property
-    def held(self) -> float:
-        """Seconds by which results are older than what caused them, lately; 0 where nobody measures it."""
-        return self._held or 0.0
+            self.held[0] = max(0, moment - int(train.stamps[-1])) / SECOND
 
     def _note_values(self, column: Column, graph: Graph) -> None:
         """Take the values of a train into account; NULL is worth nothing."""
@@ -279,10 +272,15 @@ class Delivery:
         }
 
 
-def know_arrivals(deliveries: Iterable[Delivery], times: ArrivalTimes, schedule: Schedule) -> None:
-    """Let outputs measure how long results are held, if trains wait while results stay good."""
-    for one in deliveries:
-        one.arrived = times.moment if schedule.waits else None
+def know_arrivals(deliveries: Iterable[Delivery], times: ArrivalTimes, schedule: Schedule) -> Callable[[], Floats]:
+    """Let outputs measure how long results are held, if trains wait while results stay good; return who tells it."""
+    if not schedule.waits:
+        return lambda: np.zeros(0)
+    outlets = list(deliveries)
+    held: Floats = np.zeros(len(outlets))
+    for at, one in enumerate(outlets):
+        one.arrived, one.held = times.moment, held[at : at + 1]
+    return held.copy
 
 
 def output_readings(deliveries: Sequence[Delivery]) -> OutputReadings:
@@ -292,5 +290,4 @@ def output_readings(deliveries: Sequence[Delivery]) -> OutputReadings:
         np.array([one.latencies.mean or 0.0 for one in deliveries]),
         np.array([1.0 if one.utility is None else one.utility for one in deliveries]),
         np.array([one.recent for one in deliveries]),
-        np.array([one.held for one in deliveries]),
     )

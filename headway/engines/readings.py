@@ -221,6 +221,7 @@ class Readings:
         held: Int64s | None = None,
         waits: Waits | None = None,
         planning: float = 0.0,
+        read_held: Callable[[], Floats] = lambda: np.zeros(0),
     ) -> Snapshot:
         """Return what a policy may look at, as of the last refresh; `waits` stands in for what was read of units."""
         ready, waiting, oldest = waits or (self.ready, self.waiting, self.oldest)
@@ -252,6 +253,7 @@ class Readings:
             partial(self._costs, now),
             partial(self._latency, now),
             planning=planning,
+            read_held=read_held,
         )
 
     def boxes(self, now: int) -> BoxReadings:

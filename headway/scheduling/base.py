@@ -8,7 +8,7 @@ it returns with the plan and is handed back.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -40,9 +40,6 @@ class OutputReadings:
     utility: Floats
     recent: Floats
     """The mean utility of what was delivered lately; older results fade."""
-    held: Floats = field(default_factory=lambda: np.zeros(0))
-    """Seconds by which results are older than what caused them: windows and joins have held their tuples so long.
-    Empty where nobody measures it: trains that do not wait need not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +121,9 @@ class Snapshot:
     """Whether units that have a box in common cannot run at once; on Spark each query has boxes of its own."""
     planning: float = 0.0
     """Seconds that a plan has taken lately, as far as the engine knows."""
+    read_held: Callable[[], Floats] = lambda: np.zeros(0)
+    """Returns by output the seconds by which results are older than what caused them: windows and joins have held
+    their tuples so long. Empty where nobody measures it: trains that do not wait need not know."""
 
     @cached_property
     def rates(self) -> Floats:

@@ -7,7 +7,7 @@ to be delivered within the good zone of its outputs, letting it wait costs nobod
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,8 +41,8 @@ class Zones:
     which its windows hold them anyway; no longer than its windows take to time out."""
     others: Floats
     """The same among all other units, infinite where there is none."""
-    moment: int = 0
-    """When that was so: how long tuples are held is looked at every second."""
+    held: Floats
+    """By output: how long its windows hold tuples, of which that is so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,9 @@ class Patient:
     def plan(self, snapshot: Snapshot, memory: tuple[Zones | None, Any]) -> tuple[Plan, tuple[Zones | None, Any]]:
         """Return the inner policy's plan for the units that should not wait, with steps of the right size."""
         zones, inner = memory
-        if zones is None or zones.units is not snapshot.units or snapshot.now - zones.moment >= SECOND:
-            zones = replace(unit_zones(snapshot.topology, snapshot.units, snapshot.outputs.held), moment=snapshot.now)
+        inside = snapshot.read_held()
+        if zones is None or zones.units is not snapshot.units or not np.array_equal(zones.held, inside):
+            zones = unit_zones(snapshot.topology, snapshot.units, inside)
         held, until = _held(snapshot, zones)
         if self.preemptive:
             held &= ~(snapshot.busy | (snapshot.spent > 0))  # what has begun is not kept from going on
@@ -101,7 +102,9 @@ class Patient:
 
 
 def unit_zones(topology: Topology, units: tuple[Unit, ...], held: Floats | None = None) -> Zones:
-    """Return the good zones of all units; `held` tells by output how long windows hold tuples.
+    """Return the good zones of all units, as they stand in the graphs, or as they are for somebody who waits.
+
+    For the latter `held` tells by output how long windows hold tuples anyway, and timeouts count.
 
     What is late whatever one does (held for longer than it is good) is not hurried.
     """
@@ -112,7 +115,7 @@ def unit_zones(topology: Topology, units: tuple[Unit, ...], held: Floats | None 
         inside = 0.0 if held is None or at >= len(held) or qos.latency is None else float(held[at])
         ends.append(end - inside if inside < end else end)
     good = np.array([min([ends[at] for at in unit.outputs], default=DEFAULT_GOOD) for unit in units], np.float64)
-    if topology.timeouts:
+    if held is not None and topology.timeouts:
         times = topology.timeouts
         good = np.minimum(good, [min([times[box] for box in unit.boxes], default=math.inf) for unit in units])
     others: Floats = np.full(len(units), np.inf)
@@ -120,7 +123,7 @@ def unit_zones(topology: Topology, units: tuple[Unit, ...], held: Floats | None 
         shortest, second = np.argsort(good, kind="stable")[:2]
         others[:] = good[shortest]
         others[shortest] = good[second]
-    return Zones(units, good, others)
+    return Zones(units, good, others, np.zeros(0) if held is None else held)
 
 
 def _ages(snapshot: Snapshot) -> Floats:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.clock import SECOND
-from headway.scheduling.base import OutputReadings, Plan, Policy, Snapshot, Step
+from headway.scheduling.base import Plan, Policy, Snapshot, Step
 from headway.scheduling.patience import DEFAULT_GOOD, FIRST, MOST, SHARE, Patient
 from headway.scheduling.round_robin import RoundRobin
 from headway.scheduling.slope_slack import SlopeSlack
@@ -55,9 +55,8 @@ def test_without_a_graph_or_with_one_that_never_falls_half_a_second_is_waited() 
 
 
 def outputs(seen: Snapshot, held: float) -> Snapshot:
-    none = np.zeros(len(seen.topology.outputs))
-    readings = OutputReadings(none.astype(np.int64), none, none, none, np.full(len(none), held))
-    return replace(seen, read_outputs=lambda: readings)
+    inside = np.full(len(seen.topology.outputs), held)
+    return replace(seen, read_held=lambda: inside)
 
 
 def test_what_windows_hold_is_not_there_to_wait() -> None:
@@ -67,13 +66,13 @@ def test_what_windows_hold_is_not_there_to_wait() -> None:
     assert plan(outputs(seen, 30.0)).until == plan(seen).until, "what is late anyway is not hurried"
 
 
-def test_how_long_windows_hold_is_looked_at_every_second() -> None:
+def test_how_long_windows_hold_is_looked_at_in_every_plan() -> None:
     patient = Patient(RoundRobin())
     seen = measured([[until_two(22.0)]], [0.0], overhead=[0.1])
     first, memory = patient.plan(seen, patient.start())
-    soon, later = replace(seen, now=NOW + SECOND // 2), replace(seen, now=NOW + SECOND)
-    assert patient.plan(outputs(soon, 20.0), memory)[0].until == first.until
-    assert patient.plan(outputs(later, 20.0), memory)[0].steps, "the oldest has waited for half of two seconds"
+    held, memory = patient.plan(outputs(seen, 20.0), memory)
+    assert (first.until, held.until) == (NOW + round(10.9 * SECOND), NOW + round(0.9 * SECOND))
+    assert patient.plan(seen, memory)[0] == first
 
 
 def test_windows_that_time_out_are_not_kept_waiting() -> None:

@@ -94,9 +94,8 @@ class _Run:
         half_life = settings.half_life
         self._ingest = Ingest(feeds, self._clock, chunk, self._letters.refuse, half_life=half_life, full=self._full)
         stack.callback(self._ingest.stop)
-        know_arrivals(self._outlets.deliveries.values(), self._ingest.times, self._schedule)
-        self._feeds = feeds
-        self._low_water = chunk
+        self._held = know_arrivals(self._outlets.deliveries.values(), self._ingest.times, self._schedule)
+        self._feeds, self._low_water = feeds, chunk
         # One is the default: kernels are many short array operations, between which threads would wait for each
         # other; two workers ran W3 at 0.8 of one's speed. More are for boxes or sinks that wait or release the lock.
         self._worker_count = max(1, min(settings.workers or 1, len(self._units)))
@@ -456,6 +455,7 @@ class _Run:
             more=queued <= self._settings.memory and (self._ingest.more_in_turn or not self._ingest.ended),
             rates=lambda: self._ingest.rates(self._clock.now()),
             outputs=self._outlets.readings,
+            read_held=self._held,
             planning=self._scheduling / SECOND / self._plans if self._plans else 0.0,
         )
 

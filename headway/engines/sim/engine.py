@@ -115,7 +115,7 @@ class _Run:
         refuse, half_life = self._outlets.letters.refuse, settings.half_life
         self._ingest = Ingest(self._feeds, self._clock, self._chunk, refuse, half_life=half_life)
         stack.callback(self._ingest.stop)
-        know_arrivals(self._outlets.deliveries.values(), self._ingest.times, self._schedule)
+        self._held = know_arrivals(self._outlets.deliveries.values(), self._ingest.times, self._schedule)
         self._timed = [box for box in self._runtime.boxes if box.timed]
         self._spare = 0  # nanoseconds of processors that had nothing to do
         outlets = list(self._outlets.deliveries.values())
@@ -221,6 +221,7 @@ class _Run:
                 more=open_ and (self._ingest.more_in_turn or not self._ingest.ended),
                 rates=lambda: self._ingest.rates(now),
                 outputs=self._outlets.readings,
+                read_held=self._held,
                 spent=view.spent,
                 held=view.held,
                 waits=view.waits,

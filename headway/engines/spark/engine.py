@@ -204,7 +204,7 @@ class _Run:
         self._ingest.wake = self._wake
         self._stack.callback(self._ingest.stop)
         outlets = [one.delivery for one in self._results.values()]
-        know_arrivals(outlets, self._ingest.times, self._settings.schedule)
+        held = know_arrivals(outlets, self._ingest.times, self._settings.schedule)
         self._overview = Overview(
             self._topology,
             self._units,
@@ -219,6 +219,7 @@ class _Run:
             self._clock,
             self._spent,
             self._worker_count,
+            held,
         )
         if self._settings.trace:
             names = [unit.cut.name for unit in self._units]

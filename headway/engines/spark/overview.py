@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from headway.catalog import Topology
+from headway.catalog import Floats, Topology
 from headway.clock import SECOND, Clock, stopwatch
 from headway.columns import Int64s
 from headway.engines.base import OutputStatus, RunSettings, Status
@@ -55,6 +55,7 @@ class Overview:
     clock: Clock
     spent: Spent
     workers: int
+    held: Callable[[], Floats]
 
     def __post_init__(self) -> None:
         """Give the units' boxes and outputs their numbers."""
@@ -140,6 +141,7 @@ class Overview:
             planning=self.spent.scheduling / 1e9 / max(1, self.spent.plans),
             read_latency=lambda unit: float(now - means[unit]) / SECOND if counts[unit] else 0.0,
             read_costs=lambda: self._costs(box_waiting),
+            read_held=self.held,
         )
 
     def _costs(self, box_waiting: Int64s) -> UnitCosts:
