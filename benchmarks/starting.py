@@ -18,7 +18,6 @@ from headway.clock import stopwatch
 from headway.engines.spark.classes import SETTING
 
 PROGRAM = """
-import sys
 import headway as hw
 from headway.engines.spark.session import open_session
 

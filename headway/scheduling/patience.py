@@ -7,14 +7,14 @@ to be delivered within the good zone of its outputs, letting it wait costs nobod
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from headway.catalog import Topology
 from headway.clock import SECOND
-from headway.columns import Mask
+from headway.columns import Int64s, Mask
 from headway.scheduling.base import Floats, Plan, Policy, Snapshot, Step, Term, Unit, is_preemptive, rule_of, terms_of
 
 SHARE = 0.5
@@ -43,6 +43,28 @@ class Zones:
     """The same among all other units, infinite where there is none."""
     held: Floats
     """By output: how long its windows hold tuples, of which that is so."""
+    ends: Floats
+    """By output, and once more for units without any: the end of the good zone as its graph has it."""
+    graded: Mask
+    """By output, and once more: whether it has a graph."""
+    outputs: Int64s
+    """The outputs of all units, one unit after the other."""
+    starts: Int64s
+    """By unit: where its outputs begin there."""
+    bound: Floats
+    """By unit: the shortest time after which its windows time out."""
+
+    def with_held(self, held: Floats) -> Zones:
+        """Return the zones for somebody who waits, where windows hold tuples for so long anyway; also timeouts count.
+
+        What is late whatever one does (held for longer than it is good) is not hurried.
+        """
+        inside = np.zeros(len(self.ends))
+        inside[: len(held)] = held
+        ends = np.where(self.graded & (inside < self.ends), self.ends - inside, self.ends)
+        good: Floats = np.minimum.reduceat(ends[self.outputs], self.starts) if self.units else np.zeros(0)
+        good = np.minimum(good, self.bound)
+        return replace(self, good=good, others=_others(good), held=held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +95,10 @@ class Patient:
         """Return the inner policy's plan for the units that should not wait, with steps of the right size."""
         zones, inner = memory
         inside = snapshot.read_held()
-        if zones is None or zones.units is not snapshot.units or not np.array_equal(zones.held, inside):
-            zones = unit_zones(snapshot.topology, snapshot.units, inside)
+        if zones is None or zones.units is not snapshot.units:
+            zones = unit_zones(snapshot.topology, snapshot.units).with_held(inside)
+        elif not np.array_equal(zones.held, inside):
+            zones = zones.with_held(inside)
         held, until = _held(snapshot, zones)
         if self.preemptive:
             held &= ~(snapshot.busy | (snapshot.spent > 0))  # what has begun is not kept from going on
@@ -101,29 +125,31 @@ class Patient:
         return rule_of(self.policy, snapshot, memory[1], unit)
 
 
-def unit_zones(topology: Topology, units: tuple[Unit, ...], held: Floats | None = None) -> Zones:
-    """Return the good zones of all units, as they stand in the graphs, or as they are for somebody who waits.
-
-    For the latter `held` tells by output how long windows hold tuples anyway, and timeouts count.
-
-    What is late whatever one does (held for longer than it is good) is not hurried.
-    """
+def unit_zones(topology: Topology, units: tuple[Unit, ...]) -> Zones:
+    """Return the good zones of all units, as they stand in the graphs."""
     ends = []
-    for at, qos in enumerate(topology.qos):
+    for qos in topology.qos:
         end = float("inf") if qos.latency is None else qos.latency.good_until
-        end = DEFAULT_GOOD if end == float("inf") else max(0.0, end)
-        inside = 0.0 if held is None or at >= len(held) or qos.latency is None else float(held[at])
-        ends.append(end - inside if inside < end else end)
-    good = np.array([min([ends[at] for at in unit.outputs], default=DEFAULT_GOOD) for unit in units], np.float64)
-    if held is not None and topology.timeouts:
-        times = topology.timeouts
-        good = np.minimum(good, [min([times[box] for box in unit.boxes], default=math.inf) for unit in units])
-    others: Floats = np.full(len(units), np.inf)
-    if len(units) > 1:
-        shortest, second = np.argsort(good, kind="stable")[:2]
+        ends.append(DEFAULT_GOOD if end == float("inf") else max(0.0, end))
+    found: Floats = np.array([*ends, DEFAULT_GOOD])
+    graded = np.array([*(qos.latency is not None for qos in topology.qos), False], np.bool_)
+    outputs = [list(unit.outputs) or [len(ends)] for unit in units]
+    flat = np.array([output for some in outputs for output in some], np.int64)
+    starts = np.cumsum([0, *(len(some) for some in outputs[:-1])])[: len(units)]
+    good: Floats = np.minimum.reduceat(found[flat], starts) if units else np.zeros(0)
+    times = topology.timeouts
+    bound = np.array([min([times[box] for box in unit.boxes] if times else [math.inf]) for unit in units], np.float64)
+    return Zones(units, good, _others(good), np.zeros(0), found, graded, flat, starts, bound)
+
+
+def _others(good: Floats) -> Floats:
+    """Return by unit the shortest good zone among all others, infinite where there is none."""
+    others: Floats = np.full(len(good), np.inf)
+    if len(good) > 1:
+        shortest = int(np.argmin(good))
         others[:] = good[shortest]
-        others[shortest] = good[second]
-    return Zones(units, good, others, np.zeros(0) if held is None else held)
+        others[shortest] = np.partition(good, 1)[1]
+    return others
 
 
 def _ages(snapshot: Snapshot) -> Floats:
