@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from headway.boxes.map import Map
 from headway.catalog import HALF_LIFE, REMEMBER, Statistics
 from headway.checking import CheckedNetwork
 from headway.clock import Clock, stopwatch
-from headway.columns import Mask
+from headway.columns import Indices, Mask
 from headway.connectors.base import Reader
 from headway.engines.delivery import Delivery
 from headway.engines.ingest import Feed
@@ -158,6 +159,7 @@ class Runtime:
         self.statistics = Statistics(len(self.boxes), remember, half_life)
         self.several = [box for box in self.boxes if len(box.cursors) > 1]
         self.busy: Mask = np.zeros(len(self.boxes), np.bool_)
+        self._reserving = threading.Lock()
 
     def _lay_arcs(self, checked: CheckedNetwork, deliveries: Mapping[str, Delivery]) -> dict[tuple[str, int], Cursor]:
         cursor_of: dict[tuple[str, int], Cursor] = {}
@@ -203,6 +205,18 @@ class Runtime:
         """Return one kernel for neighbouring filters and maps; `wanted` are the columns of its output to be read."""
         kernels = [self.boxes[at].kernel for at in boxes]
         return ChainKernel(tuple(link for one in kernels if isinstance(one, ChainKernel) for link in one.links), wanted)
+
+    def reserve(self, boxes: Indices) -> bool:
+        """Reserve boxes for a step, or none of them because one is at work. Any thread may ask."""
+        with self._reserving:
+            if self.busy[boxes].any():
+                return False
+            self.busy[boxes] = True
+            return True
+
+    def release(self, boxes: Indices) -> None:
+        """Say that a step of these boxes has ended."""
+        self.busy[boxes] = False
 
     def only_consumer(self, at: int) -> int | None:
         """Return the box that alone consumes a box's first output, and no output does; None otherwise."""

@@ -311,14 +311,14 @@ class _Run:
         while pending:
             waiting = []
             for job in pending:
-                if workers.free and self._claim(job):
+                if workers.free and self._runtime.reserve(self._readings.members.boxes[job.unit]):
                     workers.start(job)
                     under_way += 1
                 else:
                     waiting.append(job)
             pending = waiting
-            if pending:
-                under_way -= self._collect(1.0)
+            if pending:  # not for long: a step that relieves full queues releases boxes without a word
+                under_way -= self._collect(0.05)
         return under_way
 
     def _run_job(self, job: Job, worker: int) -> None:
@@ -388,20 +388,11 @@ class _Run:
                 box.deadline = None  # until the tick has reached it
             self._ingest.tick()
 
-    def _claim(self, job: Job) -> bool:
-        """Reserve a unit's boxes, or refuse the step because one of them is at work."""
-        boxes = self._readings.members.boxes[job.unit]
-        busy = self._runtime.busy
-        if busy[boxes].any():
-            return False
-        busy[boxes] = True
-        return True
-
     def _collect(self, timeout: float | None) -> int:
         """Take back the steps that workers have ended; wait up to `timeout` seconds for the first."""
         done = [] if self._workers is None else self._workers.done(timeout)
         for job, error in done:
-            self._runtime.busy[self._readings.members.boxes[job.unit]] = False
+            self._runtime.release(self._readings.members.boxes[job.unit])
             if error is not None:
                 self._fail(job, error)
         return len(done)

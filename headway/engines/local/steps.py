@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from headway.clock import stopwatch
 from headway.engines.fusion import chains
 from headway.engines.parts import Parts
@@ -58,11 +60,11 @@ class StepRunner:
         self._waiting = self._running = 0  # steps that wait for others, of those that run
         self._hopeless = False  # nobody came the last time
         self._change = threading.Condition()
-        self._under_way: list[int] = []
         # Those behind a box come after it here.
         self._downwards = sorted(range(len(units)), key=lambda at: min(units[at].boxes))
         self._calls = [self._prepare(unit) for unit in units]
         self._own = [frozenset(unit.boxes) for unit in units]
+        self._boxes = [np.array(unit.boxes, np.intp) for unit in units]
         self._single = [Call((box.index,), None) for box in runtime.boxes]
 
     def _prepare(self, unit: Unit) -> tuple[Call, ...]:
@@ -146,9 +148,9 @@ class StepRunner:
 
         Within the step they do at once, and the other units when the queues hold as much as they may.
         """
-        box, busy = self._runtime.boxes[call.boxes[-1]], self._runtime.busy
-        before = bool(busy[box.index])
-        busy[box.index] = True  # it has taken all, but not yet given all: nobody may think that it is done
+        box, busy, own = self._runtime.boxes[call.boxes[-1]], self._runtime.busy, self._boxes[unit]
+        before = busy[own]
+        busy[own] = True  # it has taken all, but not yet given all: nobody may think that it is done
         for result in rest:
             for at, one in enumerate(behind):
                 trains = handed.pop(one.boxes[0], None)
@@ -156,38 +158,38 @@ class StepRunner:
                     more = self._run_call(one, trains, handed, within, log)
                     if more is not None:
                         self._work_off(unit, one, more, behind[at + 1 :], handed, within, log)
-            self._relieve(unit)
+            self._relieve()
             begun = self._runtime.clock.now() if log is not None else 0
             self._pass_on(box.arcs, result.outputs, handed, within)
             if log is not None:
                 tuples_out = sum([len(train.numbers) for train in result.outputs])
                 log.append(CallRecord(call.boxes, begun, self._runtime.clock.now(), 0, tuples_out))
-        busy[box.index] = before
+        busy[own] = before
         if box.timed:
             box.deadline = box.kernel.deadline(box.state)
 
-    def _relieve(self, unit: int) -> None:
-        """Let the units behind take what waits, if the queues are full: the rest of a call would only add to it.
+    def _relieve(self) -> None:
+        """Have what waits taken by the units behind, if the queues are full: the rest of a call would only add to it.
 
-        Where several workers run steps, the others do that, and this one waits for them.
+        Where several workers run steps, the others do that while this one waits for them. Where they all wait, or
+        nobody comes, it does it itself.
         """
-        board = self._runtime.board
-        if board.bytes <= self._memory:
+        board, runtime, enough = self._runtime.board, self._runtime, self._memory // 2
+        if board.bytes <= self._memory or (self._workers > 1 and self._others_relieve()):
             return
-        if self._workers > 1:
-            self._wait_for_others()
-            return
-        self._under_way.append(unit)
-        try:
-            for other in self._downwards:
-                if other not in self._under_way and self._own[other].isdisjoint(self._busy()):
-                    while board.bytes > self._memory // 2 and self.run(other, _PIECE):
-                        pass
-        finally:
-            self._under_way.pop()
+        for other in self._downwards:
+            if board.bytes <= enough:
+                return
+            if not runtime.reserve(self._boxes[other]):
+                continue  # a worker has it, perhaps this one
+            try:
+                while board.bytes > enough and self._run(other, _PIECE, None, None):
+                    pass
+            finally:
+                runtime.release(self._boxes[other])
 
-    def _wait_for_others(self) -> None:
-        """Wait while the queues are full and another worker empties them; nobody waits if all would, or for nothing."""
+    def _others_relieve(self) -> bool:
+        """Wait while the queues are full and another worker may empty them; return whether they are full no longer."""
         board, looks = self._runtime.board, 0
         with self._change:
             self._waiting += 1
@@ -203,10 +205,7 @@ class StepRunner:
                 if self._hopeless or looks >= _LOOKS:
                     break
             self._waiting -= 1
-
-    def _busy(self) -> frozenset[int]:
-        """Return the boxes of the steps that are under way."""
-        return _NOBODY.union(*[self._own[unit] for unit in self._under_way])
+        return board.bytes <= self._memory
 
     def run_in_parts(
         self,

@@ -140,14 +140,13 @@ class Processors:
             work.call.taken_up = begin
         else:
             boxes = self._readings.members.boxes[step.unit]
-            if self._runtime.busy[boxes].any():
+            if not self._runtime.reserve(boxes):
                 return False
-            self._runtime.busy[boxes] = True
             order = None if self._traversal is None else self._traversal.order(step.unit, snapshot)
             unit = self._readings.units[step.unit]
             work = Work(step.unit, step.tuples, unit.boxes if order is None else order, plan)
             if not self._next_call(work, begin):
-                self._runtime.busy[boxes] = False
+                self._runtime.release(boxes)
                 return False  # there was nothing to do after all
         work.worker = self._running.index(None)
         work.started = now
@@ -242,7 +241,7 @@ class Processors:
                 ended += 1
                 if self._next_call(work, now):
                     continue
-                self._runtime.busy[self._readings.members.boxes[work.unit]] = False
+                self._runtime.release(self._readings.members.boxes[work.unit])
                 self._record(work, now, preempted=False)
                 self._running[at] = work = None
                 self.free += 1
