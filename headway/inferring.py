@@ -28,7 +28,11 @@ def infer_csv(data: bytes) -> pa.Table:
         options = csv_options()
         options.include_columns = list(as_text)
         options.column_types = dict.fromkeys(as_text, pa.string())
-        return pyarrow.csv.read_csv(pa.BufferReader(data), convert_options=options)
+        try:
+            return pyarrow.csv.read_csv(pa.BufferReader(data), convert_options=options)
+        except pa.ArrowInvalid:  # once more in one thread, which knows the line
+            alone = pyarrow.csv.ReadOptions(use_threads=False)
+            return pyarrow.csv.read_csv(pa.BufferReader(data), alone, convert_options=options)
 
     table = keep_texts(read(()), read)
     if data.count(b'"') % 2:

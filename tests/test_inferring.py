@@ -48,6 +48,11 @@ def test_a_quote_that_is_never_closed() -> None:
     assert infer_csv(b"k,name\n").num_rows == 0
 
 
+def test_a_row_with_too_few_values_is_named_by_its_line() -> None:
+    with pytest.raises(pa.ArrowInvalid, match="Row #3: Expected 2 columns, got 1"):
+        infer_csv(b"a,b\n1,2\n3\n4,5\n")
+
+
 @pytest.mark.parametrize(
     ("written", "type_", "values"),
     [
