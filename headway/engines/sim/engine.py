@@ -37,6 +37,7 @@ from headway.engines.traces import Recorder
 from headway.errors import RunError
 from headway.kernels.universal import without_burning
 from headway.scheduling.base import Plan, Snapshot, is_preemptive
+from headway.storage.queues import FAR
 
 _STATUS_EVERY = SECOND // 4
 _MOST_READ = 65_536
@@ -129,6 +130,7 @@ class _Run:
         self._planning = 0  # nanoseconds that snapshots and plans took for real
         self._stopped_by: str | None = None
         self._idle = 0
+        self._stirred = True  # something has happened since the last look
         self._next_status = 0
 
     def _portions(self, source: str, reader: Reader, stack: contextlib.ExitStack) -> Portions:
@@ -158,6 +160,7 @@ class _Run:
         while True:
             now = self._clock.now()
             ended_calls = self._processors.finish(now)
+            self._stirred = self._stirred or ended_calls > 0
             if self._following is not None:
                 self._following.in_parts = self._steering.active
             if self._following is not None and self._following.goes_on(now):
@@ -173,15 +176,17 @@ class _Run:
             if open_:
                 self._let_arrive(held)
             self._peak_queued = max(self._peak_queued, self._runtime.board.bytes)
-            if now >= self._steering.next:
-                self._memory = self._steering.look(now, self._memory)
             arrived = self._ingest.issued != issued
+            self._stirred = self._stirred or arrived
+            if now >= self._steering.next:
+                self._look(now)
             due = until is not None and now >= until
             ready, started = False, 0
             if self._processors.free or (self._preemptive and (arrived or due or ended_calls)):
                 ready, started, until = self._decide(now, open_, self._ingest.issued - issued)
             elif not self._preemptive:
                 until = None  # nobody can be asked before a call ends
+            self._stirred = self._stirred or started > 0
             self._report()
             busy = self._processors.busy
             starved, held = not ready and not busy, ready and not busy and not started
@@ -267,7 +272,10 @@ class _Run:
         Looking changes nothing: what is due meanwhile is counted, but let in only at the plan's end, as always.
         """
         if self._settings.may_shed and now >= self._steering.next:
-            self._memory = self._steering.look(now, self._memory)
+            self._look(now)
+
+    def _look(self, now: int) -> None:
+        self._memory, self._stirred = self._steering.look(now, self._memory), False
 
     def _advance(self, now: int, until: int | None, open_: bool) -> bool:
         """Move the clock to the next event; False if that is now, or if there is none."""
@@ -284,7 +292,7 @@ class _Run:
             moments.append(until)
         looks = self._settings.may_shed or not following  # in the middle of a plan
         if moments and ((busy and looks) or self._steering.active):
-            moments.append(max(now + 1, self._steering.next))
+            moments.append(self._next_look(now))
         moment = min(moments, default=now)
         if moment <= now:
             return False
@@ -297,6 +305,14 @@ class _Run:
         self._queued_time += self._runtime.board.bytes * (moment - now)
         self._clock.advance(moment - now)
         return True
+
+    def _next_look(self, now: int) -> int:
+        """Return when to look in the middle of calls: not while nothing has happened, however long they last."""
+        soon = max(now + 1, self._steering.next)
+        if self._stirred or self._steering.active or self._settings.adaptive is not None:
+            return soon
+        due = None if self._ingest.ended else self._ingest.next_due()
+        return FAR if due is None else max(soon, due)
 
     def _nothing_comes(self) -> bool:
         """Return whether the sources have ended; looking for what is due next may have shown that."""

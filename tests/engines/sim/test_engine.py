@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import headway as hw
 from headway.engines.base import Status
+from headway.engines.steering import Steering
 from tests.behaviour.running import check
 from tests.engines.sim.moments import Moments
 from tests.engines.sim.networks import arriving, at_once, box, every, network, replayed, simulate, steps
@@ -295,6 +296,22 @@ def test_a_status_tells_of_virtual_time() -> None:
     simulate(network({"b": box("s", "1ms")}, {"o": "b"}, s=every(1, 3000)), on_status=seen.append)
     assert seen
     assert all(0 <= status.seconds <= 3 for status in seen)
+
+
+@pytest.mark.parametrize("model", [{}, {"like": "local"}])
+def test_nobody_looks_while_nothing_happens(model: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    look = Steering.look
+
+    def counted(self: Steering, now: int, memory: Any) -> Any:
+        looks.append(now)
+        return look(self, now, memory)
+
+    monkeypatch.setattr(Steering, "look", counted)
+    made = network({"b": box("s", "10h")}, {"o": "b"}, s=every(1, 1))
+    result = simulate(made, shed=True, model=model)
+    assert result.summary["seconds"] == pytest.approx(36_000, rel=0.01)
+    assert 1 <= len(looks) < 10
 
 
 def test_an_interrupt_ends_a_source_without_end() -> None:
