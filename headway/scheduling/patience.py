@@ -138,7 +138,8 @@ def unit_zones(topology: Topology, units: tuple[Unit, ...]) -> Zones:
     starts = np.cumsum([0, *(len(some) for some in outputs[:-1])])[: len(units)]
     good: Floats = np.minimum.reduceat(found[flat], starts) if units else np.zeros(0)
     times = topology.timeouts
-    bound = np.array([min([times[box] for box in unit.boxes] if times else [math.inf]) for unit in units], np.float64)
+    # A policy may ask for outputs as if they were units: these have no boxes.
+    bound = np.array([min([math.inf, *(times[box] for box in unit.boxes if times)]) for unit in units], np.float64)
     return Zones(units, good, _others(good), np.zeros(0), found, graded, flat, starts, bound)
 
 

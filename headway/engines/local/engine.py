@@ -146,6 +146,9 @@ class _Run:
             self._stopping.begin()
             self._drive_threads() if self._schedule.threads else self._loop()
             self._stopped_by = self._stopping.by
+        except BaseException:
+            self._steps.give_up()
+            raise
         finally:
             if self._workers is not None:
                 self._workers.close()
@@ -482,7 +485,7 @@ class _Run:
             "time": spent,
             "plans": self._plans,
             "preemptions": self._preemptions,
-            "peak_queued_bytes": self._peak_queued,
+            "peak_queued_bytes": max(self._peak_queued, self._steps.peak),
             "mean_queued_bytes": None if self._schedule.threads else self._queued / 1e9 / max(1e-9, seconds),
             "idle": None if self._schedule.threads else self._waited / 1e9,
         }

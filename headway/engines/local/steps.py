@@ -25,8 +25,10 @@ _PIECE = 1 << 16
 """Tuples that a unit behind takes at a time when the queues are full."""
 _BETWEEN_LOOKS = 0.002
 """Seconds that a worker that waits for others looks away."""
-_LOOKS, _IDLE_LOOKS = 250, 40
+_LOOKS, _IDLE_LOOKS = 50, 40
 """How often in a row it may see nothing happen: while others are at work, and while the scheduler may start one."""
+_DEEPEST = 64
+"""Steps within steps of one worker, which take from Python's stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,10 @@ class Call:
     """That box's cursor."""
     within: tuple[Cursor, ...] = ()
     """The cursors between its boxes: while something waits there, they cannot run as one."""
+
+
+class GivenUpError(Exception):
+    """The run has failed, or somebody has given it up: a step in another thread goes no further."""
 
 
 class StepRunner:
@@ -60,6 +66,10 @@ class StepRunner:
         self._waiting = self._running = 0  # steps that wait for others, of those that run
         self._hopeless = False  # nobody came the last time
         self._change = threading.Condition()
+        self._depth = threading.local()
+        self._given_up = False
+        self.peak = 0
+        """The most bytes in queues while pieces were passed on."""
         # Those behind a box come after it here.
         self._downwards = sorted(range(len(units)), key=lambda at: min(units[at].boxes))
         self._calls = [self._prepare(unit) for unit in units]
@@ -82,6 +92,10 @@ class StepRunner:
                 slim, follower = runtime.fuse(part, wanted), runtime.boxes[consumer].cursors[0]
                 calls.append(Call(part, fused, slim, follower, within))
         return tuple(calls)
+
+    def give_up(self) -> None:
+        """Let steps in other threads end with a GivenUpError before their next call."""
+        self._given_up = True
 
     def run(self, unit: int, limit: int, order: Sequence[int] | None = None, log: Log | None = None) -> int:
         """Run a step on at most `limit` tuples of each queue; see `_run`."""
@@ -106,6 +120,8 @@ class StepRunner:
         calls = self._calls[unit] if order is None else [self._single[at] for at in order]
         within = own if order is None else _NOBODY
         for at, call in enumerate(calls):
+            if self._given_up:
+                raise GivenUpError
             trains = handed.pop(call.boxes[0], None)
             if trains is None:
                 trains = self._take(call, limit, own)
@@ -158,9 +174,10 @@ class StepRunner:
                     more = self._run_call(one, trains, handed, within, log)
                     if more is not None:
                         self._work_off(unit, one, more, behind[at + 1 :], handed, within, log)
-            self._relieve()
+            self._relieve(log)
             begun = self._runtime.clock.now() if log is not None else 0
             self._pass_on(box.arcs, result.outputs, handed, within)
+            self.peak = max(self.peak, self._runtime.board.bytes)
             if log is not None:
                 tuples_out = sum([len(train.numbers) for train in result.outputs])
                 log.append(CallRecord(call.boxes, begun, self._runtime.clock.now(), 0, tuples_out))
@@ -168,32 +185,47 @@ class StepRunner:
         if box.timed:
             box.deadline = box.kernel.deadline(box.state)
 
-    def _relieve(self) -> None:
+    def _relieve(self, log: Log | None) -> None:
         """Have what waits taken by the units behind, if the queues are full: the rest of a call would only add to it.
 
         Where several workers run steps, the others do that while this one waits for them. Where they all wait, or
-        nobody comes, it does it itself.
+        nobody comes, it does it itself; `log` gets these calls, too.
         """
-        board, runtime, enough = self._runtime.board, self._runtime, self._memory // 2
-        if board.bytes <= self._memory or (self._workers > 1 and self._others_relieve()):
-            return
+        board, depth = self._runtime.board, getattr(self._depth, "now", 0)
+        self._depth.now = depth + 1
+        try:
+            while board.bytes > self._memory and not (self._workers > 1 and self._others_relieve()):
+                if depth >= _DEEPEST or (not self._take_what_waits(log) and not self._others_work()):
+                    return
+        finally:
+            self._depth.now = depth
+
+    def _take_what_waits(self, log: Log | None) -> int:
+        """Run steps of the units that nobody runs until the queues are half empty; return how many tuples they took."""
+        board, runtime, enough, taken = self._runtime.board, self._runtime, self._memory // 2, 0
         for other in self._downwards:
             if board.bytes <= enough:
-                return
+                break
             if not runtime.reserve(self._boxes[other]):
                 continue  # a worker has it, perhaps this one
             try:
-                while board.bytes > enough and self._run(other, _PIECE, None, None):
-                    pass
+                while board.bytes > enough and (some := self._run(other, _PIECE, None, log)):
+                    taken += some
             finally:
                 runtime.release(self._boxes[other])
+        return taken
+
+    def _others_work(self) -> bool:
+        """Whether a step runs that waits for nobody: this one cannot take what that one has reserved."""
+        with self._change:
+            return self._running > self._waiting + 1
 
     def _others_relieve(self) -> bool:
         """Wait while the queues are full and another worker may empty them; return whether they are full no longer."""
         board, looks = self._runtime.board, 0
         with self._change:
             self._waiting += 1
-            while board.bytes > self._memory and self._waiting < self._workers:
+            while board.bytes > self._memory and self._waiting < self._workers and not self._given_up:
                 before = board.bytes
                 self._change.wait(_BETWEEN_LOOKS)
                 looks = 0 if board.bytes < before else looks + 1
@@ -205,6 +237,8 @@ class StepRunner:
                 if self._hopeless or looks >= _LOOKS:
                     break
             self._waiting -= 1
+        if self._given_up:
+            raise GivenUpError
         return board.bytes <= self._memory
 
     def run_in_parts(
@@ -291,6 +325,8 @@ class StepRunner:
         own: frozenset[int],
     ) -> None:
         """Hand outputs to the next box of the step where it alone consumes them, otherwise through the queue."""
+        if self._given_up:
+            raise GivenUpError
         runtime = self._runtime
         for arc, train in zip(arcs, outputs, strict=False):
             if arc is None:

@@ -90,8 +90,9 @@ class Pool:
         return ended
 
     def close(self) -> None:
-        """Let the threads finish what they do and end."""
-        for _ in self._threads:
+        """Let the threads finish what they do and end; a second time does nothing."""
+        threads, self._threads = self._threads, []
+        for _ in threads:
             self._steps.put(None)
-        for thread in self._threads:
+        for thread in threads:
             thread.join(timeout=30)

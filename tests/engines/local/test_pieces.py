@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+import threading
 import time
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import headway as hw
+from headway.engines.local import steps
 from headway.engines.local.steps import StepRunner
+from headway.expressions.registry import BUILTIN, ScalarFunction
 from headway.kernels import join
+from headway.schema import parse_type
 
 MEMORY = 200_000
 PIECE = 20_000
@@ -35,8 +42,8 @@ def test_full_queues_hold_pieces_back(workers: int, monkeypatch: pytest.MonkeyPa
     held: list[int] = []
     relieve = StepRunner._relieve
 
-    def see(self: StepRunner) -> None:
-        relieve(self)
+    def see(self: StepRunner, log: Any) -> None:
+        relieve(self, log)
         held.append(self._runtime.board.bytes)
 
     monkeypatch.setattr(StepRunner, "_relieve", see)
@@ -78,6 +85,92 @@ def test_a_worker_works_off_what_waits_where_all_give_pieces(
     result = hw.run(made, inputs, engine="local", policy="round-robin/box", workers=workers, memory=MEMORY)
     assert [one.num_rows for one in result.outputs.values()] == [90_000] * joins
     assert MEMORY < max(held) <= MEMORY + 2 * workers * PIECE
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_pieces_wait_for_a_step_that_lasts(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join, "BYTES", PIECE)
+    made, naps = crossing(), [1.0]
+    made["boxes"]["slow"] = {"op": "map", "in": "pairs", "select": "nap(t) as t"}
+
+    def nap(moments: pa.Array) -> pa.Array:
+        time.sleep(naps.pop() if naps else 0)
+        return moments
+
+    functions = BUILTIN.with_function(ScalarFunction("nap", (parse_type("bigint"),), parse_type("bigint"), nap, True))
+    inputs = dict.fromkeys("ab", pa.table({"t": pa.array(range(300), pa.int64())}))
+    how: dict[str, Any] = {"engine": "local", "policy": "round-robin/box/mc/100000", "functions": functions}
+    result = hw.run(made, inputs, workers=workers, memory=MEMORY, **how)
+    assert result.outputs["o"].num_rows == 90_000
+    assert not naps
+    assert MEMORY < result.summary["peak_queued_bytes"] <= MEMORY + 2 * PIECE
+
+
+def test_a_run_that_fails_ends_while_another_worker_gives_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join, "BYTES", PIECE)
+    made, seen, failed = crossing(), [0], [0.0]
+    made["sources"]["c"] = {"schema": {"t": "bigint"}}
+    made["boxes"]["slow"]["cost"] = "50us"
+    made["boxes"]["other"] = {"op": "filter", "in": "c", "where": "t >= 0"}
+    made["outputs"]["p"] = {"from": "other"}
+
+    def fail(batch: pa.RecordBatch) -> None:
+        begun = time.monotonic()
+        while not seen[0] and time.monotonic() < begun + 20:
+            time.sleep(0.01)
+        failed[0] = time.monotonic()
+        raise OSError("the disk is full")
+
+    def count(batch: pa.RecordBatch) -> None:
+        seen[0] += batch.num_rows
+
+    rows = pa.table({"t": pa.array(range(1000), pa.int64())})  # a million pairs, which would take a minute
+    outputs = {"o": count, "p": fail}
+    how: dict[str, Any] = {"engine": "local", "policy": "round-robin/box"}
+    with pytest.raises(hw.HeadwayError, match="the disk is full"):
+        hw.run(made, dict.fromkeys("abc", rows), outputs=outputs, workers=2, memory=MEMORY, **how)
+    assert time.monotonic() - failed[0] < 10
+    assert not [one.name for one in threading.enumerate() if one.name.startswith("headway-worker")]
+    before = seen[0]
+    time.sleep(0.2)
+    assert 0 < seen[0] == before < 500_000
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_trace_has_what_is_worked_off_between_pieces(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join, "BYTES", PIECE)
+    rows = pa.table({"t": pa.array(range(200), pa.int64())})
+    made = several(2)
+    how: dict[str, Any] = {"engine": "local", "policy": "round-robin/box", "memory": MEMORY}
+    result = hw.run(made, {"a": rows, "b": rows}, workers=workers, trace=True, **how)
+    assert result.trace is not None
+    taken: Counter[str] = Counter()
+    for step in result.trace.steps:
+        for call in step.calls:
+            assert step.begin <= call.begin <= call.end <= step.end
+            taken[result.trace.boxes[call.boxes[0]]] += call.tuples_in
+    assert taken == {"pairs0": 400, "pairs1": 400, "slow0": 40_000, "slow1": 40_000}
+
+
+def test_joins_behind_each_other_do_not_exhaust_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "_DEEPEST", 5)
+    monkeypatch.setattr(join, "BYTES", 1000)
+    monkeypatch.setattr(join, "_LEAST", 10)
+    boxes, before = {}, "a"
+    for at in range(80):
+        boxes[f"j{at}"] = {"op": "join", "in": [before, {"table": "one"}], "on": "left.t >= right.k", "select": "t"}
+        before = f"j{at}"
+    made = {**crossing(), "boxes": boxes, "outputs": {"o": {"from": before}}}
+    del made["sources"]["b"]
+    rows, limit = pa.table({"t": pa.array(range(500), pa.int64())}), sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 180)
+    try:
+        result = hw.run(
+            made, {"a": rows}, tables={"one": [{"k": 0}]}, engine="local", policy="round-robin/box", memory=1000
+        )
+    finally:
+        sys.setrecursionlimit(limit)
+    assert result.outputs["o"]["t"].to_pylist() == list(range(500))
 
 
 def test_workers_that_all_wait_for_each_other_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
