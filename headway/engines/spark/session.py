@@ -5,8 +5,10 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import importlib.util
 import logging
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -29,6 +31,17 @@ DEFAULT_MASTER = "local[*]"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _JAVA = 17
 _FEW_CORES = 4
+
+_LAUNCHER = """\
+#!/bin/sh
+set -f
+IFS=: kept=
+for one in $PYTHONPATH; do
+    case $one in */pyspark.zip | */py4j-*-src.zip) ;; *) kept=$kept${{kept:+:}}$one ;; esac
+done
+unset IFS
+PYTHONPATH=$kept exec {0} "$@"
+"""
 
 STREAMING = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -60,12 +73,11 @@ def open_session(master: str | None, settings: Mapping[str, str] | None = None) 
             )
         return session
     java = check_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("headway").master(master or DEFAULT_MASTER)
     for name, value in {**_defaults(master or DEFAULT_MASTER, java), **(settings or {})}.items():
         builder = builder.config(name, value)
-    with _quiet() as said, _own_interrupts(), _deaf_gateway():
+    with _quiet() as said, _own_interrupts(), _deaf_gateway(), _python(master or DEFAULT_MASTER):
         try:
             session = builder.getOrCreate()
         except Exception as error:
@@ -76,7 +88,7 @@ def open_session(master: str | None, settings: Mapping[str, str] | None = None) 
     if server is not None and not os.environ.get("HEADWAY_SPARK_LOG"):
         server.handle_error = lambda *request: None
     if not (master or DEFAULT_MASTER).startswith("local"):
-        session.sparkContext.addPyFile(_package())
+        session.sparkContext.addPyFile(package())
     return session
 
 
@@ -110,6 +122,36 @@ def _compiler(master: str) -> str:
     """
     few = master.startswith("local") and (os.cpu_count() or 1) <= _FEW_CORES
     return "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if few else "-XX:+UseParallelGC"
+
+
+@contextlib.contextmanager
+def _python(master: str) -> Iterator[None]:
+    """Let Spark start this Python, unless somebody has named another; a session keeps what it was started with.
+
+    Spark puts an archive of PySpark before everything else on a worker's path, and Python compiles what it imports from
+    it anew in each process: a second of work each, and every query has several. On this machine PySpark is installed,
+    compiled, as well: workers start without the archive.
+    """
+    if "PYSPARK_PYTHON" in os.environ:
+        yield
+        return
+    os.environ["PYSPARK_PYTHON"] = launcher() if master.startswith("local") else sys.executable
+    try:
+        yield
+    finally:
+        del os.environ["PYSPARK_PYTHON"]
+
+
+def launcher() -> str:
+    """Return a program that is this Python without Spark's archives on its path; just Python where that cannot be."""
+    import pyspark
+
+    home, path = os.environ.get("SPARK_HOME"), Path(_scratch(), "python")
+    if home is not None and Path(home).resolve() != Path(pyspark.__file__).parent.resolve():
+        return sys.executable  # another Spark, whose workers need its own PySpark
+    path.write_text(_LAUNCHER.format(shlex.quote(sys.executable)))
+    path.chmod(0o700)
+    return str(path) if os.access(path, os.X_OK) else sys.executable  # temporary files may not be executable
 
 
 @contextlib.contextmanager
@@ -262,11 +304,15 @@ def check_java() -> str:
     return found
 
 
-def _package() -> str:
-    """Return this package as an archive that executors can import from."""
+def package() -> str:
+    """Return this package as an archive that executors can import from; with what is compiled, as far as it is."""
     root = Path(__file__).parents[2]
     path = Path(_scratch()) / "headway.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted([*root.rglob("*.py"), *root.rglob("*.json")]):
-            archive.write(file, Path("headway") / file.relative_to(root))
+            name = Path("headway") / file.relative_to(root)
+            archive.write(file, name)
+            compiled = Path(importlib.util.cache_from_source(str(file)))
+            if compiled.exists():
+                archive.write(compiled, name.with_suffix(".pyc"))
     return str(path)

@@ -8,10 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
 from headway.engines.spark.classes import SETTING
-from headway.engines.spark.session import hushed
+from headway.engines.spark.session import hushed, launcher, package
 
 PROGRAM = """
 import signal
@@ -24,6 +26,8 @@ signal.signal(signal.SIGINT, mine)
 session = open_session("local[1]")
 assert signal.getsignal(signal.SIGINT) is mine, signal.getsignal(signal.SIGINT)
 session.stop()
+import os
+assert "PYSPARK_PYTHON" not in os.environ
 print("left alone")
 """
 
@@ -33,7 +37,10 @@ def test_ctrl_c_stays_as_it_was_and_an_archive_of_classes_that_is_none_does_not_
     # In a process of its own: this one's session is open already, and only the first opening touches Ctrl-C.
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
-        env={**os.environ, SETTING: str(tmp_path / "classes")},
+        env={
+            **{key: os.environ[key] for key in os.environ if key != "PYSPARK_PYTHON"},
+            SETTING: str(tmp_path / "classes"),
+        },
         capture_output=True,
         text=True,
         timeout=120,
@@ -53,3 +60,44 @@ def test_what_py4j_says_in_nobody_s_name_is_not_printed(caplog: pytest.LogCaptur
         say("/somebody/else.py")
     say("/site-packages/py4j/later.py")
     assert caplog.messages == ["from /somebody/else.py", "from /site-packages/py4j/later.py"]
+
+
+def test_workers_take_the_pyspark_that_is_compiled(spark: SparkSession) -> None:
+    found = spark.sparkContext.parallelize([0], 1).map(lambda at: __import__("pyspark").__file__).collect()
+    assert found == [pyspark.__file__]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/x/pyspark.zip:/x/py4j-0.10.9.9-src.zip:/spark.jar:/my own:*", "/spark.jar:/my own:*"),
+        ("/x/pyspark.zip", ""),
+        ("", ""),
+    ],
+)
+def test_the_launcher_leaves_out_only_spark_s_archives(path: str, expected: str) -> None:
+    program = "import os, sys; print(os.environ['PYTHONPATH']); print(sys.argv[1:])"
+    done = subprocess.run(
+        [launcher(), "-c", program, "a b", "*"], env={"PYTHONPATH": path, "kept": "no"}, capture_output=True, text=True
+    )
+    assert done.stdout == f"{expected}\n['a b', '*']\n", done.stderr
+
+
+def test_another_spark_keeps_its_own_pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(Path(pyspark.__file__).parent))
+    assert launcher() != sys.executable
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert launcher() == sys.executable
+
+
+def test_where_temporary_files_cannot_be_executed_python_is_started_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert launcher() == sys.executable
+
+
+def test_executors_of_a_cluster_get_what_is_compiled() -> None:
+    program = "import headway.kernels.compile as one; print(one.__file__)"
+    archive = package()
+    environment = {**os.environ, "PYTHONPATH": archive}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, cwd="/")
+    assert done.stdout == f"{archive}/headway/kernels/compile.pyc\n", done.stderr
