@@ -31,6 +31,7 @@ DEFAULT_MASTER = "local[*]"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _JAVA = 17
 _FEW_CORES = 4
+_opening = threading.RLock()
 
 _LAUNCHER = """\
 #!/bin/sh
@@ -59,7 +60,15 @@ STREAMING = {
 
 
 def open_session(master: str | None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Return a session: the active one, or a new one on `master`, which stays until the process ends."""
+    """Return a session: the active one, or a new one on `master`, which stays until the process ends.
+
+    Any thread may ask: one session is opened after the other, for that changes the process for a moment.
+    """
+    with _opening:
+        return _open_session(master, settings)
+
+
+def _open_session(master: str | None, settings: Mapping[str, str] | None) -> SparkSession:
     from pyspark.sql import SparkSession
 
     if not jvm_alive(0.0):  # it was killed since

@@ -101,3 +101,27 @@ def test_executors_of_a_cluster_get_what_is_compiled() -> None:
     environment = {**os.environ, "PYTHONPATH": archive}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, cwd="/")
     assert done.stdout == f"{archive}/headway/kernels/compile.pyc\n", done.stderr
+
+
+THREADS = """
+import os, threading
+from headway.engines.spark.session import open_session
+
+found = []
+threads = [threading.Thread(target=lambda: found.append(open_session("local[1]"))) for _ in range(8)]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+contexts = {session.sparkContext.applicationId for session in found}
+found[0].stop()
+print(len(found), len(contexts), "PYSPARK_PYTHON" in os.environ)
+"""
+
+
+def test_several_threads_open_one_session() -> None:
+    environment = {key: os.environ[key] for key in os.environ if key != "PYSPARK_PYTHON"}
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout == "8 1 False\n", done.stderr
