@@ -15,6 +15,7 @@ import yaml
 from pyarrow import csv
 
 import headway as hw
+from headway.engines.spark.session import launcher
 from tests.engines.spark.crashing import PATIENCE, ROOT, Process
 
 BORDER = ROOT / "examples" / "border-watch"
@@ -96,7 +97,7 @@ def write_settings(folder: Path) -> dict[str, str]:
     """Write Spark's settings for small workers, as an administrator does; returns the environment that finds them."""
     folder.mkdir()
     (folder / "spark-defaults.conf").write_text("spark.executor.memory 640m\nspark.executor.cores 1\n")
-    return {"SPARK_CONF_DIR": str(folder)}
+    return {"SPARK_CONF_DIR": str(folder), "PYSPARK_PYTHON": launcher()}
 
 
 def border_watch(seconds: float, rate: float) -> dict[str, Any]:
