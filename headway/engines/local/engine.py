@@ -73,7 +73,10 @@ class _Run:
         )
         self._timeouts = [box for box in self._runtime.boxes if box.timed]
         self._units = self._schedule.units(self._runtime.topology)
-        self._steps = StepRunner(self._runtime, self._units, settings.memory, settings.workers or 1)
+        # One is the default: kernels are many short array operations, between which threads would wait for each
+        # other; two workers ran W3 at 0.8 of one's speed. More are for boxes or sinks that wait or release the lock.
+        self._worker_count = max(1, min(settings.workers or 1, len(self._units)))
+        self._steps = StepRunner(self._runtime, self._units, settings.memory, self._worker_count)
         self._parts = Parts()
         self._readings = Readings(self._runtime, self._units)
         self._policy = settings.make_policy()
@@ -96,9 +99,6 @@ class _Run:
         stack.callback(self._ingest.stop)
         self._held = know_arrivals(self._outlets.deliveries.values(), self._ingest.times, self._schedule)
         self._feeds, self._low_water = feeds, chunk
-        # One is the default: kernels are many short array operations, between which threads would wait for each
-        # other; two workers ran W3 at 0.8 of one's speed. More are for boxes or sinks that wait or release the lock.
-        self._worker_count = max(1, min(settings.workers or 1, len(self._units)))
         self._workers: Pool | None = None  # with one worker, the scheduler's own thread carries steps out
         if self._worker_count > 1:
             self._workers = Pool(self._run_job, self._worker_count, self._ingest.wake)

@@ -158,8 +158,9 @@ def launcher() -> str:
     home, path = os.environ.get("SPARK_HOME"), Path(_scratch(), "python")
     if home is not None and Path(home).resolve() != Path(pyspark.__file__).parent.resolve():
         return sys.executable  # another Spark, whose workers need its own PySpark
-    path.write_text(_LAUNCHER.format(shlex.quote(sys.executable)))
-    path.chmod(0o700)
+    if not path.exists():  # workers of a session may be reading it
+        path.write_text(_LAUNCHER.format(shlex.quote(sys.executable)))
+        path.chmod(0o700)
     return str(path) if os.access(path, os.X_OK) else sys.executable  # temporary files may not be executable
 
 
@@ -322,6 +323,6 @@ def package() -> str:
             name = Path("headway") / file.relative_to(root)
             archive.write(file, name)
             compiled = Path(importlib.util.cache_from_source(str(file)))
-            if compiled.exists():
+            if file.suffix == ".py" and compiled.exists():
                 archive.write(compiled, name.with_suffix(".pyc"))
     return str(path)

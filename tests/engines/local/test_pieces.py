@@ -80,6 +80,8 @@ def test_a_worker_works_off_what_waits_where_all_give_pieces(
 
     monkeypatch.setattr(StepRunner, "_pass_on", see)
     monkeypatch.setattr(join, "BYTES", PIECE)
+    monkeypatch.setattr(join, "_LEAST", 100)  # so few pairs are added until that is reached
+    monkeypatch.setattr(join, "_PAIRS", 100)
     rows = pa.table({"t": pa.array(range(300), pa.int64())})
     made, inputs = several(joins), {"a": rows, "b": rows}
     result = hw.run(made, inputs, engine="local", policy="round-robin/box", workers=workers, memory=MEMORY)
@@ -90,6 +92,8 @@ def test_a_worker_works_off_what_waits_where_all_give_pieces(
 @pytest.mark.parametrize("workers", [2, 3])
 def test_pieces_wait_for_a_step_that_lasts(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join, "BYTES", PIECE)
+    monkeypatch.setattr(join, "_LEAST", 100)  # so few pairs are added until that is reached
+    monkeypatch.setattr(join, "_PAIRS", 100)
     made, naps = crossing(), [1.0]
     made["boxes"]["slow"] = {"op": "map", "in": "pairs", "select": "nap(t) as t"}
 
@@ -173,10 +177,29 @@ def test_joins_behind_each_other_do_not_exhaust_the_stack(monkeypatch: pytest.Mo
     assert result.outputs["o"]["t"].to_pylist() == list(range(500))
 
 
-def test_workers_that_all_wait_for_each_other_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def united() -> dict[str, Any]:
+    """Return a network of one output, in which the results of two joins wait in queues."""
     network = crossing()
     network["boxes"]["pairs2"] = network["boxes"]["pairs"]
     network["boxes"]["slow"] = {"op": "union", "in": ["pairs", "pairs2"]}
+    return network
+
+
+def test_nobody_waits_for_workers_that_there_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wait(self: StepRunner) -> bool:
+        raise AssertionError("there is one unit, and so one worker")
+
+    monkeypatch.setattr(StepRunner, "_others_relieve", wait)
+    monkeypatch.setattr(join, "BYTES", PIECE)
+    rows = pa.table({"t": pa.array(range(100), pa.int64())})
+    how: dict[str, Any] = {"engine": "local", "policy": "round-robin/superbox", "workers": 4, "memory": 1000}
+    result = hw.run(united(), {"a": rows, "b": rows}, **how)
+    assert result.summary["workers"] == 1
+    assert result.outputs["o"].num_rows == 20_000
+
+
+def test_workers_that_all_wait_for_each_other_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = united()
     monkeypatch.setattr(join, "BYTES", PIECE)
     rows = pa.table({"t": pa.array(range(200), pa.int64())})
     began = time.monotonic()
