@@ -15,7 +15,7 @@ help:  ## show this list
 setup: $(STAMP)  ## create .venv with the locked dependencies, Java 17 where it can, and what makes Spark start sooner
 	@sh scripts/java.sh && $(BIN)/headway prepare --quiet || true
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock pyproject.toml experiments/pyproject.toml
 	@set -e; if [ ! -x $(BIN)/python ]; then \
 	  for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
 	    if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$python; break; fi; \
@@ -26,7 +26,7 @@ $(STAMP): requirements.lock pyproject.toml
 	fi
 	@echo "installing the locked dependencies with all extras; PySpark alone is 450 MB, so the first time takes a while"
 	$(BIN)/python -m pip install --quiet --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	$(BIN)/python -m pip install --quiet --no-deps --editable . --editable ./experiments
 	@touch $(STAMP)
 
 demo: setup  ## watch a border for twelve seconds on Spark: a network with five outputs on generated data
@@ -64,5 +64,5 @@ lock: setup  ## write the versions that are installed now to requirements.lock
 	@mv requirements.lock.new requirements.lock
 
 clean:  ## remove .venv, caches and build results
-	rm -rf $(VENV) build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis headway.egg-info
+	rm -rf $(VENV) build dist experiments/dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis headway.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,7 +6,7 @@ import os
 import platform
 from importlib.metadata import version
 
-from headway.experiments.results import processor, today
+from headway_experiments.results import processor, today
 
 PACKAGES = ("headway", "numpy", "pyarrow", "polars", "duckdb")
 

@@ -26,10 +26,10 @@ from typing import Any
 from headway.boxes.costs import Constant, Cost
 from headway.boxes.universal import Universal
 from headway.checking import check as check_network
+from headway.compare.figures import Figures, advise, figures, margin
+from headway.compare.inputs import hold
+from headway.compare.predicting import QUIET, Predictor, Setting, had_processor
 from headway.engines.models import Model, Overheads
-from headway.experiments.comparing import Figures, advise, figures, margin
-from headway.experiments.inputs import hold
-from headway.experiments.predicting import QUIET, Predictor, Setting, had_processor
 from headway.files import load, parse_network
 from headway.network import Network
 

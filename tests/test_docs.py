@@ -24,7 +24,6 @@ from headway.cli import experiment
 from headway.cli.main import main, make_parser
 from headway.engines.models import LEARNED_KEYS, MODEL_KEYS, OVERHEAD_KEYS
 from headway.engines.traces import CallRecord, StepRecord, Trace
-from headway.experiments.base import CONFIRMED, DIFFERS, FAILED, UNCERTAIN
 from headway.mermaid import mermaid
 from headway.scheduling import base as policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, UNITS, WAITS
@@ -32,6 +31,7 @@ from headway.scheduling.sizes import TRAINS
 from headway.scheduling.traversals import TRAVERSALS
 from headway.shedding import base as shedding
 from headway.yamls import read_text
+from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, UNCERTAIN
 from scripts.key_tables import filled
 
 ROOT = Path(__file__).parent.parent

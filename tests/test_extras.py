@@ -14,6 +14,7 @@ import pytest
 
 from headway import extras
 from headway.errors import RunError
+from tests.cli.helpers import environment
 
 ROOT = Path(__file__).parent.parent
 
@@ -21,7 +22,7 @@ WITHOUT = """
 import importlib.util, sys
 
 found = importlib.util.find_spec
-hidden = ("pyspark", "matplotlib", "pandas")
+hidden = sys.argv.pop(1).split(",")
 
 class Hide:
     def find_spec(self, name, path=None, target=None):
@@ -36,9 +37,9 @@ sys.exit(main(sys.argv[1:]))
 """A process that has nothing but the base: the libraries of the extras cannot be imported."""
 
 
-def base(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", WITHOUT, *map(str, words)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+def base(*words: object, hidden: str = "pyspark,matplotlib,pandas") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", WITHOUT, hidden, *map(str, words)]
+    return subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=120)
 
 
 def project() -> dict[str, dict[str, list[str]]]:
@@ -69,6 +70,15 @@ def test_experiments_name_their_extra_before_they_run() -> None:
     assert done.stderr.splitlines() == [
         "headway: error: headway experiment needs matplotlib, which is not installed: pip install 'headway[plots]', "
         "in a clone '.[plots]'"
+    ]
+
+
+def test_experiments_are_a_package_of_their_own() -> None:
+    done = base("experiment", "list", hidden="headway_experiments")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "headway: error: headway experiment needs the package headway_experiments, which is not installed: "
+        "in a clone of Headway 'make setup' or 'pip install ./experiments'"
     ]
 
 

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 import headway
+import headway_experiments
 
-ROOT = Path(headway.__file__).parent
-MODULES = sorted(ROOT.rglob("*.py"))
+ROOTS = (Path(headway.__file__).parent, Path(headway_experiments.__file__).parent)
+MODULES = sorted(path for root in ROOTS for path in root.rglob("*.py"))
 LAYERS = (
+    ("headway_experiments",),
     ("__main__",),
     ("cli",),
-    ("experiments",),
+    ("compare",),
     ("",),  # the public names
     ("runner",),
     ("engines",),
@@ -39,11 +41,13 @@ RANK = {name: len(LAYERS) - at for at, names in enumerate(LAYERS) for name in na
 
 def _part(module: str) -> str:
     """Return the name under which a module stands in the layers."""
-    return module.split(".")[1] if "." in module else ""
+    package, _, rest = module.partition(".")
+    return package if package == "headway_experiments" else rest.partition(".")[0]
 
 
 def _name(path: Path) -> str:
-    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    root = next(root for root in ROOTS if root in path.parents)
+    parts = path.relative_to(root.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -75,7 +79,7 @@ def test_every_module_has_a_layer() -> None:
 def test_imports_point_downwards(path: Path) -> None:
     own = _part(_name(path))
     for line, module in _imports(path):
-        if module.split(".")[0] != "headway":
+        if module.split(".")[0] not in {"headway", "headway_experiments"}:
             continue
         other = _part(module)
         assert other == own or RANK[other] < RANK[own], f"{_name(path)}:{line} imports {module}, which is not below it"

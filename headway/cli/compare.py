@@ -1,17 +1,58 @@
-"""``headway compare``: its options. What it does is in `comparison`.
-
-Predictions, and what draws them, are imported when the command runs: other commands start faster without them.
-"""
+"""``headway compare``: a network, or a recorded run, by several policies side by side, and which of them to take."""
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from headway.cli.arguments import Pair, Parser, add_functions, add_tables, add_trust, seconds
+from headway import __version__
+from headway.checking import check
+from headway.cli.arguments import (
+    Pair,
+    Parser,
+    UsageError,
+    add_functions,
+    add_tables,
+    add_trust,
+    import_functions,
+    rate,
+    seconds,
+    trust_of,
+)
+from headway.cli.paths import load_tables
+from headway.cli.printing import emit, warn
+from headway.cli.spark import SPARK
+from headway.cli.status import StatusLine
+from headway.cli.tables import text_table
+from headway.cli.texts import count_text, plural, printable, ratio_text, seconds_text, share_text
+from headway.compare import plots
+from headway.compare.figures import Advice, Figures, advise, figures, parse_policies
+from headway.compare.inputs import hold
+from headway.compare.predicting import QUIET, Predictor, Setting, had_processor
+from headway.compare.replaying import replay
+from headway.engines.models import LOCAL, Model, parse_model
+from headway.engines.traces import read_trace
+from headway.errors import InputError, OutputError, unknown
+from headway.extras import has_extra
+from headway.files import load
+from headway.network import Network, thaw
+from headway.paths import unusable
 from headway.scheduling.schedule import HANDFUL
 
 SECONDS = 10.0
 OUT = "compare"
+ENGINES = ("sim", LOCAL)
+PREDICTED, MEASURED = "predicted", "measured"
+BUSY = "other programs took up to {:.0%} of the processor meanwhile: repeat it on a quieter machine"
+_HEAD = 4096
 
 EPILOG = f"""\
 FILE is a network, or a trace that 'headway run --trace' recorded of a real run. A policy is a whole schedule, such as
@@ -82,8 +123,268 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--out", metavar="DIR", default=OUT, help=f"the folder for table and plot (default {OUT})")
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What is compared, and how."""
+
+    setting: Setting
+    model: Model | None
+    virtual: bool
+    """Whether its boxes cannot be run for real."""
+    graded: bool
+    """Whether any output says what its results are worth."""
+    folder: Path
+    notes: tuple[str, ...]
+
+
 def compare(args: argparse.Namespace) -> int:
     """Compare policies and print what was found; returns the exit code."""
-    from headway.cli.comparison import compare as carry_out
+    if args.engine == SPARK:
+        raise UsageError(
+            "--engine: policies are compared for the engine local only: sim predicts (default), local also runs them; "
+            "on Spark try each with 'headway run FILE --engine spark --policy P --summary P.json'"
+        )
+    if args.engine not in ENGINES:
+        raise UsageError(f"--engine: {unknown('engine', args.engine, ENGINES)}")
+    real = args.engine == LOCAL
+    policies = HANDFUL if args.policies is None else parse_policies(args.policies, real)
+    made = _recorded(args) if _is_trace(Path(args.file)) else _described(args)
+    status = StatusLine(sys.stderr)
+    try:
+        predictor = Predictor(made.setting, status.say, made.model, made.virtual)
+        compared = {PREDICTED: _predicted(made, policies, predictor)}
+        had = predictor.processor
+        if real:
+            compared[MEASURED], share = _measured(made, policies, status.say)
+            had = min(had, share)
+        if had < QUIET:
+            made = replace(made, notes=(*made.notes, BUSY.format(1 - had)))
+        if not has_extra("plots"):
+            made = replace(made, notes=(*made.notes, "no plot: pip install 'headway[plots]'"))
+        status.say("drawing")
+    finally:
+        status.clear()
+    advice = {how: advise(some) for how, some in compared.items() if some}
+    _write(made, compared, advice)
+    emit(_text(made, compared, advice))
+    return 0
 
-    return carry_out(args)
+
+# What is compared
+
+
+def _is_trace(path: Path) -> bool:
+    """Whether a file looks like a trace; what is wrong with it is said by who reads it."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            head = file.read(_HEAD)
+    except (OSError, ValueError):
+        return False
+    return head.lstrip().startswith(("{", "[")) and ('"traceEvents"' in head or '"otherData"' in head)
+
+
+def _recorded(args: argparse.Namespace) -> Comparison:
+    """Return a recorded run as a network of universal boxes."""
+    for option in ("input", "rate", "table", "functions", "model"):
+        if getattr(args, option):
+            raise UsageError(f"--{option} is for a network file; '{args.file}' is a recorded run, which has its own")
+    if args.engine == LOCAL:
+        raise UsageError(
+            f"--engine local is for a network file; '{args.file}' is a recorded run, whose boxes cannot be run for real"
+        )
+    again = replay(read_trace(Path(args.file)), f"'{args.file}'")
+    folder = _folder(Path(args.out))
+    held = hold(check(again.network), {}, {}, args.seconds)
+    notes = [
+        f"a recorded run, {seconds_text(min(args.seconds, again.seconds))} of it, as universal boxes",
+        *again.notes,
+    ]
+    return Comparison(Setting(again.network, held), again.model, True, _graded(again.network), folder, tuple(notes))
+
+
+def _described(args: argparse.Namespace) -> Comparison:
+    """Return a network with its inputs, read once."""
+    import_functions(args.functions)
+    network = load(Path(args.file), trust=trust_of(args))
+    sources = [source.name for source in network.sources]
+    for option, given in (("--input", args.input), ("--rate", args.rate)):
+        for name in given:
+            if name not in sources:
+                raise InputError(f"{option}: {unknown('source', name, sources)}")
+    rates = {source: rate(source, text) for source, text in args.rate.items()}
+    tables = load_tables(network, args.table)
+    checked = check(network, None, tables, contact=True)
+    warn(checked.warnings)
+    model = _model(args.model, network)
+    if model is not None:
+        model.check({box.name: box for box in network.boxes})
+    folder = _folder(Path(args.out))
+    held = hold(checked, args.input, rates, args.seconds)
+    if not any(one.tuples for one in held.values()):
+        raise InputError(f"no tuple arrives within {seconds_text(args.seconds)}: there is nothing to compare by")
+    notes = [] if model is not None else ["costs were measured on this machine, just now"]
+    notes += [
+        f"source '{name}': only its first {count_text(one.tuples)} tuples are compared by"
+        for name, one in held.items()
+        if one.cut and not one.timed
+    ]
+    return Comparison(Setting(network, held, tables), model, False, _graded(network), folder, tuple(notes))
+
+
+def _model(given: str | None, network: Network) -> Model | None:
+    """Return the model that the command or the file says."""
+    if given is not None:
+        return parse_model(given)
+    schedule: Mapping[str, Any] = network.schedule or {}
+    said = schedule.get("model")
+    return None if said is None else parse_model(thaw(said), network.folder, network.trust)
+
+
+def _graded(network: Network) -> bool:
+    return any(output.qos.latency is not None or output.qos.loss is not None for output in network.outputs)
+
+
+# Carrying it out
+
+
+def _predicted(made: Comparison, policies: Sequence[str], predictor: Predictor) -> list[Figures]:
+    chosen = [policy for policy in policies if policy != "threads"]
+    return [figures(policy, predictor.predict(policy), made.graded) for policy in chosen]
+
+
+def _measured(made: Comparison, policies: Sequence[str], say: Callable[[str], None]) -> tuple[list[Figures], float]:
+    """Return the figures of real runs, and the least share of the time for which one had a processor."""
+    found, had = [], 1.0
+    for number, policy in enumerate(policies, 1):
+        say(f"running {policy} for real ({number} of {len(policies)})")
+        summary = made.setting.run(LOCAL, policy)
+        found.append(figures(policy, summary, made.graded))
+        had = min(had, had_processor(summary))
+    return found, had
+
+
+# Telling
+
+
+def _text(made: Comparison, compared: Mapping[str, Sequence[Figures]], advice: Mapping[str, Advice]) -> str:
+    parts = []
+    expected = {one.policy: one.latency for one in compared[PREDICTED]}
+    for how, some in compared.items():
+        if len(compared) > 1:
+            parts.append(f"{how}\n")
+        if some:
+            parts.append(_table(some, expected if how == MEASURED else None) + "\n")
+    parts += [f"note: {printable(note)}\n" for note in made.notes]
+    parts.append(_verdict(advice) + "\n")
+    drawn = ", .png, .svg" if has_extra("plots") else ""
+    parts.append(f"written: {made.folder / 'compare'}.csv, .json{drawn}\n")
+    return "".join(parts)
+
+
+def _title(made: Comparison, groups: Sequence[tuple[str, Sequence[Figures]]], best: str) -> str:
+    """Return what the plot is about, in a line; between dollars in a name matplotlib would look for a formula."""
+    many = len({one.policy for _, some in groups for one in some})
+    how = " and ".join(name for name, _ in groups)
+    whose = printable(made.setting.network.name).replace("$", r"\$")
+    return f"network '{whose}': {plural(many, 'policy', 'policies')}, {how} for the engine local; ➤ take {best}"
+
+
+def _verdict(advice: Mapping[str, Advice]) -> str:
+    predicted, measured = advice.get(PREDICTED), advice.get(MEASURED)
+    if predicted is None:
+        assert measured is not None
+        return f"take {measured.policy}: {measured.reason} (measured)"
+    if measured is None:
+        return f"take {predicted.policy}: {predicted.reason}"
+    if measured.policy == predicted.policy:
+        return f"take {predicted.policy}: {predicted.reason}. For real the same policy is best: {measured.reason}"
+    return (
+        f"take {measured.policy}: for real {measured.reason}. The prediction does not hold: it was for "
+        f"{predicted.policy} ({predicted.reason})"
+    )
+
+
+def _table(some: Sequence[Figures], expected: Mapping[str, float | None] | None) -> str:
+    header = [
+        "policy",
+        "utility",
+        "worst output",
+        "latency mean",
+        "p99",
+        "queued mean",
+        "most",
+        "results/s",
+        "overhead",
+    ]
+    rows = []
+    for one in some:
+        worst = "-" if one.worst is None else f"{ratio_text(one.worst)} {one.worst_output}"
+        row = [one.policy, ratio_text(one.utility), worst, seconds_text(one.latency), seconds_text(one.p99)]
+        row += [bytes_text(one.queued), bytes_text(one.peak), count_text(round(one.throughput))]
+        row.append(share_text(one.overhead, 1.0))
+        if expected is not None:
+            told = expected.get(one.policy)
+            row.append(ratio_text(told / one.latency) if told is not None and one.latency else "-")
+        rows.append(row)
+    if expected is not None:
+        header.append("predicted/measured latency")
+    return text_table(header, rows, "lrlrrrrrrr")
+
+
+def bytes_text(number: float | None) -> str:
+    """Return a number of bytes with three digits in the unit that suits it; a dash for none."""
+    if number is None:
+        return "-"
+    for factor, unit in ((1, "B"), (1e3, "kB"), (1e6, "MB")):
+        if number < 999.5 * factor:
+            return f"{number / factor:.3g} {unit}"
+    return f"{number / 1e9:,.3g} GB"
+
+
+# Files
+
+
+def _folder(path: Path) -> Path:
+    """Return the folder for the results, or raise an OutputError before anything long is begun."""
+    wrong = unusable(path)
+    if wrong:
+        raise OutputError(f"--out: '{path}' is no path: {wrong}")
+    there = next(one for one in (path, *path.absolute().parents) if one.exists())
+    if not there.is_dir():
+        raise OutputError(f"--out: '{there}' is a file; expected a folder, or one that can be made")
+    if not os.access(there, os.W_OK):
+        raise OutputError(f"--out: '{there}' cannot be written to: no permission")
+    return path
+
+
+def _write(made: Comparison, compared: Mapping[str, Sequence[Figures]], advice: Mapping[str, Advice]) -> None:
+    folder = made.folder
+    rows = [one.row(how) for how, some in compared.items() for one in some]
+    table = io.StringIO()
+    writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    told: dict[str, Any] = {
+        "headway": __version__,
+        "network": made.setting.network.name,
+        **{how: [asdict(one) for one in some] for how, some in compared.items()},
+        "advice": {how: one._asdict() for how, one in advice.items()},
+        "holds": None if len(advice) < 2 else advice[PREDICTED].policy == advice[MEASURED].policy,
+        "notes": list(made.notes),
+    }
+    figure = None
+    if has_extra("plots"):
+        groups = [(how, some) for how, some in compared.items() if some]
+        figure = plots.new_figure(plots.size(max(len(some) for _, some in groups), len(groups)))
+        best = advice.get(MEASURED, next(iter(advice.values()))).policy
+        plots.draw(figure, groups, best, _title(made, groups, best))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in (("csv", table.getvalue()), ("json", json.dumps(told, indent=2, ensure_ascii=False) + "\n")):
+            half = folder / f"compare.{name}.part"
+            half.write_text(text, "utf-8")
+            half.replace(folder / f"compare.{name}")
+        if figure is not None:
+            plots.save(figure, folder / "compare")
+    except OSError as error:
+        raise OutputError(f"--out: '{folder}' cannot be written to: {error.strerror or error}") from error

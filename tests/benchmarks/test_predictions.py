@@ -13,9 +13,9 @@ import headway as hw
 from benchmarks import predictions
 from benchmarks.predictions import CASES, Case, Outcome, check, main, measure, prepared, slower, table
 from headway.boxes.costs import Constant
+from headway.compare.figures import Figures
+from headway.compare.predicting import PROCESSOR, Predictor, Setting
 from headway.engines.models import Model, Overheads
-from headway.experiments.comparing import Figures
-from headway.experiments.predicting import PROCESSOR, Predictor, Setting
 from tests.engines.sim.networks import arriving, box, network
 
 MODEL = Model(like="local")

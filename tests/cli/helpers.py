@@ -93,9 +93,9 @@ def command(*argv: object) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment for such a process: it finds the package from any folder."""
-    root = str(Path(headway.__file__).parents[1])
-    return {**os.environ, "PYTHONPATH": root}
+    """Return the environment for such a process: it finds both packages from any folder."""
+    root = Path(headway.__file__).parents[1]
+    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'experiments'}"}
 
 
 def spawn(folder: Path, *argv: object, stdin: str = "", timeout: float = 60) -> Outcome:

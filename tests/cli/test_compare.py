@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import headway as hw
-from headway.cli import comparison
-from headway.cli.comparison import bytes_text
-from headway.experiments.predicting import Predictor
+from headway.cli import compare
+from headway.cli.compare import bytes_text
+from headway.compare.predicting import Predictor
 from headway.scheduling.schedule import HANDFUL
 from tests.cli.helpers import BORDER, assert_one_error, call
 
@@ -133,7 +133,7 @@ def test_only_threads(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_busy_machine_is_told(
     calls: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparison, "QUIET", 2.0)
+    monkeypatch.setattr(compare, "QUIET", 2.0)
     arguments = ("calls.yaml", "--policies", "fifo/box", "--seconds", "0.05", "--engine", "local")
     assert "note: other programs took up to " in call(capsys, "compare", *arguments).out
 

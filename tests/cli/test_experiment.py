@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.experiments.rows import Rows
+from headway_experiments.rows import Rows
 from tests.cli.helpers import assert_one_error, call, environment
 from tests.experiments.toys import BAD, GOOD, TOY, broken, impossible, interrupted, registered
 
@@ -24,7 +24,7 @@ KINDS = ("csv", "json", "png", "svg", "txt")
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Run in a folder of its own, with toys for experiments."""
-    import headway.experiments.catalogue  # noqa: F401  (the command would register them beside the toys)
+    import headway_experiments.catalogue  # noqa: F401  (the command would register them beside the toys)
 
     monkeypatch.chdir(tmp_path)
     with registered(TOY, GOOD):
@@ -194,7 +194,7 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_other_commands_do_not_pay_for_it() -> None:
     program = (
         "import sys; from headway.cli.main import main; main(['--help']); "
-        "print([name for name in sys.modules if name.startswith(('matplotlib', 'headway.experiments'))])"
+        "print([name for name in sys.modules if name.startswith(('matplotlib', 'headway_experiments'))])"
     )
     done = subprocess.run([sys.executable, "-c", program], env=environment(), capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "[]"

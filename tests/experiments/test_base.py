@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from headway.errors import HeadwayError
-from headway.experiments.base import CONFIRMED, DIFFERS, FAILED, REGISTRY, UNCERTAIN, Finding, find, judge, register
-from headway.experiments.checks import Check, given
+from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, REGISTRY, UNCERTAIN, Finding, find, judge, register
+from headway_experiments.checks import Check, given
 from tests.experiments.toys import GOOD, TOY, registered
 
 

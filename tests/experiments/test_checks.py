@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from headway.experiments.checks import about, all_of, less, more
-from headway.experiments.intervals import Interval
+from headway_experiments.checks import about, all_of, less, more
+from headway_experiments.intervals import Interval
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.experiments.disturbance import Used, share, used
+from headway_experiments.disturbance import Used, share, used
 
 LINE = "cpu  100 10 50 800 5 2 3 35 7 0\ncpu0 1 2 3\n"
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-import headway.experiments.catalogue  # noqa: F401  (it registers them)
+import headway_experiments.catalogue  # noqa: F401  (it registers them)
 from headway.errors import InputError, OutputError
-from headway.experiments.base import PAPERS, REGISTRY, Experiment
-from headway.experiments.page import check_page_path, flat, page_text, section, write_page
-from headway.experiments.results import Verdict, verdict_of, write_results
-from headway.experiments.running import carry_out
+from headway_experiments.base import PAPERS, REGISTRY, Experiment
+from headway_experiments.page import check_page_path, flat, page_text, section, write_page
+from headway_experiments.results import Verdict, verdict_of, write_results
+from headway_experiments.running import carry_out
 from tests.experiments.toys import BAD, GOOD, REASON, TOY
 
 DOCS = Path(__file__).parents[2] / "docs"

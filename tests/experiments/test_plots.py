@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from headway.experiments import plots
-from headway.experiments.intervals import Interval
-from headway.experiments.rows import Rows
+import headway
+from headway.compare.plots import new_figure, save
+from headway_experiments import plots
+from headway_experiments.intervals import Interval
+from headway_experiments.rows import Rows
 
 ROWS = Rows(
     {"policy": policy, "load": load, "seed": seed, "latency": load * factor + seed / 100}
@@ -21,7 +23,7 @@ ROWS = Rows(
 
 
 def _drawn() -> tuple[Any, Any]:
-    figure = plots.new_figure((6.4, 4.0))
+    figure = new_figure((6.4, 4.0))
     left, right = plots.panels(figure, 2, sharey=True)
     plots.curves(left, ROWS, "load", "latency", "policy", {"rb": "rate-based"})
     plots.finish(left, "load", "latency (s)", "all")
@@ -45,7 +47,7 @@ def test_curves_have_error_bars_and_names() -> None:
 
 
 def test_a_logarithmic_axis_does_not_begin_at_zero() -> None:
-    [axes] = plots.panels(plots.new_figure((3, 2)), 1)
+    [axes] = plots.panels(new_figure((3, 2)), 1)
     axes.set_yscale("log")
     plots.line(axes, 9, "ninth", [1, 2], [1.0, 100.0])  # styles begin again
     plots.finish(axes, "x", "y")
@@ -56,7 +58,7 @@ def test_both_files_are_written_and_the_same_every_time(tmp_path: Path) -> None:
     texts = []
     for name in ("one", "two"):
         left, _ = _drawn()
-        png, svg = plots.save(left.figure, tmp_path / name)
+        png, svg = save(left.figure, tmp_path / name)
         assert png == tmp_path / f"{name}.png"
         assert png.read_bytes().startswith(b"\x89PNG")
         texts.append(svg.read_text())
@@ -66,12 +68,12 @@ def test_both_files_are_written_and_the_same_every_time(tmp_path: Path) -> None:
 
 
 def test_a_name_may_have_a_dot(tmp_path: Path) -> None:
-    png, _ = plots.save(plots.new_figure((1, 1)), tmp_path / "zipf-0.9")
+    png, _ = save(new_figure((1, 1)), tmp_path / "zipf-0.9")
     assert png.name == "zipf-0.9.png"
 
 
 def test_a_home_that_cannot_be_written_is_not_worth_a_word() -> None:
-    program = "from headway.experiments.plots import new_figure; new_figure((1, 1))"
-    environment = {"HOME": "/proc/nowhere", "PYTHONPATH": str(Path(plots.__file__).parents[2])}
+    program = "from headway.compare.plots import new_figure; new_figure((1, 1))"
+    environment = {"HOME": "/proc/nowhere", "PYTHONPATH": str(Path(headway.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stderr) == (0, "")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import headway.experiments.catalogue  # noqa: F401  (it registers them)
-from headway.experiments.base import FAILED, REGISTRY, Experiment
-from headway.experiments.disturbance import MOST
-from headway.experiments.page import cell, section
-from headway.experiments.results import verdict_text, write_results
-from headway.experiments.running import carry_out
+import headway_experiments.catalogue  # noqa: F401  (it registers them)
+from headway_experiments.base import FAILED, REGISTRY, Experiment
+from headway_experiments.disturbance import MOST
+from headway_experiments.page import cell, section
+from headway_experiments.results import verdict_text, write_results
+from headway_experiments.running import carry_out
 
 PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
 ALL = pytest.mark.parametrize("experiment", REGISTRY.values(), ids=REGISTRY)

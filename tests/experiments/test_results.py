@@ -12,8 +12,8 @@ import pytest
 
 import headway
 from headway.errors import InputError, OutputError
-from headway.experiments.checks import Check
-from headway.experiments.results import (
+from headway_experiments.checks import Check
+from headway_experiments.results import (
     Verdict,
     csv_text,
     make_folder,
@@ -23,8 +23,8 @@ from headway.experiments.results import (
     verdict_text,
     write_results,
 )
-from headway.experiments.rows import Rows
-from headway.experiments.running import Outcome, carry_out
+from headway_experiments.rows import Rows
+from headway_experiments.running import Outcome, carry_out
 from tests.experiments.toys import BAD, GOOD, TOY
 
 FILES = {f"prb-toy1.{kind}" for kind in ("csv", "json", "png", "svg", "txt")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.experiments.rows import Rows
+from headway_experiments.rows import Rows
 
 ROWS = Rows(
     [

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import headway as hw
-from headway.experiments.simulating import mean_over_outputs, run_for_summary
-from headway.experiments.trees import source, together, tree
+from headway.compare.figures import mean_over_outputs
+from headway_experiments.trees import run_for_summary, source, together, tree
 
 
 def _box(level: int, place: int) -> dict[str, Any]:

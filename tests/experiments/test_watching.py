@@ -10,9 +10,8 @@ import pytest
 from headway.adaptive.base import Totals, registered_adaptives
 from headway.clock import SECOND
 from headway.errors import PolicyError
-from headway.experiments.simulating import run_for_summary
-from headway.experiments.trees import source
-from headway.experiments.watching import Alone, Watched, intervals, run_watched, watching
+from headway_experiments.trees import run_for_summary, source
+from headway_experiments.watching import Alone, Watched, intervals, run_watched, watching
 
 OPTIMIZER = {"use": "optimizer", "start": "segment", "interval": 1.0, "queries": {"results": {"latency": "10ms"}}}
 

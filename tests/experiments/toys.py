@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headway.errors import RunError
-from headway.experiments import checks, plots
-from headway.experiments.base import REGISTRY, Experiment, Finding, Task, register
-from headway.experiments.checks import Check
-from headway.experiments.rows import Row, Rows
+from headway_experiments import checks, plots
+from headway_experiments.base import REGISTRY, Experiment, Finding, Task, register
+from headway_experiments.checks import Check
+from headway_experiments.rows import Row, Rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

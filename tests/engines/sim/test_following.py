@@ -8,7 +8,7 @@ import pytest
 
 import headway as hw
 from headway.clock import SECOND
-from headway.experiments.comparing import overhead
+from headway.compare.figures import overhead
 from tests.engines.sim.moments import Moments
 from tests.engines.sim.networks import arriving, at_once, box, every, network, replayed, simulate, steps
 

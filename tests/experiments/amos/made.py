@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from headway.experiments.amos.plans import SINGLES
-from headway.experiments.checks import Check
-from headway.experiments.rows import Row, Rows
+from headway_experiments.amos.plans import SINGLES
+from headway_experiments.checks import Check
+from headway_experiments.rows import Row, Rows
 
 EVEN = {f"time of {single}": 0.25 for single in SINGLES}
 PLAIN: dict[str, float] = {"queue": 10, "latency": 1, "late latency": 1, "throughput": 10, "calls": 100, **EVEN}

@@ -8,7 +8,7 @@ import pytest
 
 from headway.adaptive.learning import Record, make_learning
 from headway.errors import PolicyError
-from headway.experiments.amos.controls import COIN, CONTROLS, INVERTED
+from headway_experiments.amos.controls import COIN, CONTROLS, INVERTED
 
 
 def chosen(learning: str, scores: tuple[float, ...]) -> Counter[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.experiments.amos.judging import (
+from headway_experiments.amos.judging import (
     below_each,
     better_overall,
     costs,
@@ -16,8 +16,8 @@ from headway.experiments.amos.judging import (
     shares_within,
     wins,
 )
-from headway.experiments.amos.plans import SINGLES, SLICED
-from headway.experiments.rows import Rows
+from headway_experiments.amos.plans import SINGLES, SLICED
+from headway_experiments.rows import Rows
 from tests.experiments.amos.made import made
 
 PLAN = "plan 1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.experiments.amos.plans import (
+from headway_experiments.amos.plans import (
     OBJECTIVES,
     PLANS,
     SINGLES,

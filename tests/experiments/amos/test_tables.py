@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headway.experiments.amos.tables import (
+from headway.scheduling.base import _policies
+from headway_experiments.amos.tables import (
     TABLES,
     check_fifo,
     check_mtiq,
@@ -13,8 +14,7 @@ from headway.experiments.amos.tables import (
     measure,
     most_at_once,
 )
-from headway.experiments.rows import Rows
-from headway.scheduling.base import _policies
+from headway_experiments.rows import Rows
 from tests.experiments.amos.made import held
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headway.experiments.aurora.boxes import EXPERIMENT, LONG, STEPWISE, check, measure, notes
-from headway.experiments.plots import new_figure
-from headway.experiments.rows import Rows
+from headway.compare.plots import new_figure
+from headway_experiments.aurora.boxes import EXPERIMENT, LONG, STEPWISE, check, measure, notes
+from headway_experiments.rows import Rows
 
 
 def made(calls: float = 50_000, results: float = 13_000, ratio: float = 0.26) -> Rows:

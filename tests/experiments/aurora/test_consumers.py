@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headway.checking import check
-from headway.experiments.aurora.consumers import ALONE, BOTH, TRAINS, make_network, make_reports, policy, run_reports
+from headway_experiments.aurora.consumers import ALONE, BOTH, TRAINS, make_network, make_reports, policy, run_reports
 
 
 def test_forty_boxes_four_deep() -> None:

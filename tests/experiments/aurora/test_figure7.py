@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from headway.experiments.aurora import figure7
-from headway.experiments.aurora.consumers import ALONE, BOTH, TRAINS
-from headway.experiments.aurora.figure7 import EXPERIMENT, check
-from headway.experiments.plots import new_figure
-from headway.experiments.rows import Rows
+from headway.compare.plots import new_figure
+from headway_experiments.aurora import figure7
+from headway_experiments.aurora.consumers import ALONE, BOTH, TRAINS
+from headway_experiments.aurora.figure7 import EXPERIMENT, check
+from headway_experiments.rows import Rows
 
 SCHEDULER = {ALONE: 10.0, TRAINS: 4.0, BOTH: 1.2}
 SECONDS = {ALONE: 20.0, TRAINS: 9.0, BOTH: 4.0}

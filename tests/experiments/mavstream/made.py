@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headway.experiments.checks import Check
-from headway.experiments.rows import Row
+from headway_experiments.checks import Check
+from headway_experiments.rows import Row
 
 
 def course(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headway.experiments.intervals import Interval
-from headway.experiments.mavstream.courses import (
+from headway_experiments.intervals import Interval
+from headway_experiments.mavstream.courses import (
     Change,
     Course,
     between,
@@ -18,7 +18,7 @@ from headway.experiments.mavstream.courses import (
     near,
     ratio,
 )
-from headway.experiments.rows import Row, Rows
+from headway_experiments.rows import Row, Rows
 
 
 def row(moment: float, slow: float, used: float, results: int, using: str = "a") -> Row:

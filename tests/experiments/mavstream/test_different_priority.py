@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headway.experiments.mavstream.different_priority import BEST_EFFORT, WITH_MEMORY, WITHOUT, check
-from headway.experiments.mavstream.query import OPTIMIZER, PCS, SEGMENT, SIMPLIFIED
-from headway.experiments.rows import Row, Rows
+from headway_experiments.mavstream.different_priority import BEST_EFFORT, WITH_MEMORY, WITHOUT, check
+from headway_experiments.mavstream.query import OPTIMIZER, PCS, SEGMENT, SIMPLIFIED
+from headway_experiments.rows import Row, Rows
 from tests.experiments.mavstream.made import course, failing
 
 FAST, SLOW, MIDDLE = [0.1, 0.3, 0.3, 0.3, 0.3], [0.1, 0.9, 0.9, 0.9, 0.9], [0.1, 0.6, 0.6, 0.6, 0.6]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.experiments.mavstream.query import (
+from headway_experiments.mavstream.query import (
     HIGH_RATES,
     LOW_RATES,
     QUERY,
@@ -16,7 +16,7 @@ from headway.experiments.mavstream.query import (
     network,
     optimizer,
 )
-from headway.experiments.watching import intervals, run_watched
+from headway_experiments.watching import intervals, run_watched
 
 
 def test_load_by_hand() -> None:

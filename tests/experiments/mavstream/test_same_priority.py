@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headway.experiments.mavstream.query import OPTIMIZER, PCS, SEGMENT, SIMPLIFIED
-from headway.experiments.mavstream.same_priority import check, missed, notes
-from headway.experiments.rows import Row, Rows
+from headway_experiments.mavstream.query import OPTIMIZER, PCS, SEGMENT, SIMPLIFIED
+from headway_experiments.mavstream.same_priority import check, missed, notes
+from headway_experiments.rows import Row, Rows
 from tests.experiments.mavstream.made import course, failing
 
 BEFORE, AFTER = 24, 8

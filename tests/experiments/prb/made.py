@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from headway.experiments.checks import Check
-from headway.experiments.rows import Row, Rows, Value
+from headway_experiments.checks import Check
+from headway_experiments.rows import Row, Rows, Value
 
 
 def runs(x: str, levels: Sequence[float], responses: Mapping[str, Sequence[float]], **more: Value) -> list[Row]:

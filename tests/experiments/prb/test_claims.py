@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headway.experiments.base import CONFIRMED, DIFFERS, FAILED, UNCERTAIN, find, judge
-from headway.experiments.plots import new_figure
-from headway.experiments.prb import cost_skew, depth, magnitude, number, overhead, selectivity_skew
-from headway.experiments.rows import Row, Rows
+from headway.compare.plots import new_figure
+from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, UNCERTAIN, find, judge
+from headway_experiments.prb import cost_skew, depth, magnitude, number, overhead, selectivity_skew
+from headway_experiments.rows import Row, Rows
 from tests.experiments.prb.made import held, runs, swapped
 
 # Figures 3 and 4

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headway.experiments.prb import judging
-from headway.experiments.rows import Rows
+from headway_experiments.prb import judging
+from headway_experiments.rows import Rows
 from tests.experiments.prb.made import runs
 
 ROWS = Rows(runs("x", (1, 2, 4), {"RB": (10, 10, 20), "PRB": (9, 8, 18)}))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from headway.connectors.arrivals import parse_arrivals
-from headway.experiments.prb import plans
 from headway.files import load
+from headway_experiments.prb import plans
 
 
 def test_ranks_by_their_shares() -> None:

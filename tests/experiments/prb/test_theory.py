@@ -8,8 +8,8 @@ from heapq import heappop, heappush
 import pytest
 
 from headway.engines.base import RunResult
-from headway.experiments.prb.plans import POLICIES, merged_streams, run_units
-from headway.experiments.prb.theory import EXPECTED, fifo, preemptive_rate_based, rate_based
+from headway_experiments.prb.plans import POLICIES, merged_streams, run_units
+from headway_experiments.prb.theory import EXPECTED, fifo, preemptive_rate_based, rate_based
 from tests.laws.helpers import Box, Net, mean_latency, ms
 
 COSTS = (2.0, 5.0, 30.0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headway.experiments.scheduling.application_trees import groups, latency_of, run_tree
 from headway.runner import run
+from headway_experiments.scheduling.application_trees import groups, latency_of, run_tree
 
 
 def test_groups_come_at_once_and_from_the_offset_on() -> None:

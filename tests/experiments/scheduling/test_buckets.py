@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from headway.experiments.base import CONFIRMED, DIFFERS, FAILED, judge
-from headway.experiments.plots import new_figure
-from headway.experiments.rows import Rows
-from headway.experiments.scheduling import buckets
-from headway.experiments.scheduling.buckets import EXPERIMENT, check, crossing, own_graph
+from headway.compare.plots import new_figure
+from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, judge
+from headway_experiments.rows import Rows
+from headway_experiments.scheduling import buckets
+from headway_experiments.scheduling.buckets import EXPERIMENT, check, crossing, own_graph
 
 QOS = {1: 0.43, 2: 0.75, 5: 0.8, 20: 0.85, 100: 0.82, 260: 0.797, 1000: 0.7}
 COSTS = {1: 0.2, 2: 0.3, 5: 0.3, 20: 0.35, 100: 0.6, 260: 1.05, 1000: 2.0}

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from headway.clock import MILLISECOND, SECOND
-from headway.experiments.scheduling.deciding import Chains, draw_chains, serve, usual
-from headway.experiments.scheduling.loads import Moments
-from headway.experiments.simulating import mean_over_outputs, run_for_summary
-from headway.experiments.trees import SCHEMA
+from headway.compare.figures import mean_over_outputs
 from headway.qos import Graph
+from headway_experiments.scheduling.deciding import Chains, draw_chains, serve, usual
+from headway_experiments.scheduling.loads import Moments
+from headway_experiments.trees import SCHEMA, run_for_summary
 
 LINE = Graph(((0.0, 1.0), (1.0, 0.0)))
 STEEP = Graph(((0.0, 1.0), (0.1, 0.0)))

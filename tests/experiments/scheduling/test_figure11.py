@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from headway.experiments.base import DIFFERS, FAILED, find, judge
-from headway.experiments.rows import Rows
-from headway.experiments.scheduling.figure11 import (
+from headway_experiments.base import DIFFERS, FAILED, find, judge
+from headway_experiments.rows import Rows
+from headway_experiments.scheduling.figure11 import (
     BEYOND,
     FULL,
     QOS,
@@ -19,7 +19,7 @@ from headway.experiments.scheduling.figure11 import (
     tight_outputs,
     utility_of,
 )
-from headway.experiments.scheduling.loads import chains
+from headway_experiments.scheduling.loads import chains
 
 Key = tuple[str, float, str]
 PAPER: dict[Key, tuple[float, float]] = {

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from headway.experiments.base import CONFIRMED, DIFFERS, FAILED, judge
-from headway.experiments.rows import Row, Rows
-from headway.experiments.scheduling.figure3 import AURORA, EXPERIMENT, THREADS, by_factor, chains
+from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, judge
+from headway_experiments.rows import Row, Rows
+from headway_experiments.scheduling.figure3 import AURORA, EXPERIMENT, THREADS, by_factor, chains
 
 
 def test_chains_of_five() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from headway.experiments.rows import Rows
-from headway.experiments.scheduling.figure5 import HIGH, MIDDLE, check, measure, overheads, tasks
-from headway.experiments.scheduling.loads import MEAN_COST
+from headway_experiments.rows import Rows
+from headway_experiments.scheduling.figure5 import HIGH, MIDDLE, check, measure, overheads, tasks
+from headway_experiments.scheduling.loads import MEAN_COST
 
 GOOD = {"RR-BAAT": (2.0, 0.2, 1000), "RR-BAAT, trains": (0.3, 0.1, 500), "MC-AAAT": (0.1, 0.02, 100)}
 

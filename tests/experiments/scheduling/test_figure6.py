@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headway.experiments.base import CONFIRMED, DIFFERS, judge
-from headway.experiments.rows import Row, Rows
-from headway.experiments.scheduling.application_trees import CALL, groups, latency_of, run_tree
-from headway.experiments.scheduling.figure6 import (
+from headway_experiments.base import CONFIRMED, DIFFERS, judge
+from headway_experiments.rows import Row, Rows
+from headway_experiments.scheduling.application_trees import CALL, groups, latency_of, run_tree
+from headway_experiments.scheduling.figure6 import (
     CAPACITY,
     EXPERIMENT,
     LIGHT,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headway.experiments.rows import Row, Rows
-from headway.experiments.scheduling.figure6_local import EXPERIMENT
+from headway_experiments.rows import Row, Rows
+from headway_experiments.scheduling.figure6_local import EXPERIMENT
 
 
 def _wrong(mc: tuple[float, ...], ml: tuple[float, ...]) -> set[str]:

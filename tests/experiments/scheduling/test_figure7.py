@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from headway.experiments.rows import Rows
-from headway.experiments.scheduling.figure7 import BASE, EXPERIMENT, Curve, last_above, memory, rows_of
+from headway_experiments.rows import Rows
+from headway_experiments.scheduling.figure7 import BASE, EXPERIMENT, Curve, last_above, memory, rows_of
 
 
 def test_memory_by_hand() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headway.experiments.rows import Row, Rows
-from headway.experiments.scheduling.figure8 import BURSTS, COST, EXPERIMENT, STEP, TRAINS, offset, predicted
+from headway_experiments.rows import Row, Rows
+from headway_experiments.scheduling.figure8 import BURSTS, COST, EXPERIMENT, STEP, TRAINS, offset, predicted
 
 
 def test_theory_by_hand() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from headway.experiments.base import DIFFERS, FAILED, find, judge
-from headway.experiments.rows import Rows
-from headway.experiments.scheduling.figure9 import (
+from headway_experiments.base import DIFFERS, FAILED, find, judge
+from headway_experiments.rows import Rows
+from headway_experiments.scheduling.figure9 import (
     POLICIES,
     SUPERBOXES,
     TAAT,

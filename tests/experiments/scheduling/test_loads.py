@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headway.connectors.base import Reader
-from headway.experiments.scheduling.loads import (
+from headway_experiments.scheduling.loads import (
     CHEAPEST,
     DEAREST,
     LOOSE,

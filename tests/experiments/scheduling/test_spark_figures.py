@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.experiments.base import CONFIRMED, DIFFERS, FAILED, find, judge
-from headway.experiments.rows import Rows
-from headway.experiments.scheduling import spark_figure5, spark_figure9, spark_figure11
-from headway.experiments.scheduling.spark_figure5 import APART, HIGH, LOW, MIDDLE, SECONDS, TOGETHER, in_turn
-from headway.experiments.scheduling.spark_figure9 import SUPERBOXES, TAAT, TRAINS
+from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, find, judge
+from headway_experiments.rows import Rows
+from headway_experiments.scheduling import spark_figure5, spark_figure9, spark_figure11
+from headway_experiments.scheduling.spark_figure5 import APART, HIGH, LOW, MIDDLE, SECONDS, TOGETHER, in_turn
+from headway_experiments.scheduling.spark_figure9 import SUPERBOXES, TAAT, TRAINS
 
 
 def five(**changed: float) -> Rows:

@@ -10,7 +10,8 @@ import pytest
 
 from headway.adaptive.base import Switch, Totals
 from headway.clock import SECOND
-from headway.experiments.scheduling.spark_networks import (
+from headway.runner import run
+from headway_experiments.scheduling.spark_networks import (
     DEPTH,
     WORK,
     InTurn,
@@ -21,8 +22,7 @@ from headway.experiments.scheduling.spark_networks import (
     plan_spells,
     split,
 )
-from headway.experiments.watching import NEVER
-from headway.runner import run
+from headway_experiments.watching import NEVER
 
 SPELLS = (
     Spell(0.0, "fifo", 0, 0.0, 0.5, 1),
