@@ -142,10 +142,10 @@ class Runtime:
             cursors = [cursor_of[box.name, place] for place, item in enumerate(items) if not isinstance(item, Table)]
             running = RunningBox(at, box.name, kernel, cursors, used)
             running.inputs = tuple(item for item in items if isinstance(item, str))
-            running.ordered = getattr(box.spec, "ordered", True)
+            running.ordered = box.spec.ordered
             running.fusible = fusible
             running.is_filter = fusible and isinstance(box.spec, Filter)
-            running.timed = getattr(box.spec, "timeout", None) is not None
+            running.timed = box.spec.timeout is not None
             for cursor in cursors:
                 self.cursor_box[cursor.number] = at
             as_they_come = not running.ordered and len(cursors) > 1

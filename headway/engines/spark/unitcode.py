@@ -263,7 +263,7 @@ class UnitCode:
             ]
             name = call.boxes[0]
             if not any(len(train) for train in trains) and not marks.ticks and not marks.end:
-                if getattr(self._boxes[name].spec, "timeout", None) is not None:  # it still waits for its tick
+                if self._boxes[name].spec.timeout is not None:  # it still waits for its tick
                     readings.wish(call.kernel.deadline(states.get(name)))
                 continue
             state = states.get(name)

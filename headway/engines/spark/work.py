@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from headway.boxes.aggregate import Aggregate
 from headway.checking import CheckedNetwork
 from headway.engines.spark.cut import CutUnit, order_agnostic
 from headway.expressions.registry import Functions, ScalarFunction, UserAggregate
@@ -129,7 +128,7 @@ def fingerprint(checked: CheckedNetwork, unit: CutUnit, shards: int, every: bool
         spread = f" by {place.by} over {shards}" if place.spread else ""
         text = f"{box.spec.op} {box.spec.to_mapping()} {inputs}{spread}"
         texts[name] = hashlib.sha256(text.encode()).hexdigest()
-        inside = not place.front and (not place.spread or isinstance(box.spec, Aggregate))
+        inside = not place.front and (not place.spread or box.spec.stateful)
         if inside and (every or not order_agnostic(box)):
             found[name] = texts[name]
     return found
