@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headway.boxes.costs import Constant, Cost
-from headway.boxes.universal import Universal
 from headway.clock import SECOND, stopwatch
 from headway.engines.models import LOCAL, Model, Overheads
 from headway.network import Network
@@ -66,7 +65,7 @@ def model_of_runs(network: Network, timed: Mapping[str, Any], at_once: Mapping[s
     calls: dict[str, float] = {}
     for box in network.boxes:
         lines = [summary["boxes"][box.name] for summary in both]
-        said = box.spec.cost if isinstance(box.spec, Universal) else None
+        said = None if box.spec.modelled is None else box.spec.modelled.cost
         known = 0.0 if said is None else said.mean
         beyond = [max(0.0, one["seconds"] - known * one["tuples_in"]) for one in lines]
         line = fit([Total(more, one["calls"], one["tuples_in"]) for more, one in zip(beyond, lines, strict=True)])

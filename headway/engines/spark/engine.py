@@ -223,7 +223,7 @@ class _Run:
             return
         if self._recovered:
             self._ingest.go_on(self._log.reached, self._log.known)
-        if self._recovered and any(getattr(box.spec, "timeout", None) is not None for box in self._checked.order):
+        if self._recovered and any(box.spec.timeout is not None for box in self._checked.order):
             self._ingest.tick()  # windows may have timed out while nobody looked
 
     def _start_steering(self) -> None:

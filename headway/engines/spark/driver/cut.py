@@ -21,16 +21,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headway.boxes.aggregate import Aggregate, When
-from headway.boxes.filter import Filter
-from headway.boxes.join import Join
-from headway.boxes.map import Map
-from headway.boxes.union import Union
-from headway.boxes.universal import Universal
 from headway.checking import CheckedNetwork
 from headway.engines.spark.wire.work import CutUnit, Placement
 from headway.errors import NetworkError, choices, unknown
-from headway.network import Box, Table
+from headway.network import Box
 from headway.qos import Graph, QoS
 from headway.structure import owner
 
@@ -162,12 +156,7 @@ def _upstream(checked: CheckedNetwork, arcs: Sequence[str]) -> tuple[set[str], s
 
 def order_agnostic(box: Box) -> bool:
     """Return whether a box needs neither state nor order, so that it can run in front."""
-    spec = box.spec
-    if isinstance(spec, Universal):
-        return not spec.counts
-    return isinstance(spec, Filter | Map | Union) or (
-        isinstance(spec, Join) and any(isinstance(item, Table) for item in box.inputs)
-    )
+    return not box.spec.stateful
 
 
 def _one_by_one(box: Box) -> bool:
@@ -176,7 +165,7 @@ def _one_by_one(box: Box) -> bool:
     A universal box does not: it tells tuples with one arrival number apart by their places among them, and those of
     a box that is spread lie in different shards.
     """
-    return order_agnostic(box) and not isinstance(box.spec, Union | Universal)
+    return box.spec.tuplewise
 
 
 def can_spread(box: Box) -> bool:
@@ -184,8 +173,7 @@ def can_spread(box: Box) -> bool:
 
     What a data-driven window emits at the end is ordered by all partitions together, so it is not spread.
     """
-    spec = box.spec
-    return isinstance(spec, Aggregate) and bool(spec.order.by) and not isinstance(spec.advance, When)
+    return bool(box.spec.partitions)
 
 
 def _chosen_spread(checked: CheckedNetwork, spread: str | Sequence[str], flat: frozenset[str]) -> frozenset[str] | None:
@@ -241,7 +229,7 @@ def _place(
         elif len(feeding) == 1 and feeding[0] in spread:
             spread[box.name] = spread[feeding[0]]
         elif not inner and shards > 1 and can_spread(box) and box.name in spreadable:
-            spread[box.name] = box.spec.order.by  # type: ignore[attr-defined]
+            spread[box.name] = box.spec.partitions
         else:
             home[box.name] = box.name
             for name in inner:
@@ -281,7 +269,7 @@ def _pull(checked: CheckedNetwork, members: Sequence[Box], placements: dict[str,
                     readers.setdefault(owner(arc), []).append(placements[one.name])
         for box in members:
             places = readers.get(box.name, [])
-            if not isinstance(box.spec, Filter) or not placements[box.name].front or not places:
+            if not (box.spec.passes and box.spec.tuplewise) or not placements[box.name].front or not places:
                 continue
             targets = {(place.front, place.shard, place.by) for place in places}
             if len(targets) == 1 and not places[0].front and box.name not in delivered:
@@ -331,7 +319,7 @@ def fingerprint(checked: CheckedNetwork, unit: CutUnit, shards: int, every: bool
         spread = f" by {place.by} over {shards}" if place.spread else ""
         text = f"{box.spec.op} {box.spec.to_mapping()} {inputs}{spread}"
         texts[name] = hashlib.sha256(text.encode()).hexdigest()
-        inside = not place.front and (not place.spread or isinstance(box.spec, Aggregate))
+        inside = not place.front and (not place.spread or box.spec.stateful)
         if inside and (every or not order_agnostic(box)):
             found[name] = texts[name]
     return found

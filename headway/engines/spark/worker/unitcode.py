@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from headway.boxes.filter import Filter
-from headway.boxes.map import Map
 from headway.checking import CheckedNetwork, check
 from headway.clock import stopwatch
 from headway.engines.fusion import chains
@@ -108,7 +106,7 @@ class UnitCode:
         kernel: Kernel
         if self._fusible(boxes[0]):
             links = tuple(
-                compile_link(self._boxes[name].spec, name, self.checked.input_schemas(name)[0], functions)  # type: ignore[arg-type]
+                compile_link(self._boxes[name].spec, name, self.checked.input_schemas(name)[0], functions)
                 for name in boxes
             )
             kernel = ChainKernel(links, self._wanted(boxes[-1]))
@@ -123,11 +121,7 @@ class UnitCode:
 
     def _fusible(self, name: str) -> bool:
         spec = self._boxes[name].spec
-        if isinstance(spec, Map):
-            return True
-        if not isinstance(spec, Filter) or len(spec.where) != 1:
-            return False
-        return not any(self._used(arc_name(name, port)) for port in spec.ports[1:])
+        return spec.fusable and not any(self._used(arc_name(name, port)) for port in spec.ports[1:])
 
     def _used(self, arc: str) -> bool:
         return bool(self._readers.get(arc) or self._lanes_of.get(arc))
@@ -142,7 +136,7 @@ class UnitCode:
     def _wanted(self, name: str) -> frozenset[int] | None:
         """Return which columns of a filter's output the one box that gets it reads, if that is known."""
         reader = self._only_reader(name)
-        if not isinstance(self._boxes[name].spec, Filter) or reader is None or reader not in self._boxes:
+        if not self._boxes[name].spec.passes or reader is None or reader not in self._boxes:
             return None
         if self.work.unit.placements[reader].front != self.work.unit.placements[name].front:
             return None
@@ -179,13 +173,12 @@ class UnitCode:
 
     def _needs(self, name: str) -> frozenset[int] | None:
         """Return the columns of its input that a box and those behind it read; None where that is not known."""
-        box = self._boxes[name]
-        if isinstance(box.spec, Filter):
-            if not self._fusible(name) or self._lanes_of.get(name):
+        if self._fusible(name) and self._boxes[name].spec.passes:
+            if self._lanes_of.get(name):
                 return None
             schema = self.checked.input_schemas(name)[0]
-            predicate = box.spec.predicates(schema, self.checked.functions)[0]
-            if not never_fails(predicate, schema):
+            predicate = self._boxes[name].spec.fused(schema, self.checked.functions).predicate
+            if predicate is None or not never_fails(predicate, schema):
                 return None  # a dead letter shows the whole tuple
             needed = frozenset(predicate.slots)
             for reader in self._readers.get(name, []):
@@ -259,7 +252,7 @@ class UnitCode:
             ]
             name = call.boxes[0]
             if not any(len(train) for train in trains) and not marks.ticks and not marks.end:
-                if getattr(self._boxes[name].spec, "timeout", None) is not None:  # it still waits for its tick
+                if self._boxes[name].spec.timeout is not None:  # it still waits for its tick
                     readings.wish(call.kernel.deadline(states.get(name)))
                 continue
             state = states.get(name)
