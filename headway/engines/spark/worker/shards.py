@@ -15,20 +15,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headway.columns import Column, Int64s
+from headway.columns import GOLDEN, Column, Int64s, splitmix64
 from headway.errors import RunError
 from headway.kernels.base import Kernel
 from headway.storage.checksums import bulk_checksum
 
 _MASK = 0xFFFFFFFF
-_NULL = np.uint64(0x9E3779B97F4A7C15)
 
 
 def shards_of(columns: Sequence[Column], count: int, shards: int) -> Int64s:
     """Return each tuple's shard by its values in these columns; NULL is a value, -0.0 is 0.0, NaN equals NaN."""
     mixed = np.zeros(count, np.uint64)
     for column in columns:
-        mixed = _mix(mixed ^ _hashes(column, count))
+        mixed = splitmix64(mixed ^ _hashes(column, count))
     return (mixed % np.uint64(shards)).astype(np.int64)
 
 
@@ -43,15 +42,7 @@ def _hashes(column: Column, count: int) -> npt.NDArray[np.uint64]:
         values = values.astype(np.float64) + 0.0  # -0.0 becomes 0.0
         values = np.where(np.isnan(values), np.nan, values).view(np.int64)
     hashes = values.astype(np.int64).view(np.uint64)
-    return hashes if column.valid is None else np.where(column.valid, hashes, _NULL)
-
-
-def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Spread the bits (the finaliser of splitmix64)."""
-    values = values + np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+    return hashes if column.valid is None else np.where(column.valid, hashes, GOLDEN)
 
 
 def shard_keys(shards: int) -> tuple[int, ...]:
