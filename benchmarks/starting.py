@@ -16,11 +16,11 @@ from collections.abc import Sequence
 
 from benchmarks import machine
 from headway.clock import stopwatch
-from headway.engines.spark.classes import SETTING
+from headway.engines.spark.driver.session import ARCHIVE_SETTING
 
 PROGRAM = """
 import headway as hw
-from headway.engines.spark.session import open_session
+from headway.engines.spark.driver.session import open_session
 
 def say(what):
     print(what, flush=True)
@@ -36,9 +36,9 @@ say("end")
 MOMENTS = ("session", "result", "end")
 WAYS: dict[str, dict[str, str]] = {
     "as it is": {},
-    "without the archive of classes": {SETTING: ""},
+    "without the archive of classes": {ARCHIVE_SETTING: ""},
     "with PySpark from its archive": {"PYSPARK_PYTHON": sys.executable},
-    "both": {SETTING: "", "PYSPARK_PYTHON": sys.executable},
+    "both": {ARCHIVE_SETTING: "", "PYSPARK_PYTHON": sys.executable},
 }
 """By name the variables that a run is given."""
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headway.boxes.approximate import THROUGH
-from headway.boxes.base import inside
+from headway.boxes.base import REGISTRY, inside
 from headway.errors import NetworkError, choices
 from headway.expressions.notes import noting
 from headway.functions import functions as registered
@@ -126,7 +125,7 @@ def _check_approximate(structure: Structure) -> None:
     """Refuse estimates behind boxes whose results do not say, by their arrival numbers, which tuples were dropped."""
     boxes = {box.name: box for box in structure.order}
     for box in structure.order:
-        if not getattr(box.spec, "approximate", False):
+        if not box.spec.approximate:
             continue
         seen, waiting = {box.name}, [box.name]
         while waiting:
@@ -135,10 +134,11 @@ def _check_approximate(structure: Structure) -> None:
                 if earlier is None or earlier.name in seen:
                     continue
                 op = earlier.spec.op
-                if op not in THROUGH:
+                if not earlier.spec.traceable:
+                    through = [name for name, kind in REGISTRY.items() if kind.traceable]
                     raise NetworkError(
                         f"box '{box.name}': approximate: needs tuples that come straight from sources, through "
-                        f"{choices(THROUGH)} only; '{earlier.name}' is {'an' if op[0] in 'aeiou' else 'a'} {op}"
+                        f"{choices(through)} only; '{earlier.name}' is {'an' if op[0] in 'aeiou' else 'a'} {op}"
                     )
                 seen.add(earlier.name)
                 waiting.append(earlier.name)

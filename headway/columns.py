@@ -21,6 +21,11 @@ Values = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.intp]
 Int64s = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""The step from one state of SplitMix64 to the next."""
+_ROUNDS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
 
 _NUMPY: dict[pa.DataType, np.dtype[Any]] = {
     pa.bool_(): np.dtype(np.bool_),
@@ -257,3 +262,16 @@ def empty(type_: pa.DataType) -> Column:
 def from_pylist(values: Sequence[object], type_: pa.DataType) -> Column:
     """Return a column of Python values, for tests and small things."""
     return from_arrow(pa.array(values, type_))
+
+
+def splitmix64(values: Hashes) -> Hashes:
+    """Return the hash of each value: a bijection of 64 bits, by which near values become far ones."""
+    mixed: Hashes = values + GOLDEN
+    shifted = np.empty_like(mixed)
+    for shift, factor in _ROUNDS:  # in place: a drop box must cost less than what it saves
+        np.right_shift(mixed, shift, out=shifted)
+        mixed ^= shifted
+        mixed *= factor
+    np.right_shift(mixed, np.uint64(31), out=shifted)
+    mixed ^= shifted
+    return mixed

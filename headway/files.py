@@ -153,7 +153,7 @@ def parse_box(name: object, value: object) -> Box:
     spec = kind.parse(name, mapping)
     with inside(f"box '{name}'"), inside("in"):
         inputs = _inputs(mapping["in"])
-        if op != "join" and any(isinstance(item, Table) for item in inputs):
+        if not kind.takes_tables and any(isinstance(item, Table) for item in inputs):
             raise NetworkError(f"a {op} takes streams only; only a join takes a static table")
     with inside(f"box '{name}'"):
         check_count(op, len(inputs), kind.inputs)

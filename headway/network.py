@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.errors import NetworkError
 from headway.qos import Graph, QoS
@@ -14,7 +14,7 @@ from headway.schema import Schema, type_name
 from headway.trust import OWN, Trust
 
 if TYPE_CHECKING:
-    from headway.expressions import Functions
+    from headway.boxes.base import Operator
 
 _NAME = re.compile(r"\w[\w-]*")
 _DEEPEST = 50
@@ -58,25 +58,6 @@ class Table:
     ref: str
 
 
-class Spec(Protocol):
-    """What the network knows of an operator's specification; `headway.boxes` has one class per operator."""
-
-    op: ClassVar[str]
-
-    @property
-    def ports(self) -> tuple[str, ...]:
-        """The names of the outputs; the plain output is ``""``."""
-        ...
-
-    def infer(self, box: str, inputs: Sequence[Schema], functions: Functions | None = None) -> tuple[Schema, ...]:
-        """Return the schema of every port, or raise a NetworkError that starts with ``box 'NAME': ``."""
-        ...
-
-    def to_mapping(self) -> dict[str, Any]:
-        """Return the file's keys, without ``op`` and ``in``."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """A stream that enters the network. `connector` says where it comes from, unless the run says it."""
@@ -99,7 +80,7 @@ class Box:
 
     name: str
     inputs: tuple[str | Table, ...]
-    spec: Spec
+    spec: Operator
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the box as the file has it."""

@@ -15,16 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headway.columns import Column, Int64s, Mask, as_floats
+from headway.columns import GOLDEN, Column, Int64s, Mask, as_floats, splitmix64
 from headway.trains import Train
 
 Floats = npt.NDArray[np.float64]
 
 _BITS = 53
 """As many as a double holds exactly."""
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
+_APART = 0x94D049BB133111EB
 
 
 def chances(numbers: Int64s, seed: int) -> Floats:
@@ -34,19 +32,12 @@ def chances(numbers: Int64s, seed: int) -> Floats:
 
 
 def _draws(numbers: Int64s, seed: int) -> npt.NDArray[np.uint64]:
-    """Return the same as whole numbers below 2^53. In place, as a drop box must cost less than what it saves."""
+    """Return the same as whole numbers below 2^53: the numbers that SplitMix64 draws from a start of the seed's own."""
     # Seeds lie far apart, or neighbours behind two drop boxes in a row would have much the same luck.
-    start = np.uint64((seed + 1) * int(_MIX_2) & 0xFFFFFFFFFFFFFFFF)
-    mixed = numbers.astype(np.uint64)
-    shifted = np.empty_like(mixed)
-    mixed += start
-    mixed *= _GOLDEN
-    for shift, factor in ((30, _MIX_1), (27, _MIX_2)):
-        np.right_shift(mixed, np.uint64(shift), out=shifted)
-        mixed ^= shifted
-        mixed *= factor
-    np.right_shift(mixed, np.uint64(31), out=shifted)
-    mixed ^= shifted
+    places = numbers.astype(np.uint64)
+    places += np.uint64(((seed + 1) * _APART - 1) & 0xFFFFFFFFFFFFFFFF)
+    places *= GOLDEN
+    mixed = splitmix64(places)
     mixed >>= np.uint64(64 - _BITS)
     return mixed
 

@@ -59,7 +59,7 @@ def _mentioning(word: str) -> frozenset[Path]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session on two cores that the engine 'spark' finds, too."""
-    from headway.engines.spark.session import open_session
+    from headway.engines.spark.driver.session import open_session
 
     session = open_session("local[2]")
     yield session

@@ -85,6 +85,18 @@ def test_imports_point_downwards(path: Path) -> None:
         assert other == own or RANK[other] < RANK[own], f"{_name(path)}:{line} imports {module}, which is not below it"
 
 
+PLACES = {"wire": {"wire"}, "worker": {"wire", "worker"}}
+"""On Spark: what stands in a folder imports nothing of the engine but this. The driver may import all of it."""
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_on_spark_workers_import_nothing_of_the_driver(place: str) -> None:
+    for path in (ROOTS[0] / "engines/spark" / place).glob("*.py"):
+        for line, module in _imports(path):
+            if module.startswith("headway.engines.spark."):
+                assert module.split(".")[3] in PLACES[place], f"{_name(path)}:{line} imports {module}"
+
+
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_no_code_from_text_and_one_clock(path: Path) -> None:
     for line, module in _imports(path):

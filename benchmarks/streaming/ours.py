@@ -14,7 +14,7 @@ from benchmarks.streaming.settings import Setting
 from headway.clock import SECOND, WallClock
 from headway.connectors.base import Chunk, Malformed
 from headway.connectors.pacing import constant_due
-from headway.engines.spark.session import open_session
+from headway.engines.spark.driver.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -17,7 +17,7 @@ from benchmarks.streaming.progress import KEEP, Report, read_reports
 from benchmarks.streaming.settings import CAP, MERGED, Setting
 from benchmarks.streaming.source import PARTS, StreamSource
 from headway.clock import SECOND, WallClock
-from headway.engines.spark.session import open_session
+from headway.engines.spark.driver.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -104,6 +104,16 @@ class Aggregate(Operator):
         timeout = settings.get("timeout", parse_timeout, None)
         return cls(select, order, size, advance, align, timeout, settings.get("approximate", parse_flag, False))
 
+    @property
+    def orderings(self) -> tuple[Order, ...]:
+        """The order of its windows."""
+        return (self.order,)
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """The by fields. What data-driven windows emit at the end is ordered by all partitions together."""
+        return () if isinstance(self.advance, When) else self.order.by
+
     def to_mapping(self) -> dict[str, Any]:
         """Return the keys that are not at their default."""
         mapping: dict[str, Any] = {"select": self.select, "order": self.order.to_mapping()}

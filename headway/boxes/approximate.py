@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 HIDDEN = 2
 """How many columns follow the user's own: weight and spread."""
 
-THROUGH = ("filter", "map", "union", "bsort", "universal")
-"""Operators that may stand before an estimate: behind others, an arrival number does not say who was dropped."""
-
 _ESTIMATED = ("count", "count_if", "sum", "avg")
 _NEEDED = ("sum", "sqrt", "abs")
 """Functions that estimates are made of; a user may have functions of these names."""

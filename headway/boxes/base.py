@@ -6,13 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from headway.errors import NetworkError, SchemaError, choices, unknown
 from headway.schema import Field, Schema
 
 if TYPE_CHECKING:
-    from headway.expressions import Functions
+    from headway.boxes.costs import Cost
+    from headway.boxes.durations import Duration
+    from headway.boxes.order import Order
+    from headway.expressions import Expression, Functions
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -70,14 +73,114 @@ class Settings:
         return tuple(isinstance(item, Mapping) for item in listed)
 
 
+class Fused(NamedTuple):
+    """A box as a step of a chain: a predicate that tuples must fulfil, or else the fields that each is turned into."""
+
+    predicate: Expression | None = None
+    fields: tuple[Expression, ...] = ()
+
+
+class Origin(NamedTuple):
+    """Where a field of a box's results comes from, the same for all its inputs.
+
+    `value` is a field of the input by its place, or an expression over the input's fields, whose result is called
+    `name`. Only tuples get there for which each of the `conditions` is true, or not true.
+    """
+
+    value: int | Expression
+    name: str = ""
+    conditions: tuple[tuple[Expression, bool], ...] = ()
+
+
+class Modelled(NamedTuple):
+    """What a box says of its own cost: seconds of work per tuple, and the seed from which they are drawn."""
+
+    cost: Cost
+    seed: int = 0
+
+
 class Operator(ABC):
-    """The specification of an operator: frozen data that is read from a file and knows its result's schemas."""
+    """The specification of an operator: frozen data that is read from a file and knows its result's schemas.
+
+    It also declares what everybody else must know of the operator: engines, load shedding, static analysis and
+    summaries ask for these properties and never for a class. The defaults are safe for any operator.
+    """
 
     op: ClassVar[str]
     doc: ClassVar[str]
     keys: ClassVar[tuple[Key, ...]]
     inputs: ClassVar[tuple[int, int | None]] = (1, 1)
     """The least and the greatest number of inputs."""
+    takes_tables: ClassVar[bool] = False
+    """Whether an input may be a static table."""
+    passes: ClassVar[bool] = False
+    """Whether every result is a tuple of an input, with its values unchanged."""
+    traceable: ClassVar[bool] = False
+    """Whether a result has the arrival number of the one tuple that it was made of."""
+
+    @property
+    def stateful(self) -> bool:
+        """Whether it needs state, or its input in order; otherwise any part of a stream can be run by itself."""
+        return True
+
+    @property
+    def tuplewise(self) -> bool:
+        """Whether it turns each tuple of its one stream into results by itself, whatever the others are."""
+        return False
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it takes several inputs in their arrival order, and not as they come."""
+        return True
+
+    @property
+    def orderings(self) -> tuple[Order, ...]:
+        """The orders that it expects of its inputs."""
+        return ()
+
+    @property
+    def timeout(self) -> Duration | None:
+        """How long it waits by the clock; None: it needs no clock."""
+        return None
+
+    @property
+    def approximate(self) -> bool:
+        """Whether its results are estimates that take into account what was dropped."""
+        return False
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """The fields by whose values its work can be spread: tuples that differ in them never meet.
+
+        Empty: it cannot be spread.
+        """
+        return ()
+
+    @property
+    def selectivity(self) -> float | None:
+        """How many tuples it makes of each; None: that depends on the data."""
+        return None
+
+    @property
+    def modelled(self) -> Modelled | None:
+        """What a tuple costs, where the box itself says so."""
+        return None
+
+    @property
+    def fusable(self) -> bool:
+        """Whether its first output can be a step of a chain; see `fused`. It has one input then."""
+        return False
+
+    def fused(self, schema: Schema, functions: Functions | None) -> Fused:
+        """Return the first output as a step of a chain; asked only where it is fusable."""
+        raise NotImplementedError(self.op)
+
+    def origin(self, port: str, slot: int, schema: Schema, functions: Functions | None) -> Origin | None:
+        """Return where a field of a port's results comes from; None: from several tuples, so nothing can be inverted.
+
+        `schema` is the inputs'. Load shedding by values follows fields upstream with it.
+        """
+        return Origin(slot) if self.passes else None
 
     @property
     def ports(self) -> tuple[str, ...]:

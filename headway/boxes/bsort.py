@@ -24,11 +24,19 @@ class BSort(Operator):
     op = "bsort"
     doc = "Sort approximately: per partition a buffer of slack + 1 tuples, from which the smallest leaves."
     keys = (Key("order", "order", "the order field, the slack and the partitions", required=True),)
+    passes = True
+    traceable = True
+    selectivity = 1.0
 
     @classmethod
     def read(cls, settings: Settings) -> BSort:
         """Read ``order``."""
         return cls(settings.need("order", Order.parse))
+
+    @property
+    def orderings(self) -> tuple[Order, ...]:
+        """The order by which it sorts."""
+        return (self.order,)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return ``order``."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from headway.boxes.base import inside
 from headway.boxes.durations import DURATION_HINT, Duration
-from headway.columns import Int64s
+from headway.columns import Int64s, splitmix64
 from headway.errors import NetworkError, choices, finite, unknown
 
 Keys = npt.NDArray[np.uint64]
@@ -27,8 +27,6 @@ Floats = npt.NDArray[np.float64]
 LONGEST = 86_400.0
 """The most seconds that one tuple may cost, so that sums of costs fit into clocks."""
 MOST_RANKS = 1_000_000
-_GOLDEN, _FIRST, _SECOND = (np.uint64(one) for one in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
-_11, _27, _30, _31 = (np.uint64(shift) for shift in (11, 27, 30, 31))
 _COST = 1
 """Which draw of a tuple's key decides on its cost; others are free for other questions."""
 
@@ -62,14 +60,6 @@ def places_of(numbers: Int64s, last: Place = Place()) -> tuple[Int64s, Place]:  
     return places, Place(int(numbers[-1]), int(places[-1]))
 
 
-def splitmix64(values: Keys) -> Keys:
-    """Return the hash of each value: a bijection of 64 bits, by which near values become far ones."""
-    mixed: Keys = values + _GOLDEN
-    mixed = (mixed ^ (mixed >> _30)) * _FIRST
-    mixed = (mixed ^ (mixed >> _27)) * _SECOND
-    return mixed ^ (mixed >> _31)
-
-
 @lru_cache(maxsize=1 << 17)
 def _base(seed: int, box: str) -> np.uint64:
     digest = hashlib.blake2b(f"{seed} {box}".encode(), digest_size=8).digest()
@@ -90,7 +80,7 @@ def tuple_keys(seed: int, box: str, numbers: Int64s, places: Int64s) -> Keys:
 
 def draw(keys: Keys, question: int) -> Floats:
     """Return a number from 0 to less than 1 for each key; different questions have answers that are independent."""
-    return (splitmix64(keys ^ _salt(question)) >> _11).astype(np.float64) * 2.0**-53
+    return (splitmix64(keys ^ _salt(question)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 class Cost(ABC):

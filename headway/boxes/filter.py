@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headway import expressions
-from headway.boxes.base import Key, Operator, Settings, inside, parse_text, register
+from headway.boxes.base import Fused, Key, Operator, Origin, Settings, inside, parse_text, register
 from headway.boxes.scopes import scope_of
 from headway.errors import NetworkError
 from headway.schema import Schema
@@ -29,6 +29,10 @@ class Filter(Operator):
     op = "filter"
     doc = "Route each tuple to the output of the first predicate that is true."
     keys = (Key("where", "texts", "a predicate, or a list of predicates, one per route", required=True),)
+    passes = True
+    traceable = True
+    stateful = False
+    tuplewise = True
 
     @property
     def ports(self) -> tuple[str, ...]:
@@ -59,6 +63,21 @@ class Filter(Operator):
             with inside("where" if len(self.where) == 1 else f"where {number + 1}"):
                 compiled.append(expressions.compile_predicate(text, scope))
         return tuple(compiled)
+
+    @property
+    def fusable(self) -> bool:
+        """Whether there is one predicate."""
+        return len(self.where) == 1
+
+    def fused(self, schema: Schema, functions: Functions | None) -> Fused:
+        """Return the predicate."""
+        return Fused(self.predicates(schema, functions)[0])
+
+    def origin(self, port: str, slot: int, schema: Schema, functions: Functions | None) -> Origin:
+        """Return the same field: the predicates before the port's are not true, its own is."""
+        taken = self.ports.index(port)
+        predicates = self.predicates(schema, functions)[: taken + 1]
+        return Origin(slot, conditions=tuple((one, at == taken) for at, one in enumerate(predicates)))
 
 
 def _predicates(value: object) -> tuple[str, ...]:

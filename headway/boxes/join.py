@@ -53,6 +53,7 @@ class Join(Operator):
         ORDERED,
     )
     inputs = (2, 2)
+    takes_tables = True
 
     @classmethod
     def read(cls, settings: Settings) -> Join:
@@ -76,6 +77,21 @@ class Join(Operator):
                     f"{key}: has no meaning in a join with a static table, which is a window without bounds"
                 )
         return cls(on, None, (None, None), select, ordered)
+
+    @property
+    def stateful(self) -> bool:
+        """Whether it joins two streams: a static table never changes."""
+        return self.size is not None
+
+    @property
+    def tuplewise(self) -> bool:
+        """Whether it joins a stream with a static table."""
+        return self.size is None
+
+    @property
+    def orderings(self) -> tuple[Order, ...]:
+        """The orders of both streams."""
+        return tuple(order for order in self.orders if order is not None)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the keys that are not at their default."""

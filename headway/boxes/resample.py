@@ -48,6 +48,11 @@ class Resample(Operator):
             settings.get("ordered", parse_flag, True),
         )
 
+    @property
+    def orderings(self) -> tuple[Order, ...]:
+        """The orders of both streams."""
+        return self.orders
+
     def to_mapping(self) -> dict[str, Any]:
         """Return the keys that are not at their default."""
         mapping: dict[str, Any] = {

@@ -27,6 +27,10 @@ class Union(Operator):
     doc = "All tuples of all inputs, in arrival order."
     keys = (ORDERED,)
     inputs = (2, None)
+    passes = True
+    traceable = True
+    stateful = False
+    selectivity = 1.0
 
     @classmethod
     def read(cls, settings: Settings) -> Union:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from headway.boxes.base import Key, Operator, Settings, parse_flag, register
+from headway.boxes.base import Key, Modelled, Operator, Settings, parse_flag, register
 from headway.boxes.costs import NOTHING, Cost, parse_cost
 from headway.boxes.union import ORDERED, Union
 from headway.errors import NetworkError, finite, unknown
@@ -58,6 +58,8 @@ class Universal(Operator):
         ORDERED,
     )
     inputs = (1, None)
+    passes = True
+    traceable = True
 
     @classmethod
     def read(cls, settings: Settings) -> Universal:
@@ -90,6 +92,16 @@ class Universal(Operator):
     def ratio(self) -> Fraction:
         """The selectivity as the decimal that was written; one with many digits as the nearest fraction."""
         return Fraction(repr(self.selectivity)).limit_denominator(_FINEST)
+
+    @property
+    def stateful(self) -> bool:
+        """Whether it counts."""
+        return self.counts
+
+    @property
+    def modelled(self) -> Modelled:
+        """What it says of itself."""
+        return Modelled(self.cost, self.seed)
 
     @property
     def counts(self) -> bool:

@@ -11,10 +11,10 @@ from headway.adaptive.base import parse_adaptive
 from headway.checking import CheckedNetwork
 from headway.cli.tables import text_table
 from headway.cli.texts import plural, printable
-from headway.engines.spark.cut import Cut, CutUnit, Placement, cut
-from headway.engines.spark.front import choose_front, explain_front
-from headway.engines.spark.state import CUT_KEYS
-from headway.engines.spark.work import make_work
+from headway.engines.spark.driver.cut import Cut, cut
+from headway.engines.spark.driver.shipping import choose_front, explain_front, make_work
+from headway.engines.spark.driver.state import CUT_KEYS
+from headway.engines.spark.wire.work import CutUnit, Placement
 from headway.network import thaw
 from headway.shedding.settings import ShedSettings
 

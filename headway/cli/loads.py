@@ -16,10 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from headway.boxes.bsort import BSort
-from headway.boxes.map import Map
-from headway.boxes.union import Union
-from headway.boxes.universal import Universal
 from headway.catalog import Topology
 from headway.checking import CheckedNetwork
 from headway.cli.arguments import Pair, positive, rate
@@ -262,8 +258,8 @@ def _costs(checked: CheckedNetwork, model: Model | None, ran: Ran | None) -> tup
             # A box that had nothing to do in the run was not measured, unless the model says its cost itself.
             if ran is None or box.name not in model.calls or ran.taken[box.name] > 0:
                 costs[at] = model.costs[box.name].mean
-        elif isinstance(box.spec, Universal):
-            costs[at] = box.spec.cost.mean
+        elif box.spec.modelled is not None:
+            costs[at] = box.spec.modelled.cost.mean
         elif model is not None and (ran is None or model.default != Model().default):
             costs[at] = model.default.mean
     return costs, overheads
@@ -275,12 +271,13 @@ def _selectivities(checked: CheckedNetwork, ran: Ran | None) -> tuple[Floats, li
     guessed = []
     divided = {owner(arc) for arc in default_arcs(checked)}
     for at, box in enumerate(checked.order):
-        if isinstance(box.spec, Universal):
-            found[at] = box.spec.selectivity
-        elif ran is not None and ran.taken.get(box.name, 0) > 0:
+        known = box.spec.selectivity
+        if box.spec.modelled is None and ran is not None and ran.taken.get(box.name, 0) > 0:
             found[at] = ran.made[box.name] / ran.taken[box.name]
-        elif not isinstance(box.spec, Map | Union | BSort) and box.name not in divided:
-            guessed.append(box.name)  # the others make one of each: it lies in what they do
+        elif known is not None:
+            found[at] = known
+        elif box.name not in divided:
+            guessed.append(box.name)
     return found, guessed
 
 

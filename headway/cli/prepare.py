@@ -75,10 +75,9 @@ def add_arguments(parser: Parser) -> None:
 def prepare(args: argparse.Namespace) -> int:
     """Write the archive, unless there is one."""
     need_extra("spark", "headway prepare")
-    from headway.engines.spark.classes import place
-    from headway.engines.spark.session import check_java
+    from headway.engines.spark.driver.session import check_java, class_archive
 
-    archive = place(check_java())
+    archive = class_archive(check_java())
     if archive.exists() and not args.again:
         if not args.quiet:
             emit(f"'{archive}' is there already; --again writes it anew\n")
@@ -93,7 +92,7 @@ def prepare(args: argparse.Namespace) -> int:
 
 
 def _write(archive: Path) -> None:
-    from headway.engines.spark.classes import recording
+    from headway.engines.spark.driver.session import record_archive
 
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +106,7 @@ def _write(archive: Path) -> None:
         command = [sys.executable, "-m", "headway", "run", str(network), "--engine", "spark"]
         done = subprocess.run(
             [*command, "--state", str(Path(folder, "state")), "--output", f"pairs={Path(folder, 'pairs.jsonl')}"],
-            env={**os.environ, **recording(unfinished)},
+            env={**os.environ, **record_archive(unfinished)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,  # to its end, so that the JVM has ended, too
             stderr=subprocess.STDOUT,

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from headway.boxes.order import Order
 from headway.cli.printing import emit
 from headway.cli.steering import steering_text
 from headway.cli.tables import text_table
@@ -127,10 +126,9 @@ def slacks(network: Network) -> dict[str, str]:
     """
     found = {}
     for box in network.boxes:
-        orders = [*getattr(box.spec, "orders", ()), getattr(box.spec, "order", None)]
-        allowed = [str(order.slack) for order in orders if isinstance(order, Order)]
+        allowed = [str(order.slack) for order in box.spec.orderings]
         if allowed:
-            timeout = getattr(box.spec, "timeout", None)
+            timeout = box.spec.timeout
             found[box.name] = " and ".join(allowed) + ("" if timeout is None else f", timeout {timeout}")
     return found
 

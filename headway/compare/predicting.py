@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from headway.boxes.costs import Constant, Cost
-from headway.boxes.universal import Universal
 from headway.clock import SECOND, processor, stopwatch
 from headway.compare.inputs import Held, busiest
 from headway.engines.interrupts import at_once
@@ -90,7 +89,7 @@ def model_of_runs(network: Network, timed: Mapping[str, Any], dense: Mapping[str
     calls: dict[str, float] = {}
     for box in network.boxes:
         lines = [summary["boxes"][box.name] for summary in both]
-        said = box.spec.cost if isinstance(box.spec, Universal) else None
+        said = None if box.spec.modelled is None else box.spec.modelled.cost
         known = 0.0 if said is None else said.mean
         beyond = [max(0.0, one["seconds"] - known * one["tuples_in"]) for one in lines]
         line = fit([Total(more, one["calls"], one["tuples_in"]) for more, one in zip(beyond, lines, strict=True)])

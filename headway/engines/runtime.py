@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from headway.boxes.filter import Filter
-from headway.boxes.map import Map
 from headway.catalog import HALF_LIFE, REMEMBER, Statistics
 from headway.checking import CheckedNetwork
 from headway.clock import Clock, stopwatch
@@ -130,22 +128,20 @@ class Runtime:
             ports = [self.arcs.get(arc_name(box.name, port)) for port in box.spec.ports]
             used = [arc if arc is not None and (arc.queue.cursors or arc.deliveries) else None for arc in ports]
             only_first = not any(used[1:])
-            fusible = isinstance(box.spec, Map) or (
-                isinstance(box.spec, Filter) and len(box.spec.where) == 1 and only_first
-            )
+            fusible = box.spec.fusable and only_first
             kernel: Kernel
             if fusible:
-                kernel = ChainKernel((compile_link(box.spec, box.name, schemas[0], checked.functions),))  # type: ignore[arg-type]
+                kernel = ChainKernel((compile_link(box.spec, box.name, schemas[0], checked.functions),))
                 used = used[:1]
             else:
-                kernel = compile_kernel(box.spec, box.name, schemas, contents, checked.functions)  # type: ignore[arg-type]
+                kernel = compile_kernel(box.spec, box.name, schemas, contents, checked.functions)
             cursors = [cursor_of[box.name, place] for place, item in enumerate(items) if not isinstance(item, Table)]
             running = RunningBox(at, box.name, kernel, cursors, used)
             running.inputs = tuple(item for item in items if isinstance(item, str))
-            running.ordered = getattr(box.spec, "ordered", True)
+            running.ordered = box.spec.ordered
             running.fusible = fusible
-            running.is_filter = fusible and isinstance(box.spec, Filter)
-            running.timed = getattr(box.spec, "timeout", None) is not None
+            running.is_filter = fusible and box.spec.passes
+            running.timed = box.spec.timeout is not None
             for cursor in cursors:
                 self.cursor_box[cursor.number] = at
             as_they_come = not running.ordered and len(cursors) > 1

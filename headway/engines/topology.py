@@ -6,7 +6,6 @@ import math
 
 from headway.catalog import Topology
 from headway.checking import CheckedNetwork
-from headway.network import Spec
 from headway.structure import owner
 
 
@@ -32,7 +31,7 @@ def topology_of(checked: CheckedNetwork) -> Topology:
         tuple(index[one.name] for one in checked.consumers[source.name] if one.kind == "box")
         for source in network.sources
     ]
-    timeouts = tuple(_timeout(box.spec) for box in checked.order)
+    timeouts = tuple(math.inf if box.spec.timeout is None else float(box.spec.timeout.seconds) for box in checked.order)
     return Topology(
         tuple(box.name for box in checked.order),
         tuple(source.name for source in network.sources),
@@ -44,8 +43,3 @@ def topology_of(checked: CheckedNetwork) -> Topology:
         tuple(index.get(owner(checked.outputs[output.name]), -1) for output in network.outputs),
         () if all(math.isinf(one) for one in timeouts) else timeouts,
     )
-
-
-def _timeout(spec: Spec) -> float:
-    timeout = getattr(spec, "timeout", None)
-    return math.inf if timeout is None else float(timeout.seconds)

@@ -88,8 +88,6 @@ def _(spec: Resample, box: str, schemas: Sequence[Schema], tables: Tables, funct
     return ResampleKernel(box, spec, schemas, functions)
 
 
-def compile_link(spec: Filter | Map, box: str, schema: Schema, functions: Functions | None) -> Link:
-    """Return a map, or a filter of which only the first output is wanted, as a link of a chain."""
-    if isinstance(spec, Map):
-        return Link(box, schema, fields=tuple(one for _, one in spec.results(schema, functions)))
-    return Link(box, schema, predicate=spec.predicates(schema, functions)[0])
+def compile_link(spec: Operator, box: str, schema: Schema, functions: Functions | None) -> Link:
+    """Return a fusable box, of which only the first output is wanted, as a link of a chain."""
+    return Link(box, schema, *spec.fused(schema, functions))

@@ -5,12 +5,9 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from headway.columns import Column, Int64s, Values
-
-Hashes = npt.NDArray[np.uint64]
+from headway.columns import Column, Hashes, Int64s, Values, splitmix64
 
 
 class HyperLogLog:
@@ -59,9 +56,4 @@ def hash_values(column: Column) -> Hashes:
         bits = (values.astype(np.float64) + 0.0).view(np.uint64)
     else:
         bits = values.astype(np.int64).view(np.uint64)
-    with np.errstate(over="ignore"):  # splitmix64
-        x = bits + np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed: Hashes = x ^ (x >> np.uint64(31))
-    return mixed
+    return splitmix64(bits)

@@ -16,12 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sqlglot import exp
 
-from headway.boxes.bsort import BSort
-from headway.boxes.filter import Filter
-from headway.boxes.map import Map
+from headway.boxes.base import Origin
 from headway.boxes.scopes import scope_of
-from headway.boxes.union import Union
-from headway.boxes.universal import Universal
 from headway.checking import CheckedNetwork
 from headway.errors import ExpressionError, NetworkError, unknown
 from headway.expressions import Scope
@@ -265,40 +261,29 @@ class Inverse:
 
 def invert(box: Box, port: str, schema: Schema, functions: Functions, inverse: Inverse) -> Inverse | str:
     """Return the inverse before a box, the same for all its inputs, from that at one of its ports; or why not."""
-    spec = box.spec
-    if isinstance(spec, Union | Universal | BSort):
-        return inverse
     try:
-        if isinstance(spec, Filter):
-            return _before_filter(spec, port, schema, functions, inverse)
-        if isinstance(spec, Map):
-            return _before_map(spec, box.name, schema, functions, inverse)
+        origin = box.spec.origin(port, inverse.slot, schema, functions)
+        if origin is not None:
+            return _before(origin, box.name, schema, functions, inverse)
     except (ExpressionError, RecursionError):  # written back as SQL it cannot be read again: too deep
         return f"'{box.name}' cannot be looked into"
     return f"'{box.name}' mixes tuples"
 
 
-def _before_filter(spec: Filter, port: str, schema: Schema, functions: Functions, inverse: Inverse) -> Inverse:
+def _before(origin: Origin, box: str, schema: Schema, functions: Functions, inverse: Inverse) -> Inverse | str:
     scope = scope_of(schema, functions)
-    taken = spec.ports.index(port)
-    domain = inverse.domain
-    for place, predicate in enumerate(spec.predicates(schema, functions)[: taken + 1]):
-        truth = _read_truth(predicate.sql, inverse.slot, scope)
-        domain &= truth.true if place == taken else truth.false
-    return replace(inverse, domain=domain)
-
-
-def _before_map(spec: Map, name: str, schema: Schema, functions: Functions, inverse: Inverse) -> Inverse | str:
-    field, expression = spec.results(schema, functions)[inverse.slot]
-    if expression.field is not None:
-        return replace(inverse, slot=expression.field)
-    form = _read_form(expression.sql, scope_of(schema, functions))
-    if form is None or form.slot is None:
-        return f"'{name}' computes '{field}' in a way that has no inverse"
-    domain = inverse.domain
-    for step in reversed(form.steps):
-        domain = domain.before(step)
-    return Inverse(form.slot, _chain((*form.steps, *inverse.steps)), domain)
+    slot, steps, domain = origin.value, inverse.steps, inverse.domain
+    if not isinstance(slot, int):
+        form = _read_form(slot.sql, scope)
+        if form is None or form.slot is None:
+            return f"'{box}' computes '{origin.name}' in a way that has no inverse"
+        for step in reversed(form.steps):
+            domain = domain.before(step)
+        slot, steps = form.slot, _chain((*form.steps, *steps))
+    for predicate, holds in origin.conditions:
+        truth = _read_truth(predicate.sql, slot, scope)
+        domain &= truth.true if holds else truth.false
+    return Inverse(slot, steps, domain)
 
 
 @lru_cache(maxsize=_REMEMBERED)

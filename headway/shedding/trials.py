@@ -15,12 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headway.boxes.bsort import BSort
-from headway.boxes.filter import Filter
-from headway.boxes.join import Join
-from headway.boxes.map import Map
-from headway.boxes.union import Union
-from headway.boxes.universal import Universal
 from headway.columns import Unread, as_floats
 from headway.errors import HeadwayError
 from headway.expressions.types import is_numeric
@@ -87,18 +81,16 @@ class Trial:
 
     def _compile(self, box: Box, tables: Mapping[str, Any] | None) -> Kernel | None:
         spec, checked = box.spec, self._route.checked
-        if isinstance(spec, Union | Universal | BSort):
+        if spec.passes and not spec.tuplewise:
             # A universal box takes from all values alike, and a sort only changes the order: all pass, for less noise.
             return UnionKernel()
+        if not spec.tuplewise:
+            return None
         network = checked.network
         statics = [
             load_table(item.ref, tables, network.folder, network.trust) if isinstance(item, Table) else None
             for item in checked.inputs[box.name]
         ]
-        if not isinstance(spec, Filter | Map) and not (
-            isinstance(spec, Join) and any(one is not None for one in statics)
-        ):
-            return None
         return compile_kernel(spec, box.name, checked.input_schemas(box.name), statics, checked.functions)
 
     def worth(self, sample: Train, graph: Graph) -> tuple[Floats, int]:

@@ -25,18 +25,16 @@ from headway.connectors.base import Malformed, Reader
 from headway.engines.base import RunResult, RunSettings, register_engine
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.letters import DeadLetters
-from headway.engines.spark.arrivals import Arrivals
-from headway.engines.spark.cut import CutUnit, cut
-from headway.engines.spark.hashing import shard_keys
-from headway.engines.spark.packing import unpack_counts
-from headway.engines.spark.plans import split_tasks
-from headway.engines.spark.results import Result
-from headway.engines.spark.rows import Row
-from headway.engines.spark.sealed import Sealed
-from headway.engines.spark.source import LogReader, Task
-from headway.engines.spark.unitcode import merge_rows, unit_code
-from headway.engines.spark.wire import LETTERS, READINGS
-from headway.engines.spark.work import Work, make_work
+from headway.engines.spark.driver.arrivals import Arrivals, split_tasks
+from headway.engines.spark.driver.cut import cut
+from headway.engines.spark.driver.delivery import OutputResults
+from headway.engines.spark.driver.shipping import make_work
+from headway.engines.spark.wire.packing import Row, merge_rows, unpack_counts
+from headway.engines.spark.wire.protocol import LETTERS, READINGS, Pickled
+from headway.engines.spark.wire.work import CutUnit, Work
+from headway.engines.spark.worker.shards import shard_keys
+from headway.engines.spark.worker.source import LogReader, Task
+from headway.engines.spark.worker.unitcode import unit_code
 from headway.network import Table, thaw
 from headway.storage.files import write_table
 from headway.storage.filesystems import locate
@@ -64,7 +62,7 @@ class _Unit:
     def __init__(self, cut_unit: CutUnit, work: Work) -> None:
         self.cut = cut_unit
         self.work = work
-        self.reader = LogReader(Sealed(work.key, work), None, (0, "", 0), NOTHING)
+        self.reader = LogReader(Pickled(work.key, work), None, (0, "", 0), NOTHING)
         self.position = NOTHING
         self.batches = 0
         self.states: dict[int, bytes] = {}
@@ -84,7 +82,7 @@ class _Run:
         )
         self.arrivals = Arrivals(self.log, self.clock)
         self.results = {
-            output.name: Result(
+            output.name: OutputResults(
                 output,
                 checked.output_schema(output.name),
                 settings.outputs.get(output.name, thaw(output.sink)),
@@ -237,7 +235,7 @@ class _Run:
     def shard(self, unit: _Unit, key: int, rows: list[Row]) -> list[Row]:
         """Return what a shard makes of its rows, which come in any order; sometimes at the second try."""
         mine = [row for row in rows if row.shard == key]
-        code = unit_code(Sealed(unit.work.key, unit.work))
+        code = unit_code(Pickled(unit.work.key, unit.work))
         for _ in range(self.chance.choice((1, 1, 1, 2))):
             self.chance.shuffle(mine)
             out, state = code.shard(key, mine, unit.states.get(key))

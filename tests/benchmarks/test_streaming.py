@@ -228,7 +228,7 @@ def _summed(rows: list[tuple[int, int, int, int]]) -> Rows:
 
 @pytest.mark.slow
 def test_plain_queries_find_what_headway_finds() -> None:
-    from headway.engines.spark.session import open_session
+    from headway.engines.spark.driver.session import open_session
 
     apps = make_apps(6)
     stream = open_session(None).createDataFrame(make_batch(0, TUPLES).to_pandas())

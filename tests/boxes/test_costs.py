@@ -18,10 +18,10 @@ from headway.boxes.costs import (
     draw,
     parse_cost,
     places_of,
-    splitmix64,
     tuple_keys,
 )
 from headway.boxes.durations import Duration
+from headway.columns import splitmix64
 from headway.errors import NetworkError
 from tests.reference import universal as reference
 

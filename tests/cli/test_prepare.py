@@ -12,8 +12,8 @@ import pytest
 import headway as hw
 from headway.cli import prepare
 from headway.cli.main import main
-from headway.engines.spark import session
-from headway.engines.spark.classes import place
+from headway.engines.spark.driver import session
+from headway.engines.spark.driver.session import class_archive
 
 JAVA = "17.0.1"
 
@@ -43,8 +43,8 @@ def training(monkeypatch: pytest.MonkeyPatch, code: int, writes: bool) -> list[l
 def test_it_is_written_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     given = training(monkeypatch, 0, True)
     assert main(["prepare"]) == 0
-    assert place(JAVA).read_bytes() == b"classes"
-    assert [path.name for path in place(JAVA).parent.iterdir()] == [place(JAVA).name]
+    assert class_archive(JAVA).read_bytes() == b"classes"
+    assert [path.name for path in class_archive(JAVA).parent.iterdir()] == [class_archive(JAVA).name]
     assert "written in" in capsys.readouterr().out
     assert main(["prepare"]) == 0
     assert "is there already; --again" in capsys.readouterr().out
@@ -62,7 +62,7 @@ def test_one_that_failed_leaves_nothing(
     training(monkeypatch, code, writes)
     assert main(["prepare"]) == 2
     assert capsys.readouterr().err.splitlines()[-1] == "headway: error: the archive was not written: no room left"
-    assert not list(place(JAVA).parent.iterdir())
+    assert not list(class_archive(JAVA).parent.iterdir())
 
 
 def test_a_place_that_cannot_be_written(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from headway.cli.spark import add_cut_options, duration, spread
-from headway.engines.spark.cut import CUTS, SPREADS
-from headway.engines.spark.front import FRONTS as ENGINE_FRONTS
+from headway.engines.spark.driver.cut import CUTS, SPREADS
+from headway.engines.spark.driver.shipping import FRONTS as ENGINE_FRONTS
 from headway.files import FRONTS, SPREAD_RULES, UNIT_RULES
 from tests.cli.helpers import assert_one_error, call
 

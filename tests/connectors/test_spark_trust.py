@@ -12,7 +12,7 @@ import pytest
 import headway as hw
 from headway.connectors.spark_columns import select_columns
 from headway.engines.spark import engine
-from headway.engines.spark.gate import Gate
+from headway.engines.spark.driver.gate import Gate
 from headway.errors import HeadwayError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 
 from headway.checking import CheckedNetwork, check
 from headway.engines.base import RunSettings
-from headway.engines.spark.state import State
+from headway.engines.spark.driver.state import State
 from headway.files import load
 from headway.scheduling.schedule import Schedule
 from headway.schema import Schema
@@ -75,10 +75,10 @@ def _plan(random: Random, size: int, folder: Path) -> None:
 def _open(place: Path, checked: CheckedNetwork) -> None:
     settings = RunSettings(Schedule.parse("qos"), {}, {}, state=str(place))
     make: Any = State
-    if find_spec("headway.engines.spark.directory") is None:
+    if find_spec("headway.engines.spark.driver.state") is None:
         make(str(place), checked, settings, 2).release()
         return
-    directory: Any = import_module("headway.engines.spark.directory").Directory(str(place), True)
+    directory: Any = import_module("headway.engines.spark.driver.state").Directory(str(place), True)
     try:
         make(directory, checked, settings, 2)
     finally:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.boxes.costs import Constant, Cost, Place, draw, places_of, tuple_keys
-from headway.boxes.universal import Universal
 from headway.catalog import Floats, Statistics
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND
@@ -159,17 +158,19 @@ class Costs:
         """Find the cost of every box: the model's, its own where it is universal, or the model's default."""
         model.check({box.name: box for box in checked.order})
         self._names = [box.name for box in checked.order]
+        said = [box.spec.modelled for box in checked.order]
         self.each: list[Cost] = [
-            model.costs.get(box.name, box.spec.cost if isinstance(box.spec, Universal) else model.default)
-            for box in checked.order
+            model.costs.get(box.name, model.default if own is None else own.cost)
+            for box, own in zip(checked.order, said, strict=True)
         ]
         self._seeds = [
-            box.spec.seed if isinstance(box.spec, Universal) and box.name not in model.costs else model.seed
-            for box in checked.order
+            model.seed if own is None or box.name in model.costs else own.seed
+            for box, own in zip(checked.order, said, strict=True)
         ]
         self._constant = [_whole(cost.each) if isinstance(cost, Constant) else None for cost in self.each]
         self._selectivities = [
-            float(box.spec.selectivity) if isinstance(box.spec, Universal) else np.nan for box in checked.order
+            np.nan if own is None or box.spec.selectivity is None else float(box.spec.selectivity)
+            for box, own in zip(checked.order, said, strict=True)
         ]
         self._last = [Place() for _ in checked.order]
         self._carried = [0] * len(checked.order)

@@ -19,28 +19,20 @@ from headway.engines.delivery import know_arrivals
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.interrupts import Stopping, ending, leave
 from headway.engines.opening import open_readers
-from headway.engines.spark.arrivals import Arrivals, commit_letters
-from headway.engines.spark.continuing import read_on
-from headway.engines.spark.cut import Cut
-from headway.engines.spark.directory import open_directory
-from headway.engines.spark.exchange import clear
-from headway.engines.spark.failures import describe_gone, no_executors
-from headway.engines.spark.front import choose_front
-from headway.engines.spark.gate import Gate
-from headway.engines.spark.outlets import SparkOutlets
-from headway.engines.spark.overview import Overview, Spent
-from headway.engines.spark.panel import Panel
-from headway.engines.spark.plans import split_tasks
-from headway.engines.spark.queries import Launch, Queries
-from headway.engines.spark.rows import Row
-from headway.engines.spark.session import hushed
-from headway.engines.spark.shipping import exchange_of, ship_functions, write_tables
-from headway.engines.spark.sifting import Sifting
-from headway.engines.spark.state import State
-from headway.engines.spark.takings import Takings
-from headway.engines.spark.units import Batch, RunningUnit
-from headway.engines.spark.watching import Watch
-from headway.engines.spark.work import Work, make_work
+from headway.engines.spark.driver.arrivals import Arrivals, commit_letters, read_on, split_tasks
+from headway.engines.spark.driver.cut import Cut
+from headway.engines.spark.driver.delivery import Collector, SparkOutputs
+from headway.engines.spark.driver.gate import Gate
+from headway.engines.spark.driver.journal import SieveHistory
+from headway.engines.spark.driver.overview import Overview, Spent
+from headway.engines.spark.driver.panel import Panel
+from headway.engines.spark.driver.queries import Launch, Queries, Watch, describe_gone, no_executors
+from headway.engines.spark.driver.session import hushed
+from headway.engines.spark.driver.shipping import choose_front, exchange_of, make_work, ship_functions, write_tables
+from headway.engines.spark.driver.state import State, open_directory
+from headway.engines.spark.driver.units import Batch, RunningUnit
+from headway.engines.spark.wire.packing import Row, clear
+from headway.engines.spark.wire.work import Work
 from headway.engines.steering import Steering
 from headway.engines.topology import topology_of
 from headway.engines.traces import Recorder
@@ -105,7 +97,7 @@ class _Run:
         self._state = State(directory, checked, settings, self._queries.parallelism)
         self._cut: Cut = self._state.cut
         place = None if settings.state is None else self._state.place
-        self._outlets = SparkOutlets(checked, settings, self._clock, place, self._state.results, stack, stopping)
+        self._outlets = SparkOutputs(checked, settings, self._clock, place, self._state.results, stack, stopping)
         self._results, self._letters = self._outlets.results, self._outlets.letters
         self._log = self._state.open_log(network, settings.keep)
         self._recovered = self._log.issued > NOTHING
@@ -114,8 +106,8 @@ class _Run:
         self._letters.add(self._state.letters(self._log.refused))
         self._topology = topology_of(checked)
         self._units = [RunningUnit(at, unit, self._state.begin(unit)) for at, unit in enumerate(self._cut.units)]
-        self._sifting = Sifting(self._state.place)
-        self._takings = Takings(checked, self._results, self._letters, self._state, settings.fading)
+        self._sifting = SieveHistory(self._state.place)
+        self._takings = Collector(checked, self._results, self._letters, self._state, settings.fading)
         self._takings.sieves = lambda: self._sifting.written
         self._arrivals = Arrivals(self._log, self._clock)
         self._gate = Gate(self._tasks, self._wake.set)
@@ -231,7 +223,7 @@ class _Run:
             return
         if self._recovered:
             self._ingest.go_on(self._log.reached, self._log.known)
-        if self._recovered and any(getattr(box.spec, "timeout", None) is not None for box in self._checked.order):
+        if self._recovered and any(box.spec.timeout is not None for box in self._checked.order):
             self._ingest.tick()  # windows may have timed out while nobody looked
 
     def _start_steering(self) -> None:

@@ -14,7 +14,7 @@ def _make() -> Engine:
 
 def _open_session() -> object:
     need_extra("spark", "a source, sink or table of Spark's")
-    from headway.engines.spark.session import open_session
+    from headway.engines.spark.driver.session import open_session
 
     return open_session(None)
 

@@ -15,7 +15,7 @@ import yaml
 from pyarrow import csv
 
 import headway as hw
-from headway.engines.spark.session import launcher
+from headway.engines.spark.driver.session import launcher
 from tests.engines.spark.crashing import PATIENCE, ROOT, Process
 
 BORDER = ROOT / "examples" / "border-watch"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import headway as hw
-from headway.engines.spark.cut import cut
-from headway.engines.spark.native import plan_native
-from headway.engines.spark.work import make_work
+from headway.engines.spark.driver.cut import cut
+from headway.engines.spark.driver.shipping import make_work
+from headway.engines.spark.wire.native import plan_native
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ import threading
 import traceback
 from pathlib import Path
 
-from headway.engines.spark.session import open_session
+from headway.engines.spark.driver.session import open_session
 from headway.errors import RunError
 from tests.engines.spark.fleets import run_one
 

@@ -1,0 +1,1 @@
+"""What runs on the driver: arrivals, grants, the state directory and delivery."""

@@ -1,0 +1,325 @@
+"""The cut: which outputs share a streaming query, and where the boxes of a query run.
+
+A query costs a quarter of a second per micro-batch before any work, and every stateful operator in it as
+much again. So a network becomes few queries with at most one stateful operator each:
+
+- Outputs with the same latency graph that read a common source become one unit, one streaming query.
+- Filters, maps, unions, universal boxes that do not count and joins with static tables that read sources,
+  directly or through each other, run in *front*: where the log is read, in parallel over ranges of arrival
+  numbers.
+- Everything else runs in *shards*, the keys of the one stateful operator. Boxes that depend on each other's
+  order, directly or through common readers, share a shard; unrelated ones go to different shards. An
+  aggregate with `by` fields whose results only meet filters, maps and static tables is *spread*: every shard
+  runs it for its share of the partitions.
+
+A box that several units need runs in each of them; the first one owns it and reports for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from headway.checking import CheckedNetwork
+from headway.engines.spark.wire.work import CutUnit, Placement
+from headway.errors import NetworkError, choices, unknown
+from headway.network import Box
+from headway.qos import Graph, QoS
+from headway.structure import owner
+
+CUTS = {
+    "qos": "outputs that share inputs and have the same latency graph",
+    "loss": "as qos, and the same loss and value graphs: where load is shed, a query gives way as a whole",
+    "one": "all outputs that share inputs",
+    "output": "every output by itself",
+}
+SPREADS = {"auto": "aggregates with `by` whose results meet only filters, maps and static tables", "none": "no box"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A network as streaming queries."""
+
+    units: tuple[CutUnit, ...]
+    shards: int
+
+
+def cut(
+    checked: CheckedNetwork,
+    shards: int,
+    units: str | Sequence[Sequence[str]] = "qos",
+    spread: str | Sequence[str] = "auto",
+) -> Cut:
+    """Cut a network; `units` and `spread` override the rules, by the name of a rule or by naming outputs and boxes."""
+    groups = _group(checked, units)
+    reached = [_upstream(checked, [checked.outputs[name] for name in outputs]) for outputs, _ in groups]
+    covered = set().union(*(boxes for boxes, _ in reached)) if reached else set()
+    # Boxes that no output needs still run: their dead letters and counts are wanted. The first unit that reads one
+    # of their sources takes them along.
+    rest = [box.name for box in checked.order if box.name not in covered]
+    for name in rest:
+        boxes, sources = _upstream(checked, [name])
+        home = next((one for one in reached if one[1] & sources), None)
+        if home is None:
+            groups.append(((), "boxes that lead to no output"))
+            reached.append((boxes, sources))
+        else:
+            home[0].update(boxes)
+            home[1].update(sources)
+    flat = _flat(checked)
+    chosen = _chosen_spread(checked, spread, flat)
+    made: list[CutUnit] = []
+    taken: set[str] = set()
+    for (outputs, why), (boxes, sources) in zip(groups, reached, strict=True):
+        members = [box for box in checked.order if box.name in boxes]
+        placements = _place(checked, members, shards, flat if chosen is None else chosen)
+        made.append(
+            CutUnit(
+                "+".join(outputs) or members[-1].name,
+                outputs,
+                tuple(source.name for source in checked.network.sources if source.name in sources),
+                tuple(box.name for box in members),
+                placements,
+                frozenset(boxes - taken),
+                why,
+            )
+        )
+        taken |= boxes
+    return Cut(tuple(made), shards)
+
+
+def _group(checked: CheckedNetwork, units: str | Sequence[Sequence[str]]) -> list[tuple[tuple[str, ...], str]]:
+    """Return the outputs of each unit, and why they are together."""
+    names = [output.name for output in checked.network.outputs]
+    if not isinstance(units, str):
+        return _named_groups(names, units)
+    if units not in CUTS:
+        raise NetworkError(f"schedule: units: {unknown('cut', units, CUTS)}; or lists of outputs")
+    if units == "output":
+        return [((name,), "every output by itself, as asked") for name in names]
+    groups: list[tuple[list[str], set[str], QoS]] = []
+    for output in checked.network.outputs:
+        sources = _upstream(checked, [checked.outputs[output.name]])[1]
+        qos = {"one": QoS(), "qos": QoS(output.qos.latency), "loss": output.qos}[units]
+        # Groups of the same graphs that this output's sources connect become one.
+        same = [group for group in groups if group[2] == qos and group[1] & sources]
+        joined = ([name for group in same for name in group[0]], set().union(*(group[1] for group in same)), qos)
+        at = groups.index(same[0]) if same else len(groups)
+        groups = [group for group in groups if group not in same]
+        joined[0].append(output.name)
+        groups.insert(at, (joined[0], joined[1] | sources, qos))
+    return [(tuple(outputs), _why(qos.latency, sources, units)) for outputs, sources, qos in groups]
+
+
+def _why(graph: Graph | None, sources: set[str], units: str) -> str:
+    inputs = ", ".join(sorted(sources))
+    if units == "one":
+        return f"one query for all that read {inputs}, as asked"
+    same = " with the same loss and value graphs" if units == "loss" else ""
+    if graph is None:
+        return f"no latency graph, reading {inputs}{same}"
+    return f"good until {graph.good_until:g} s, reading {inputs}{same}"
+
+
+def _named_groups(names: Sequence[str], units: Sequence[Sequence[str]]) -> list[tuple[tuple[str, ...], str]]:
+    seen: set[str] = set()
+    groups: list[tuple[tuple[str, ...], str]] = []
+    for group in units:
+        if isinstance(group, str) or not group:
+            raise NetworkError(f"schedule: units: a list of lists of outputs is expected, not {group!r} in it")
+        for name in group:
+            if name not in names:
+                raise NetworkError(f"schedule: units: {unknown('output', str(name), names)}")
+            if name in seen:
+                raise NetworkError(f"schedule: units: output '{name}' is named twice")
+            seen.add(name)
+        groups.append((tuple(group), "as asked"))
+    return groups + [((name,), "not named in units") for name in names if name not in seen]
+
+
+def _upstream(checked: CheckedNetwork, arcs: Sequence[str]) -> tuple[set[str], set[str]]:
+    """Return the boxes and the sources that arcs depend on."""
+    boxes: set[str] = set()
+    sources: set[str] = set()
+    names = {source.name for source in checked.network.sources}
+    pending = [owner(arc) for arc in arcs]
+    while pending:
+        name = pending.pop()
+        if name in names:
+            sources.add(name)
+        elif name not in boxes:
+            boxes.add(name)
+            pending += [owner(item) for item in checked.inputs[name] if isinstance(item, str)]
+    return boxes, sources
+
+
+def order_agnostic(box: Box) -> bool:
+    """Return whether a box needs neither state nor order, so that it can run in front."""
+    return not box.spec.stateful
+
+
+def _one_by_one(box: Box) -> bool:
+    """Return whether a box looks at each tuple of one stream by itself.
+
+    A universal box does not: it tells tuples with one arrival number apart by their places among them, and those of
+    a box that is spread lie in different shards.
+    """
+    return box.spec.tuplewise
+
+
+def can_spread(box: Box) -> bool:
+    """Return whether a box's partitions can be told apart by the hash of fields, with results in the same order.
+
+    What a data-driven window emits at the end is ordered by all partitions together, so it is not spread.
+    """
+    return bool(box.spec.partitions)
+
+
+def _chosen_spread(checked: CheckedNetwork, spread: str | Sequence[str], flat: frozenset[str]) -> frozenset[str] | None:
+    """Return the boxes that are to be spread, None for the rule."""
+    if isinstance(spread, str):
+        if spread not in SPREADS:
+            raise NetworkError(f"schedule: spread: {unknown('rule', spread, SPREADS)}; or a list of boxes")
+        return None if spread == "auto" else frozenset()
+    boxes = {box.name: box for box in checked.order}
+    for name in spread:
+        if name not in boxes:
+            raise NetworkError(f"schedule: spread: {unknown('box', str(name), boxes)}")
+        possible = [one for one, box in boxes.items() if can_spread(box) and one in flat]
+        if name not in possible:
+            raise NetworkError(
+                f"schedule: spread: box '{name}' cannot be spread, only an aggregate with 'by' fields and a size, "
+                f"whose results meet only filters, maps and static tables; in this network: {choices(possible)}"
+            )
+    return frozenset(spread)
+
+
+def _flat(checked: CheckedNetwork) -> frozenset[str]:
+    """Return the boxes whose results meet only filters, maps and static tables on their way to outputs."""
+    readers: dict[str, list[str]] = {}
+    for arc, consumers in checked.consumers.items():
+        readers.setdefault(owner(arc), []).extend(one.name for one in consumers if one.kind == "box")
+    boxes = {box.name: box for box in checked.order}
+    flat: set[str] = set()
+    for box in reversed(checked.order):
+        following = readers.get(box.name, [])
+        if all(name in flat and _one_by_one(boxes[name]) for name in following):
+            flat.add(box.name)
+    return frozenset(flat)
+
+
+def _place(
+    checked: CheckedNetwork, members: Sequence[Box], shards: int, spreadable: frozenset[str]
+) -> dict[str, Placement]:
+    front: set[str] = set()
+    spread: dict[str, tuple[str, ...]] = {}
+    home: dict[str, str] = {}  # by box in shards: another one of its component, or itself
+
+    def root(name: str) -> str:
+        while home[name] != name:
+            name = home[name]
+        return name
+
+    for box in members:
+        feeding = [owner(item) for item in checked.inputs[box.name] if isinstance(item, str)]
+        inner = [name for name in feeding if name in home or name in spread]
+        if order_agnostic(box) and not inner:
+            front.add(box.name)
+        elif len(feeding) == 1 and feeding[0] in spread:
+            spread[box.name] = spread[feeding[0]]
+        elif not inner and shards > 1 and can_spread(box) and box.name in spreadable:
+            spread[box.name] = box.spec.partitions
+        else:
+            home[box.name] = box.name
+            for name in inner:
+                home[root(name)] = box.name
+    components: dict[str, list[str]] = {}
+    for name in home:
+        components.setdefault(root(name), []).append(name)
+    load = [0] * shards
+    shard_of: dict[str, int] = {}
+    for names in sorted(components.values(), key=len, reverse=True):
+        shard = load.index(min(load))
+        load[shard] += len(names)
+        shard_of.update(dict.fromkeys(names, shard))
+    placements = {box.name: _placement(box, front, spread, shard_of) for box in members}
+    _pull(checked, members, placements)
+    return placements
+
+
+def _pull(checked: CheckedNetwork, members: Sequence[Box], placements: dict[str, Placement]) -> None:
+    """Move filters from the front into shards where several would send parts of one stream to the same place.
+
+    Then the stream travels once, whole, and the boxes behind the filters share what they find out about it.
+    """
+    inside = set(placements)
+    delivered = {owner(arc) for arc in checked.outputs.values()}
+    while True:
+        pulled: dict[tuple[str, int | None, tuple[str, ...]], list[str]] = {}
+        fed: set[tuple[str, int | None, tuple[str, ...]]] = set()
+        for box in members:
+            place = placements[box.name]
+            if not place.front:
+                fed.update((item, place.shard, place.by) for item in checked.inputs[box.name] if isinstance(item, str))
+        readers: dict[str, list[Placement]] = {}
+        for arc, consumers in checked.consumers.items():
+            for one in consumers:
+                if one.kind == "box" and one.name in inside:
+                    readers.setdefault(owner(arc), []).append(placements[one.name])
+        for box in members:
+            places = readers.get(box.name, [])
+            if not (box.spec.passes and box.spec.tuplewise) or not placements[box.name].front or not places:
+                continue
+            targets = {(place.front, place.shard, place.by) for place in places}
+            if len(targets) == 1 and not places[0].front and box.name not in delivered:
+                (item,) = checked.inputs[box.name]
+                pulled.setdefault((str(item), places[0].shard, places[0].by), []).append(box.name)
+        moving = {target: names for target, names in pulled.items() if len(names) > 1 or target in fed}
+        if not moving:
+            return
+        for (item, shard, by), names in moving.items():
+            for name in names:
+                placements[name] = Placement(False, shard, by, f"with other readers of {item} in this place")
+
+
+def _placement(
+    box: Box,
+    front: set[str],
+    spread: Mapping[str, tuple[str, ...]],
+    shard_of: Mapping[str, int],
+) -> Placement:
+    if box.name in front:
+        return Placement(True, why="needs neither state nor order")
+    if box.name in spread:
+        if order_agnostic(box):
+            return Placement(False, None, spread[box.name], "follows a box that is spread")
+        by = ", ".join(spread[box.name])
+        return Placement(False, None, spread[box.name], f"partitions told apart by {by}")
+    if order_agnostic(box):
+        return Placement(False, shard_of[box.name], why="follows boxes of this shard")
+    if can_spread(box):
+        return Placement(False, shard_of[box.name], why="not spread: boxes after it need its results in order")
+    return Placement(False, shard_of[box.name], why="keeps state over all its tuples in their order")
+
+
+def fingerprint(checked: CheckedNetwork, unit: CutUnit, shards: int, every: bool = False) -> dict[str, str]:
+    """Return by box that keeps state what it depends on: its specification and all that lies before it.
+
+    Filters, maps, unions and joins with tables keep none, wherever they run: they may change freely, unless they lie
+    before a box that does. With `every`, all boxes in shards are there, to tell by which name they keep what they hold.
+    """
+    texts: dict[str, str] = {source.name: f"{source.name} {source.schema}" for source in checked.network.sources}
+    found: dict[str, str] = {}
+    boxes = {box.name: box for box in checked.order}
+    for name in unit.boxes:
+        box = boxes[name]
+        inputs = [texts[owner(item)] + item if isinstance(item, str) else str(item) for item in checked.inputs[name]]
+        place = unit.placements[name]
+        spread = f" by {place.by} over {shards}" if place.spread else ""
+        text = f"{box.spec.op} {box.spec.to_mapping()} {inputs}{spread}"
+        texts[name] = hashlib.sha256(text.encode()).hexdigest()
+        inside = not place.front and (not place.spread or box.spec.stateful)
+        if inside and (every or not order_agnostic(box)):
+            found[name] = texts[name]
+    return found

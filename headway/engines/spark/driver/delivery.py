@@ -1,0 +1,374 @@
+"""Delivery: what micro-batches bring back goes to the outputs, once, also when the driver dies in between.
+
+With a state directory every micro-batch's results are written under its number before anything else happens
+with them, and count when the journal has them: what a killed process left beside is deleted, and the replay of its
+micro-batch writes it again. Files for the user are put together from these.
+Functions and terminals get results as they come: after a crash, those of the last micro-batch may come again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from headway.catalog import HALF_LIFE, REMEMBER, Statistics
+from headway.checking import CheckedNetwork
+from headway.clock import Clock, stopwatch
+from headway.connectors import DiscardSink, TableSink, open_sink
+from headway.connectors.base import Writer, prepare
+from headway.connectors.sinks import CallbackSink
+from headway.engines.base import RunSettings
+from headway.engines.delivery import Delivery
+from headway.engines.interrupts import Stopping
+from headway.engines.letters import DeadLetters
+from headway.engines.opening import open_letters
+from headway.engines.spark.driver.journal import Record
+from headway.engines.spark.driver.state import State
+from headway.engines.spark.driver.units import RunningUnit
+from headway.engines.spark.wire.packing import Row, merge_rows, receive, unpack_counts
+from headway.engines.spark.wire.protocol import LETTERS, READINGS
+from headway.engines.spark.wire.work import Lane, Work
+from headway.errors import RunError
+from headway.network import Output, thaw
+from headway.schema import Schema
+from headway.storage.files import read_table, write_table
+from headway.storage.filesystems import Place
+from headway.storage.segments import quote_name
+from headway.trains import Train
+from headway.trust import OWN, Trust
+
+
+class Collector:
+    """Takes rows from Spark's callback threads; everybody else only reads."""
+
+    def __init__(
+        self,
+        checked: CheckedNetwork,
+        results: Mapping[str, OutputResults],
+        letters: DeadLetters,
+        state: State,
+        fading: tuple[float, float] = (REMEMBER, HALF_LIFE),
+    ) -> None:
+        """Deliver to these results."""
+        self._checked = checked
+        self._results = results
+        self._letters = letters
+        self._state = state
+        self._numbers = {box.name: at for at, box in enumerate(checked.order)}
+        self._lock = threading.Lock()
+        self._deadlines: dict[tuple[int, int], int | None] = {}
+        self.statistics = Statistics(len(self._numbers), *fading)
+        self.ignored: Counter[str] = Counter()
+        self.spent = 0
+        """Nanoseconds spent delivering."""
+        self.sifted: Callable[[int, str, int, int, str], None] | None = None
+        """Who counts what drop boxes did: unit, source, tuples seen, tuples dropped, reason."""
+        self.sieves: Callable[[], bool] = lambda: False
+        """Who says whether drop boxes have been adjusted."""
+
+    def take(self, unit: RunningUnit, work: Work, rows: Sequence[Row], trains: Mapping[int, Train], batch: int) -> None:
+        """Take one micro-batch, as rows or as trains by lane; it may be a replay of one that was delivered before."""
+        if batch <= unit.taken:  # the query was lost between this and its commit
+            self._record(unit, batch, _states(receive(row, work.exchange) for row in rows if row.lane == READINGS))
+            return
+        begun = stopwatch()
+        by_lane: dict[int, list[Row]] = {}
+        letters: list[Any] = []
+        states: dict[int, int] = {}
+        for sent in rows:
+            row = receive(sent, work.exchange)
+            if row.lane == READINGS:
+                self._note(unit, row)
+                states |= _states([row])
+            elif row.lane == LETTERS:
+                letters += [tuple(one) for one in json.loads(bytes(row.train))]
+            else:
+                by_lane.setdefault(row.lane, []).append(row)
+        named = f"{self._state.token}-{self._state.unit_id(unit.cut)}"
+        if letters and self._state.keep_letters(f"{named}-{batch:010d}", letters):
+            self._letters.add(letters)
+        kept: dict[str, tuple[str, int, int]] = {}
+        for number, parts in by_lane.items():
+            lane = work.lanes[number]
+            outputs = self._outputs(unit, lane)
+            if lane.counted:
+                for part in parts:
+                    for name in outputs:
+                        self._results[name].delivery.count(*unpack_counts(part.train))
+                continue
+            kept |= self._deliver(outputs, merge_rows(parts, self._checked.arcs[lane.arc]), named, batch)
+        for number, train in trains.items():
+            lane = work.lanes[number]
+            outputs = self._outputs(unit, lane)
+            kept |= self._deliver(outputs, train, named, batch)
+        self._record(unit, batch, states, kept, f"{named}-{batch:010d}" if letters else None)
+        unit.taken = batch
+        unit.batches += 1
+        unit.tuples += unit.granted
+        self.spent += stopwatch() - begun
+
+    def _outputs(self, unit: RunningUnit, lane: Lane) -> list[str]:
+        return [name for name in unit.cut.outputs if self._checked.outputs[name] == lane.arc]
+
+    def _deliver(self, outputs: Sequence[str], train: Train, unit: str, batch: int) -> dict[str, tuple[str, int, int]]:
+        kept = {name: self._results[name].deliver(train, unit, batch) for name in outputs}
+        return {name: one for name, one in kept.items() if one is not None}
+
+    def _record(
+        self,
+        unit: RunningUnit,
+        batch: int,
+        states: Mapping[int, int],
+        kept: Mapping[str, tuple[str, int, int]] | None = None,
+        letters: str | None = None,
+    ) -> None:
+        """Write down what a micro-batch did, before Spark commits it; of a replay its states count."""
+        journal = self._state.journal(unit.cut)
+        after, upto = unit.covering
+        before, known = journal.at(after), journal.of(batch)
+        states = {**(before.states if before is not None else {}), **states}
+        if known is not None:  # an output that is new gets its results of a replay
+            again = replace(known, states=states, results={**(kept or {}), **known.results})
+            if again != known:
+                journal.write(again)
+            return
+        offset = self._state.offset_sum(unit.cut, batch)
+        journal.write(Record(batch, after, upto, offset, kept or {}, letters, states, self.sieves()))
+
+    def _note(self, unit: RunningUnit, row: Row) -> None:
+        found = json.loads(bytes(row.train))
+        for name, (calls, tuples_in, tuples_out, spent, size, ignored) in found["boxes"].items():
+            self.statistics.report(self._numbers[name], tuples_in, tuples_out, spent, size if calls else -1)
+            unit.worked += spent
+            self.ignored[name] += ignored
+        for source, (seen, dropped, reason) in found.get("sifted", {}).items():
+            unit.dropped += dropped
+            if self.sifted is not None:
+                self.sifted(unit.number, source, seen, dropped, reason)
+        if "deadline" in found:
+            with self._lock:
+                self._deadlines[unit.number, row.shard] = found["deadline"]
+
+    @property
+    def deadline(self) -> int | None:
+        """The moment at which the next window times out, or None."""
+        with self._lock:
+            return min((moment for moment in self._deadlines.values() if moment is not None), default=None)
+
+    def forget_deadlines(self) -> None:
+        """Wait for news: a tick is on its way to all boxes, and they will say what is next."""
+        with self._lock:
+            self._deadlines.clear()
+
+
+def _states(rows: Iterable[Row]) -> dict[int, int]:
+    """Return by shard the checksum of its new state, of those that have one."""
+    found = {row.shard: json.loads(bytes(row.train)).get("state") for row in rows}
+    return {shard: crc for shard, crc in found.items() if crc is not None}
+
+
+_OWN = re.compile(r"-\d+[sf]-\d{10}\.[0-9a-f]{8}\.arrow(?:\.tmp)?$")
+"""What may be deleted: files that this module names like this."""
+
+
+class OutputResults:
+    """One output."""
+
+    def __init__(
+        self,
+        output: Output,
+        schema: Schema,
+        what: object,
+        base: Path | None,
+        clock: Clock,
+        place: Place | None,
+        half_life: float = HALF_LIFE,
+        delivered: Sequence[str] = (),
+        trust: Trust = OWN,
+    ) -> None:
+        """Deliver to what the user gave (None: a table in memory), and keep results at `place` if there is one.
+
+        `delivered` are the files of results that an earlier process has delivered; others in their folder are what
+        it did not come to deliver.
+        """
+        self.name = output.name
+        self._schema = schema
+        self._place = place
+        self._folder = f"results/{quote_name(output.name)}"
+        self._what, self._base, self._trust = what, base, trust
+        self.table: TableSink | None = None
+        self.writer: Writer
+        self._file: Writer | None = None
+        self._later = place is not None and is_file(what)
+        self._named: dict[str, str] = {name.partition(".")[0]: name for name in delivered}
+        if place is not None:
+            place.make([self._folder], False)
+            counted = {f"{self._folder}/{name}" for name in delivered}
+            place.delete([name for name in place.files(self._folder) if name not in counted and _OWN.search(name)])
+        if what is None:
+            self.writer = self.table = TableSink(schema)
+        elif self._later:
+            open_sink(output.name, schema, what, base, trust).abort()  # complain now if it cannot be written
+            self.writer = DiscardSink()
+        else:
+            self.writer = open_sink(output.name, schema, what, base, trust)
+        self.delivery = Delivery(output, schema, self.writer, clock, half_life)
+        # What an earlier process delivered: memory starts empty, so it is filled again; others have it already.
+        for batch in self._stored():
+            self.delivery.tuples += batch.num_rows
+            if not isinstance(self.writer, DiscardSink | CallbackSink) and not self._streams:
+                self.writer.write(batch)
+        self._closed = False
+
+    @property
+    def _streams(self) -> bool:
+        return str(self._what) == "-" or hasattr(self.writer, "begin")
+
+    @property
+    def counted(self) -> bool:
+        """Whether nobody reads the tuples, so that only their number is needed."""
+        return self._place is None and isinstance(self.writer, DiscardSink)
+
+    def deliver(self, train: Train, unit: str, batch: int) -> tuple[str, int, int] | None:
+        """Take the results of one micro-batch, which may have been delivered before.
+
+        Returns the file in which they are kept now, its bytes and rows, if there is a new one.
+        """
+        name = f"{unit}-{batch:010d}"
+        known = name in self._named
+        kept = None
+        if self._place is not None and not known and len(train):
+            table = pa.Table.from_batches([train.to_batch(self._schema.to_arrow())])
+            file, size = write_table(self._place, f"{self._folder}/{name}.arrow", table, sync=True)
+            self._named[name] = file.rpartition("/")[2]
+            kept = self._named[name], size, len(train)
+        begin = getattr(self.writer, "begin", None)
+        if begin is not None:
+            begin(unit, batch)
+        if known and not self._streams and not isinstance(self.writer, CallbackSink):
+            return kept
+        before = self.delivery.tuples
+        self.delivery.deliver(train)
+        if known:
+            self.delivery.tuples = before
+        return kept
+
+    def _stored(self) -> Iterator[pa.RecordBatch]:
+        for name in sorted(self._named.values(), key=_order):
+            assert self._place is not None
+            table, schema = read_table(self._place.name(f"{self._folder}/{name}")), self._schema.to_arrow()
+            if table.schema.names != schema.names or table.schema.types != schema.types:
+                raise RunError(
+                    f"the state cannot go on: output '{self.name}' has the columns {self._schema} now, and the results "
+                    f"so far have {Schema.from_arrow(table.schema)}; give the output another name, or another --state"
+                )
+            for batch in table.to_batches():
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+    def prepare(self) -> None:
+        """Do all that completing the output takes, but for showing it."""
+        if self._later:
+            self._file = open_sink(self.name, self._schema, self._what, self._base, self._trust)
+            for batch in self._stored():
+                self._file.write(batch)
+            prepare(self._file)
+        self.delivery.prepare()
+
+    def close(self) -> None:
+        """Complete the output, which is prepared."""
+        if self._file is not None:
+            self._file.close()
+        self.delivery.close()
+        self._closed = True
+
+    def abort(self) -> None:
+        """Give up, unless it is complete."""
+        if not self._closed:
+            if self._file is not None:
+                self._file.abort()
+            self.delivery.abort()
+
+
+def _order(name: str) -> tuple[int, int]:
+    """Return where a file of results stands: units are numbered in the order in which they had the output."""
+    *_, unit, batch = name.partition(".")[0].split("-")
+    return int(unit.rstrip("sf")), int(batch)
+
+
+def is_file(what: object) -> bool:
+    """Return whether an output goes to a single file, which only appears when it is complete."""
+    if isinstance(what, Mapping):
+        ((kind, settings),) = what.items() if len(what) == 1 else ((None, None),)
+        return kind in ("csv", "jsonl", "parquet", "arrow") and str(settings) != "-" and not str(settings).endswith("/")
+    return isinstance(what, str | Path) and str(what) != "-" and not str(what).endswith("/")
+
+
+class SparkOutputs:
+    """Results by output, and the dead letters."""
+
+    def __init__(
+        self,
+        checked: CheckedNetwork,
+        settings: RunSettings,
+        clock: Clock,
+        place: Place | None,
+        delivered: Callable[[str], Sequence[str]],
+        stack: contextlib.ExitStack,
+        stopping: Stopping,
+    ) -> None:
+        """Open all sinks, and keep results at `place` if there is one; if `stack` ends first, they are given up.
+
+        `delivered` tells of an output which files an earlier process has delivered.
+        """
+        self._stopping = stopping
+        self.results: dict[str, OutputResults] = {}
+        self._letter_sink: Writer | None = None
+        self._completed = False
+        stack.callback(self._abort)
+        with stopping.held():  # a file that is made is known to whoever gives it up
+            network, half_life = checked.network, settings.half_life
+            for output in network.outputs:
+                given = output.name in settings.outputs
+                what = settings.outputs[output.name] if given else thaw(output.sink)
+                if given and what is None:
+                    what = {"discard": None}
+                schema = checked.output_schema(output.name)
+                base, trust = (None, network.trust.by_operator()) if given else (network.folder, network.trust)
+                old = delivered(output.name)
+                self.results[output.name] = OutputResults(
+                    output, schema, what, base, clock, place, half_life, old, trust
+                )
+            self.letters, self._letter_sink = open_letters(settings)
+
+    def complete(self) -> dict[str, pa.Table]:
+        """Complete all outputs, or none; return the tables of those that no sink was named for.
+
+        What takes long, and what may fail, comes first, and can be given up. Files then get their names all together.
+        """
+        for result in self.results.values():
+            result.prepare()
+        if self._letter_sink is not None:
+            prepare(self._letter_sink)
+        self._stopping.shield()
+        for result in self.results.values():
+            result.close()
+        if self._letter_sink is not None:
+            self._letter_sink.close()
+        self._completed = True
+        return {name: one.table.table for name, one in self.results.items() if one.table is not None}
+
+    def _abort(self) -> None:
+        if not self._completed:
+            for result in self.results.values():
+                result.abort()
+            if self._letter_sink is not None:
+                self._letter_sink.abort()

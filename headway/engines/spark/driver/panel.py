@@ -1,0 +1,182 @@
+"""The instruments of the Spark engine: a drop box stands where a query reads a source from the log.
+
+What it drops is never read into a box, a shard or a result: it has cost nothing but its place in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from headway.catalog import BoxReadings, Floats, Topology
+from headway.checking import CheckedNetwork
+from headway.clock import SECOND
+from headway.columns import Int64s
+from headway.engines.delivery import Delivered, Delivery
+from headway.engines.drops import DropBox
+from headway.engines.instruments import Effort, Flow
+from headway.engines.spark.driver.journal import SieveHistory
+from headway.engines.spark.driver.overview import Overview
+from headway.engines.spark.driver.units import RunningUnit
+from headway.shedding.base import Entry, Site, work_saved
+from headway.shedding.loads import LoadModel, shares_of
+from headway.sieves import Sieve
+from headway.trains import Train
+
+_BATCH = 1.0
+"""Seconds that a micro-batch may take at least; where latency graphs allow more, half of the good zone."""
+_LONGEST = 10.0
+_PART = 0.85
+"""The part of the cores that is left for work beside Spark itself and the driver, as far as nothing shows otherwise."""
+_PRESSED = 0.5
+"""Seconds of all that can be done that wait at least where there is as much to do as can be done."""
+_LEAST = 0.1
+"""The part of a query's time that is left for work however large the fixed part of a micro-batch is."""
+
+
+class Panel:
+    """Looks at the units of a run. Used by the scheduler thread."""
+
+    def __init__(
+        self,
+        checked: CheckedNetwork,
+        overview: Overview,
+        units: Sequence[RunningUnit],
+        ids: Sequence[str],
+        sifting: SieveHistory,
+        deliveries: Sequence[Delivery],
+        cores: int,
+    ) -> None:
+        """Find out where drop boxes can stand: a site for each unit; `cores` is how many tasks run at once."""
+        self._overview = overview
+        self._units = units
+        self._ids = ids
+        self._sifting = sifting
+        self._deliveries = deliveries
+        self.topology: Topology = overview.topology
+        self.workers = overview.workers
+        self._sources = {name: at for at, name in enumerate(self.topology.sources)}
+        self._outputs = {name: at for at, name in enumerate(self.topology.outputs)}
+        self.sites = tuple(self._site(unit) for unit in units if unit.cut.outputs)
+        self._site_units = [unit for unit in units if unit.cut.outputs]
+        self.nested: tuple[tuple[int, ...], ...] = ((),) * len(self.sites)
+        self._model = LoadModel(self.topology, shares_of(checked))
+        self._drops: dict[Entry, DropBox] = {}
+        self.measures = False
+        self._lasting = np.array([self._batch(site) for site in self.sites])
+        self._cores = cores
+        self._backlog = self._kept = 0.0
+
+    def _site(self, unit: RunningUnit) -> Site:
+        numbers = [self._sources[name] for name in unit.cut.sources]
+        entries = tuple(Entry(unit.number, number, -1 - number) for number in numbers)
+        names = ", ".join(unit.cut.sources)
+        return Site(f"{names} -> {unit.cut.name}", tuple(self._outputs[name] for name in unit.cut.outputs), entries)
+
+    def _batch(self, site: Site) -> float:
+        """Return how long a micro-batch of a site's unit may take, by the latency graphs of its outputs."""
+        graphs = [self.topology.qos[output].latency for output in site.outputs]
+        good = min((graph.good_until for graph in graphs if graph is not None), default=_LONGEST)
+        return min(_LONGEST, max(_BATCH, good / 2))
+
+    @property
+    def pressing(self) -> bool:
+        """Whether no source only comes in turn."""
+        return self._overview.ingest.pressing
+
+    def effort(self) -> Effort:
+        """Return what queries have done, and what can be done.
+
+        How much of their time queries have for work depends on how long micro-batches are, and they become longer
+        under load: so what could be done is told, not measured. So is how busy they are: without a backlog they keep
+        up, and are as busy as what arrives demands.
+        """
+        shares = [
+            max(_LEAST, 1.0 - unit.work.fixed / longest)
+            for unit, longest in zip(self._site_units, self._lasting.tolist(), strict=True)
+        ]
+        capacity = _PART * self._cores * (sum(shares) / len(shares) if shares else 1.0)
+        share = 1.0 if self._backlog > _PRESSED * capacity else min(1.0, self._kept / capacity)
+        return Effort(0, capacity, share)
+
+    def arrived(self) -> Floats:
+        """Return by source the tuples that have arrived."""
+        return np.array([feed.tuples for feed in self._overview.feeds], np.float64)
+
+    def delivered(self) -> Sequence[Delivered]:
+        """Return by output what was delivered."""
+        return [one.delivered() for one in self._deliveries]
+
+    def waiting(self) -> tuple[Int64s, Int64s]:
+        """Return by box what waits for its unit, at the boxes that read sources."""
+        snapshot = self._overview.snapshot(more=True)
+        return snapshot.box_waiting, snapshot.box_oldest
+
+    def boxes(self, now: int) -> BoxReadings:
+        """Return the statistics of the boxes."""
+        return self._overview.takings.statistics.readings(now)
+
+    def flow(self, now: int, rates: Floats, keep: Floats) -> Flow:
+        """Return what tuples that arrive at these rates cause, by what micro-batches have cost."""
+        readings = self.boxes(now)
+        box_rates = self._model.rates(rates, readings.selectivity)
+        work = self._model.work(readings.cost, readings.selectivity)
+        waiting, _ = self.waiting()
+        costs = np.array([unit.work.cost for unit in self._site_units])
+        counts = np.array([self._overview.waiting(unit)[0] for unit in self._site_units], np.float64)
+        site_rates = np.array([sum(rates[entry.place] for entry in site.entries) for site in self.sites], np.float64)
+        works = site_rates * costs
+        load = float(works.sum())
+        under_way = np.array([self._under_way(unit, now) for unit in self._site_units])
+        # What comes while a micro-batch runs has to wait for the next: that is no backlog.
+        usual = works * keep * self._lasting
+        self._backlog = float(np.maximum(counts * costs * keep + under_way - usual, 0.0).sum())
+        self._kept = load - work_saved(works, keep, self.nested)
+        sources = np.zeros(len(rates))
+        for site, cost in zip(self.sites, costs.tolist(), strict=True):
+            for entry in site.entries:
+                sources[entry.place] += cost
+        boxes = box_rates, box_rates * readings.cost, waiting * work
+        sites = site_rates, costs, counts
+        return Flow(load, self._kept, self._backlog, 0.0, float(self.workers), sources, *boxes, *sites)
+
+    def _under_way(self, unit: RunningUnit, now: int) -> float:
+        """Return the seconds of work that are left of a step under way, as far as one can tell from outside."""
+        if not unit.busy or not unit.granted:
+            return 0.0
+        passed = (now - unit.granted_at) / SECOND
+        whole = unit.expected * unit.work.cost
+        expected = unit.work.fixed + whole
+        return whole * max(0.0, 1.0 - passed / expected) if expected > 0 else 0.0
+
+    # Drop boxes
+
+    def drop(self, entry: Entry) -> DropBox:
+        """Return the drop box for an entry: here it only counts."""
+        return self._drops.setdefault(entry, DropBox())
+
+    def put(self, site: int, entry: Entry, sieve: Sieve | None) -> None:
+        """Let a sieve count for the grants of a unit from now on."""
+        unit = self._units[entry.consumer]
+        self._sifting.put(self._ids[unit.number], unit.position, self.topology.sources[entry.place], sieve)
+
+    def count(self, unit: int, source: str, seen: int, dropped: int, reason: str) -> None:
+        """Take what a task reports of its drop box; from Spark's callback threads."""
+        number = self._sources[source]
+        drop = self.drop(Entry(unit, number, -1 - number))
+        drop.passed += seen - dropped
+        drop.dropped[reason] += dropped
+
+    def seen(self, entry: Entry) -> int:
+        """Return how many tuples of a source have been granted to a unit."""
+        unit, source = self._units[entry.consumer], self.topology.sources[entry.place]
+        return self._overview.log.positions.get(source, 0) if unit.tuples else 0
+
+    def sample(self, entry: Entry) -> Train | None:
+        """Return some of the latest tuples of a source."""
+        return self._overview.arrivals.latest.get(self.topology.sources[entry.place])
+
+    def way(self, entry: Entry) -> Entry | str:
+        """Return the source that an entry reads: its drop box stands before all boxes of the unit."""
+        return self.topology.sources[entry.place]

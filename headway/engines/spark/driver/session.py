@@ -1,0 +1,363 @@
+"""The Spark session: the user's if there is one, otherwise one of our own, quiet and on loopback."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import importlib.util
+import logging
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headway.engines.interrupts import SIGNALS
+from headway.errors import RunError
+from headway.storage.temporary import make_temporary, remove_temporary
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_MASTER = "local[*]"
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+_JAVA = 17
+_FEW_CORES = 4
+_opening = threading.RLock()
+
+_LAUNCHER = """\
+#!/bin/sh
+set -f
+IFS=: kept=
+for one in $PYTHONPATH; do
+    case $one in */pyspark.zip | */py4j-*-src.zip) ;; *) kept=$kept${{kept:+:}}$one ;; esac
+done
+unset IFS
+PYTHONPATH=$kept exec {0} "$@"
+"""
+
+STREAMING = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.stopTimeout": "20s",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.execution.pythonUDF.arrow.enabled": "true",
+}
+"""Settings of every unit's query; they belong to the session that starts it."""
+
+
+def open_session(master: str | None, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Return a session: the active one, or a new one on `master`, which stays until the process ends.
+
+    Any thread may ask: one session is opened after the other, for that changes the process for a moment.
+    """
+    with _opening:
+        return _open_session(master, settings)
+
+
+def _open_session(master: str | None, settings: Mapping[str, str] | None) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    if not jvm_alive(0.0):  # it was killed since
+        _forget()
+    session = SparkSession.getActiveSession()
+    if session is not None and is_alive(session):
+        if master is not None and session.sparkContext.master != master:
+            raise RunError(
+                f"--master {master}: this process has a Spark session on {session.sparkContext.master} already; "
+                "stop it first"
+            )
+        return session
+    java = check_java()
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName("headway").master(master or DEFAULT_MASTER)
+    for name, value in {**_defaults(master or DEFAULT_MASTER, java), **(settings or {})}.items():
+        builder = builder.config(name, value)
+    with _quiet() as said, _own_interrupts(), _deaf_gateway(), _python(master or DEFAULT_MASTER):
+        try:
+            session = builder.getOrCreate()
+        except Exception as error:
+            text = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise RunError(f"Spark cannot start on {master or DEFAULT_MASTER}: {text}{said()}") from error
+    # When the JVM is killed, this server of PySpark's would print a traceback.
+    server: Any = getattr(session.sparkContext, "_accumulatorServer", None)
+    if server is not None and not os.environ.get("HEADWAY_SPARK_LOG"):
+        server.handle_error = lambda *request: None
+    if not (master or DEFAULT_MASTER).startswith("local"):
+        session.sparkContext.addPyFile(package())
+    return session
+
+
+def _defaults(master: str, java: str) -> dict[str, str]:
+    logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+    # A driver that is killed leaves shuffles, working copies of states and native libraries behind.
+    logging += f" -Djava.io.tmpdir={_scratch()}"
+    return {
+        **({"spark.local.dir": _scratch()} if master.startswith("local") else {}),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.driver.maxResultSize": "0",
+        "spark.driver.extraJavaOptions": f"{logging} {_compiler(master)} {map_archive(java)}",
+        "spark.scheduler.mode": "FAIR",
+        "spark.python.worker.reuse": "true",
+        "spark.locality.wait": "0",
+        "spark.shuffle.compress": "false",
+        "spark.sql.adaptive.enabled": "false",
+        **STREAMING,
+    }
+
+
+def _compiler(master: str) -> str:
+    """Return how the driver's JVM compiles and collects.
+
+    Kernels do the work, and the JVM carries blobs. On few cores its second compiler takes more time from them than
+    it ever gives back: a start and two short runs cost 26 s of processor time with it and 15 s without.
+    """
+    few = master.startswith("local") and (os.cpu_count() or 1) <= _FEW_CORES
+    return "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if few else "-XX:+UseParallelGC"
+
+
+@contextlib.contextmanager
+def _python(master: str) -> Iterator[None]:
+    """Let Spark start this Python, unless somebody has named another; a session keeps what it was started with.
+
+    Spark puts an archive of PySpark before everything else on a worker's path, and Python compiles what it imports from
+    it anew in each process: a second of work each, and every query has several. On this machine PySpark is installed,
+    compiled, as well: workers start without the archive.
+    """
+    if "PYSPARK_PYTHON" in os.environ:
+        yield
+        return
+    os.environ["PYSPARK_PYTHON"] = launcher() if master.startswith("local") else sys.executable
+    try:
+        yield
+    finally:
+        del os.environ["PYSPARK_PYTHON"]
+
+
+def launcher() -> str:
+    """Return a program that is this Python without Spark's archives on its path; just Python where that cannot be."""
+    import pyspark
+
+    home, path = os.environ.get("SPARK_HOME"), Path(_scratch(), "python")
+    if home is not None and Path(home).resolve() != Path(pyspark.__file__).parent.resolve():
+        return sys.executable  # another Spark, whose workers need its own PySpark
+    if not path.exists():  # workers of a session may be reading it
+        path.write_text(_LAUNCHER.format(shlex.quote(sys.executable)))
+        path.chmod(0o700)
+    return str(path) if os.access(path, os.X_OK) else sys.executable  # temporary files may not be executable
+
+
+@contextlib.contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Leave Ctrl-C as it is: Spark would cancel all jobs with it, where a run wants to drain, on any engine."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+@contextlib.contextmanager
+def hushed() -> Iterator[None]:
+    """Keep py4j, between Python and the JVM, from printing tracebacks: what fails there is said in one line of ours."""
+    logger, root = logging.getLogger("py4j"), logging.getLogger()
+    level = logger.level
+    if not os.environ.get("HEADWAY_SPARK_LOG"):
+        logger.setLevel(logging.CRITICAL + 1)
+        root.addFilter(_is_not_py4j)  # some of what it says it says in nobody's name
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        root.removeFilter(_is_not_py4j)
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
+
+
+@contextlib.contextmanager
+def _deaf_gateway() -> Iterator[None]:
+    """Start the JVM so that it ignores what a run ends in order for: SIGTERM and SIGHUP, as it does Ctrl-C anyhow.
+
+    A terminal sends signals to the whole group, systemd to all of a service's processes. If the JVM died first, the run
+    could not drain. What the JVM starts ignores them, too. It ends when its standard input is closed, and so with the
+    driver, however that ends.
+    """
+    from pyspark import java_gateway
+
+    module: Any = java_gateway
+    made = module.Popen
+
+    def start(command: list[str], preexec_fn: Callable[[], None] | None = None, **more: Any) -> Any:
+        def prepare() -> None:
+            if preexec_fn is not None:
+                preexec_fn()
+            for number in SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
+
+        return made(command, preexec_fn=prepare, **more)
+
+    module.Popen = start  # PySpark sets a preexec_fn of its own, over any that it is given
+    try:
+        yield
+    finally:
+        module.Popen = made
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[Callable[[], str]]:
+    """Start the JVM so that what it and its Python workers print goes to a file, not between the user's lines.
+
+    Yields what returns the last words in that file. With HEADWAY_SPARK_LOG set, everything is shown.
+    """
+    if os.environ.get("HEADWAY_SPARK_LOG"):
+        yield lambda: ""
+        return
+    path = Path(_scratch(), "spark.log")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [(number, os.dup(number)) for number in (1, 2)]
+    with path.open("ab") as file:
+        for number, _ in kept:
+            os.dup2(file.fileno(), number)
+
+    def last_words() -> str:
+        lines = path.read_text(errors="replace").strip().splitlines()
+        return f"; {lines[-1]}" if lines else ""
+
+    try:
+        yield last_words
+    finally:
+        for number, copy in kept:
+            os.dup2(copy, number)
+            os.close(copy)
+
+
+@functools.cache
+def _scratch() -> str:
+    """Return a folder for what Spark and we leave lying about; the next run removes it if this one is killed."""
+    folder = make_temporary()
+    atexit.register(remove_temporary, folder)
+    return folder
+
+
+def is_alive(session: SparkSession) -> bool:
+    """Return whether nobody has stopped a session."""
+    context: Any = session.sparkContext
+    return getattr(context, "_jsc", None) is not None and not context._jsc.sc().isStopped()
+
+
+def jvm_alive(patience: float) -> bool:
+    """Return whether the JVM that this process has started still runs after so many seconds; True if there is none."""
+    from pyspark import SparkContext
+
+    process: Any = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return True
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(patience)
+    return process.poll() is None
+
+
+def _forget() -> None:
+    """Let PySpark forget a JVM that is gone, so that the next session starts another one."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context: Any = SparkContext
+    with contextlib.suppress(Exception):
+        context._gateway.shutdown()
+    context._gateway = context._jvm = context._active_spark_context = None
+    kept: Any = SparkSession
+    kept._instantiatedSession = None
+    kept._activeSession = None
+
+
+def check_java() -> str:
+    """Return the version of Java that Spark takes; a RunError says what to install when there is none."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    advice = f"install Java {_JAVA} (Debian: apt-get install openjdk-{_JAVA}-jre-headless), or use --engine local"
+    if java is None or (home and not Path(java).exists()):
+        raise RunError(f"the engine 'spark' needs Java {_JAVA}, and there is none; {advice}")
+    try:
+        version = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise RunError(
+            f"the engine 'spark' needs Java {_JAVA}, and '{java}' does not run: {error}; {advice}"
+        ) from error
+    found = version.split('"')[1] if '"' in version else ""
+    number = found.split(".")[0]
+    if number.isdecimal() and int(number) < _JAVA:
+        raise RunError(f"the engine 'spark' needs Java {_JAVA}, and '{java}' is version {number}; {advice}")
+    return found
+
+
+def package() -> str:
+    """Return this package as an archive that executors can import from; with what is compiled, as far as it is."""
+    root = Path(__file__).parents[3]
+    path = Path(_scratch()) / "headway.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted([*root.rglob("*.py"), *root.rglob("*.json")]):
+            name = Path("headway") / file.relative_to(root)
+            archive.write(file, name)
+            compiled = Path(importlib.util.cache_from_source(str(file)))
+            if file.suffix == ".py" and compiled.exists():
+                archive.write(compiled, name.with_suffix(".pyc"))
+    return str(path)
+
+
+ARCHIVE_SETTING = "HEADWAY_SPARK_CLASSES"
+"""An environment variable: the archive to map in place of the one of this environment; empty for none."""
+
+
+# The archive of Spark's classes: a JVM that maps one starts twice as fast. It spends most of Spark's start on reading
+# and verifying thousands of classes. Java can keep them as they are in memory (class data sharing). `headway prepare`
+# writes such an archive from a short run; a session maps the one that is there. The JVM checks that it fits its own
+# version and the jars as they are, and does without it otherwise.
+
+
+def class_archive(java: str) -> Path:
+    """Return where this Python environment keeps the archive for a version of Java; it goes with the environment."""
+    return Path(sys.prefix) / "var" / "headway" / f"spark-{version('pyspark')}-java-{java}.jsa"
+
+
+def map_archive(java: str) -> str:
+    """Return the options with which a JVM of this version maps the archive; nothing if there is none."""
+    chosen = os.environ.get(ARCHIVE_SETTING)
+    archive = class_archive(java) if chosen is None else Path(chosen) if chosen else None
+    # A quote would end the option early, and nothing is lost without the archive.
+    if archive is None or '"' in str(archive) or not archive.is_file():
+        return ""
+    return f'"-XX:SharedArchiveFile={archive}"'
+
+
+def record_archive(archive: Path) -> dict[str, str]:
+    """Return the environment of a run whose JVM writes an archive when it ends.
+
+    Its output goes where the run's does, so that whoever reads that to its end knows that the archive is complete.
+    """
+    if '"' in str(archive):
+        raise RunError(f"the archive cannot be written to '{archive}': there is a quote in its name")
+    return {ARCHIVE_SETTING: "", "SPARK_SUBMIT_OPTS": f'-XX:ArchiveClassesAtExit="{archive}"', "HEADWAY_SPARK_LOG": "1"}

@@ -1,0 +1,158 @@
+"""What is sent to executors: the work of units, users' functions, static tables, and a place for large trains."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+from headway.checking import CheckedNetwork
+from headway.engines.spark.driver.cut import fingerprint
+from headway.engines.spark.driver.state import State
+from headway.engines.spark.wire.native import NativePlan, plan_native
+from headway.engines.spark.wire.packing import clear
+from headway.engines.spark.wire.work import CutUnit, Lane, Work
+from headway.errors import NetworkError, unknown
+from headway.expressions.registry import Functions
+from headway.network import Table
+from headway.storage.files import write_table
+from headway.storage.filesystems import Place
+from headway.structure import owner
+from headway.tables import load_table
+
+FRONTS = {
+    "auto": "native where Spark gives the same results and somebody reads them, otherwise kernels",
+    "native": "Spark's own DataFrame operations, or an error that says why not",
+    "kernels": "Headway's kernels",
+}
+
+
+def make_work(
+    checked: CheckedNetwork,
+    unit: CutUnit,
+    shards: int,
+    discarded: frozenset[str] = frozenset(),
+    tables: Mapping[str, str] = MappingProxyType({}),
+    run: str = "",
+    exchange: str | None = None,
+) -> Work:
+    """Lay the lanes of a unit; the arcs in `discarded` are only counted."""
+    lanes: list[Lane] = []
+    known: set[tuple[str, int | None, tuple[str, ...]]] = set()
+
+    def lay(arc: str, shard: int | None = None, by: tuple[str, ...] = (), counted: bool = False) -> None:
+        if (arc, shard, by) not in known:
+            known.add((arc, shard, by))
+            lanes.append(Lane(len(lanes), arc, shard, by, counted))
+
+    names = {source.name for source in checked.network.sources}
+    for name in unit.boxes:
+        place = unit.placements[name]
+        if place.front:
+            continue
+        for item in checked.inputs[name]:
+            if not isinstance(item, str):
+                continue
+            feeder = owner(item)
+            if feeder in names or unit.placements[feeder].front:
+                lay(item, place.shard, place.by if place.spread else ())
+    for output in unit.outputs:
+        arc = checked.outputs[output]
+        lay(arc, counted=arc in discarded)
+    functions = checked.functions
+    return Work(
+        checked.network,
+        unit,
+        shards,
+        tuple(lanes),
+        dict(tables),
+        dict(functions.scalars),
+        dict(functions.aggregates),
+        {name: mark[:16] for name, mark in fingerprint(checked, unit, shards, every=True).items()},
+        exchange,
+        run,
+    )
+
+
+def explain_front(checked: CheckedNetwork, work: Work) -> NativePlan | str:
+    """Return how Spark itself would run a unit, or why kernels do."""
+    if work.unit.stateful:
+        return "its boxes feed boxes with state, and packing trains where the log is read is faster"
+    if all(lane.counted for lane in work.lanes):
+        return "nobody reads its results, so they are only counted"
+    return plan_native(checked, work.unit, work.lanes)
+
+
+def choose_front(checked: CheckedNetwork, work: Work, front: str) -> NativePlan | None:
+    """Return the plan by which Spark itself runs a unit, or None for kernels."""
+    if front not in FRONTS:
+        raise NetworkError(f"schedule: front: {unknown('front', front, FRONTS)}")
+    if front == "kernels":
+        return None
+    found = explain_front(checked, work)
+    if isinstance(found, str):
+        if front == "native" and not work.unit.stateful:
+            raise NetworkError(f"schedule: front: '{work.unit.name}' cannot be native: {found}")
+        return None
+    return found
+
+
+def ship_functions(functions: Functions) -> None:
+    """Let Spark send the code of users' own modules along, not only their names."""
+    from pyspark import cloudpickle
+
+    for module in own_modules(functions):
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+
+
+def own_modules(functions: Functions) -> list[ModuleType]:
+    """Return the modules of users' functions that are not installed as packages are."""
+    bodies: list[object] = [one.function for one in functions.scalars.values()]
+    for aggregate in functions.aggregates.values():
+        bodies += [aggregate.init, aggregate.incr, aggregate.final, aggregate.function]
+    found: dict[str, ModuleType] = {}
+    for body in bodies:
+        owner = getattr(body, "__self__", None)
+        name = getattr(body, "__module__", None) or (type(owner).__module__ if owner is not None else None)
+        module = sys.modules.get(name or "")
+        if module is not None and name != "__main__" and _is_own(module):
+            found[module.__name__] = module
+    return list(found.values())
+
+
+def _is_own(module: ModuleType) -> bool:
+    """Return whether a module's file lies neither in this package nor where Python keeps installed ones."""
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return False
+    path = Path(file).resolve()
+    installed = "site-packages" in path.parts or "dist-packages" in path.parts
+    homes = [Path(sys.base_prefix).resolve() / "lib", Path(__file__).resolve().parents[3]]
+    return not installed and not any(path.is_relative_to(home) for home in homes)
+
+
+def write_tables(checked: CheckedNetwork, place: Place, tables: Mapping[str, Any] | None) -> dict[str, str]:
+    """Put static tables where executors can read them; return by ref where."""
+    network = checked.network
+    refs = {item.ref for box in network.boxes for item in box.inputs if isinstance(item, Table)}
+    place.make(["tables"], False)
+    written = {}
+    for at, ref in enumerate(sorted(refs)):
+        written[ref], _ = write_table(
+            place, f"tables/{at}.arrow", load_table(ref, tables, network.folder, network.trust)
+        )
+    place.delete(set(place.files("tables")).difference(written.values()))
+    return {ref: place.name(relative) for ref, relative in written.items()}
+
+
+def exchange_of(state: State, unit: CutUnit, master: str) -> str | None:
+    """Return an empty folder for a unit's large trains, if all processes share this disk."""
+    if not state.place.local or not master.startswith("local"):
+        return None
+    relative = f"exchange/{state.unit_id(unit)}"
+    state.place.make([relative], False)
+    folder = state.place.name(relative)
+    clear(folder)
+    return folder

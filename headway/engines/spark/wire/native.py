@@ -1,0 +1,375 @@
+"""Filters, maps and unions as one Spark projection: a unit without state, run by Spark itself instead of kernels.
+
+Only where no expression can fail and Spark's results are Headway's, to the last bit: a text says where it is not so.
+Every output lane is a list of branches, ways from a source to the lane: which conditions hold on the way, and which
+columns arrive. All branches of all lanes become one wide row per scanned row, so that the log is read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from headway.boxes.filter import Filter
+from headway.boxes.map import Map
+from headway.boxes.union import Union
+from headway.checking import CheckedNetwork
+from headway.columns import UNREAD, Int64s, from_arrow, to_arrow
+from headway.connectors.spark_columns import to_column
+from headway.engines.spark.wire.work import CutUnit, Lane
+from headway.errors import RunError
+from headway.expressions import Expression
+from headway.expressions.parsing import fragment, parse_one, to_sql
+from headway.expressions.safety import risk
+from headway.expressions.types import is_float, is_nested
+from headway.network import Box, arc_name
+from headway.schema import Schema, type_name
+from headway.trains import Train, ascends, join_trains
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+_HIDDEN = ("source", "number", "stamp")
+_MOST_BRANCHES = 64
+"""More ways to one lane are left to kernels: unions of unions of one stream double them each time."""
+_SAFE_SET = 10
+"""Spark looks longer lists up in a hash set, where NaN and -0.0 are not what they are in comparisons."""
+_LOOSE = (exp.Predicate, exp.Not, exp.And, exp.Or)
+"""What is not an operand of a comparison without brackets, in one of the two grammars."""
+_OTHERS = frozenset(("upper", "ucase", "lower", "lcase"))
+"""Functions that never fail, but where Java's result differs from Arrow's: 'ß' in upper case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """A column of a source that is read."""
+
+    name: str
+    source: int
+    at: int
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A value computed from others: a condition, where NULL counts as false, or a field that a map makes."""
+
+    name: str
+    sql: str
+    inputs: tuple[str, ...]
+    type: pa.DataType
+    condition: bool
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A way from a source to a lane: the conditions on it, each with the answer that leads on, and the columns."""
+
+    source: int
+    conditions: tuple[tuple[str, bool], ...]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LanePlan:
+    """What arrives on a lane."""
+
+    number: int
+    schema: Schema
+    counted: bool
+    branches: tuple[Branch, ...]
+
+    def flag(self, branch: int) -> str:
+        """Return the column that says whether a row takes a branch."""
+        return f"f{self.number}_{branch}"
+
+
+@dataclass(frozen=True)
+class NativePlan:
+    """A unit as a projection. Plain data: Spark sends it along to where the log is read."""
+
+    sources: tuple[str, ...]
+    scanned: tuple[Scanned, ...]
+    computed: tuple[Computed, ...]
+    lanes: tuple[LanePlan, ...]
+
+    @property
+    def scan_schema(self) -> str:
+        """The rows that the reader emits, as Spark writes a schema."""
+        fields = [f"{one.name} {type_name(one.type)}" for one in self.scanned]
+        return ", ".join(["source int", "number bigint", "stamp bigint", *fields])
+
+    def scan_batch(self, source: str, train: Train) -> pa.RecordBatch:
+        """Return a source's train as rows of `scan_schema`; the columns of other sources are NULL."""
+        at, count = self.sources.index(source), len(train)
+        arrays = [
+            pa.array(np.full(count, at, np.int32)),
+            pa.array(np.ascontiguousarray(train.numbers)),
+            pa.array(np.ascontiguousarray(train.stamps)),
+        ]
+        for one in self.scanned:
+            arrays.append(to_arrow(train.columns[one.at], one.type) if one.source == at else pa.nulls(count, one.type))
+        return pa.RecordBatch.from_arrays(arrays, names=[*_HIDDEN, *(one.name for one in self.scanned)])
+
+    @property
+    def delivered(self) -> tuple[str, ...]:
+        """The columns that leave; lanes that deliver the same values share them."""
+        ways = [branch for lane in self.lanes if not lane.counted for branch in lane.branches]
+        return tuple(dict.fromkeys(name for branch in ways for name in branch.columns))
+
+    def frame(self, rows: DataFrame) -> DataFrame:
+        """Return the wide rows of a DataFrame of `scan_schema`; rows that go nowhere are left out."""
+        from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+        names = [*_HIDDEN, *(one.name for one in self.scanned)]
+        for level in sorted({one.level for one in self.computed}):
+            mine = [one for one in self.computed if one.level == level]
+            made = [
+                (F.coalesce(value, F.lit(False)) if one.condition else value).alias(one.name)
+                for one, value in ((one, to_column(parse_one(one.sql))) for one in mine)
+            ]
+            rows = rows.select(*[F.col(name) for name in names], *made)
+            names += [one.name for one in mine]
+        self._check_types(rows)
+        flags: dict[str, SparkColumn | None] = {}
+        for lane in self.lanes:
+            for at, branch in enumerate(lane.branches):
+                flags[lane.flag(at)] = self._taken(branch)
+        taken = [flag for flag in flags.values() if flag is not None]
+        if taken and len(taken) == len(flags):  # otherwise a lane takes every row
+            # A chain of ORs costs the optimiser two to four times as long, in every micro-batch.
+            rows = rows.where(F.greatest(*taken) if len(taken) > 1 else taken[0])
+        return rows.select(
+            "number",
+            "stamp",
+            *[F.col(name) for name in self.delivered],
+            *[(F.lit(True) if flag is None else flag).alias(name) for name, flag in flags.items()],
+        )
+
+    def _taken(self, branch: Branch) -> SparkColumn | None:
+        """Return whether a row takes a branch; None: every row does."""
+        from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+        parts = [F.col(name) if wanted else ~F.col(name) for name, wanted in branch.conditions]
+        if len(self.sources) > 1:
+            parts.insert(0, F.col("source") == F.lit(branch.source))
+        if not parts:
+            return None
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = whole & part
+        return whole
+
+    def _check_types(self, rows: DataFrame) -> None:
+        """Refuse to go on where Spark finds another type than Headway did: the values would differ too."""
+        for one in self.computed:
+            found, wanted = rows.schema[one.name].dataType.simpleString(), type_name(one.type)
+            if found != wanted and not (one.condition and found == "void"):
+                raise RunError(f"'{one.sql}' is {found} in Spark and {wanted} in Headway; please report this")
+
+    def split(self, table: pa.Table) -> dict[int, Train]:
+        """Return one train per lane from collected wide rows, in whichever order tasks gave them.
+
+        Tuples come in ascending arrival number, equal numbers in the order of the branches. The columns of a lane
+        that is only counted are unread.
+        """
+        numbers, stamps = _numbers(table, "number"), _numbers(table, "stamp")
+        order = None if ascends(numbers) else np.argsort(numbers, kind="stable")
+        types = self._types()
+        columns = {name: from_arrow(_typed(table.column(name), types[name])) for name in self.delivered}
+        trains: dict[int, Train] = {}
+        for lane in self.lanes:
+            parts: list[Train] = []
+            for branch, flags in zip(lane.branches, self._flags(table, lane), strict=True):
+                at = np.flatnonzero(flags) if order is None else order[flags[order]]
+                if len(at):
+                    mine = [UNREAD if lane.counted else columns[name].take(at) for name in branch.columns]
+                    parts.append(Train(tuple(mine), stamps[at], numbers[at]))
+            trains[lane.number] = _in_order(parts) if parts else Train.empty(lane.schema)
+        return trains
+
+    def counts(self, table: pa.Table) -> dict[int, int]:
+        """Return by lane how many tuples wide rows bring it."""
+        return {
+            lane.number: sum(int(np.count_nonzero(flags)) for flags in self._flags(table, lane)) for lane in self.lanes
+        }
+
+    def _flags(self, table: pa.Table, lane: LanePlan) -> list[Any]:
+        return [from_arrow(table.column(lane.flag(at))).values for at in range(len(lane.branches))]
+
+    def _types(self) -> dict[str, pa.DataType]:
+        return {one.name: one.type for one in self.scanned} | {one.name: one.type for one in self.computed}
+
+
+def _numbers(table: pa.Table, name: str) -> Int64s:
+    found: Int64s = from_arrow(table.column(name)).values
+    return found
+
+
+def _typed(array: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    return array if array.type == type_ else array.cast(type_)
+
+
+def _in_order(parts: Sequence[Train]) -> Train:
+    if len(parts) == 1:
+        return parts[0]
+    unread = parts[0].columns[:1] == (UNREAD,)
+    bare = [Train((), part.stamps, part.numbers) for part in parts] if unread else parts
+    both = join_trains(bare)
+    both = both.take(np.argsort(both.numbers, kind="stable"))
+    return both.with_columns(parts[0].columns) if unread else both
+
+
+class _NotNativeError(Exception):
+    """Why a unit must be run by kernels."""
+
+
+def plan_native(checked: CheckedNetwork, unit: CutUnit, lanes: Sequence[Lane]) -> NativePlan | str:
+    """Return a unit as a projection, or a short text that says which box keeps it from being one, and why."""
+    try:
+        return _Planner(checked, unit).plan(lanes)
+    except _NotNativeError as reason:
+        return str(reason)
+
+
+class _Planner:
+    """Follows the boxes in topological order; an arc is the branches that lead to it."""
+
+    def __init__(self, checked: CheckedNetwork, unit: CutUnit) -> None:
+        self.checked = checked
+        self.unit = unit
+        self.scanned: dict[str, Scanned] = {}
+        self.computed: dict[str, Computed] = {}
+        self.known: dict[tuple[str, bool], str] = {}
+        self.arcs: dict[str, tuple[Branch, ...]] = {}
+
+    def plan(self, lanes: Sequence[Lane]) -> NativePlan:
+        """Lay the ways through all boxes."""
+        for at, source in enumerate(self.unit.sources):
+            types = self.checked.arcs[source].types
+            names = tuple(f"s{at}_{position}" for position in range(len(types)))
+            for position, (name, type_) in enumerate(zip(names, types, strict=True)):
+                self.scanned[name] = Scanned(name, at, position, type_)
+            self.arcs[source] = (Branch(at, (), names),)
+        boxes = {box.name: box for box in self.checked.order}
+        for name in self.unit.boxes:
+            try:
+                self.add(boxes[name])
+            except _NotNativeError as reason:
+                raise _NotNativeError(f"box '{name}': {reason}") from None
+        planned = tuple(
+            LanePlan(lane.number, self.checked.arcs[lane.arc], lane.counted, self.arcs[lane.arc]) for lane in lanes
+        )
+        return self.prune(planned)
+
+    def add(self, box: Box) -> None:
+        """Lay the ways through a box."""
+        spec, functions = box.spec, self.checked.functions
+        if not self.unit.placements[box.name].front:
+            raise _NotNativeError(f"{spec.op} in shards is not native")
+        inputs = [self.arcs[item] for item in self.checked.inputs[box.name] if isinstance(item, str)]
+        schema = self.checked.input_schemas(box.name)[0]
+        if isinstance(spec, Filter):
+            predicates = spec.predicates(schema, functions)
+            self.check(predicates, schema)
+            for at, port in enumerate(spec.ports):
+                ways = (self.route(branch, predicates, at, schema) for branch in inputs[0])
+                self.arcs[arc_name(box.name, port)] = tuple(ways)
+        elif isinstance(spec, Map):
+            results = [expression for _, expression in spec.results(schema, functions)]
+            self.check(results, schema)
+            self.arcs[box.name] = tuple(
+                replace(branch, columns=tuple(self.define(one, branch, schema) for one in results))
+                for branch in inputs[0]
+            )
+        elif isinstance(spec, Union):
+            self.arcs[box.name] = tuple(branch for one in inputs for branch in one)
+            if len(self.arcs[box.name]) > _MOST_BRANCHES:
+                raise _NotNativeError(f"more than {_MOST_BRANCHES} ways lead to it")
+        else:
+            raise _NotNativeError(f"{spec.op} is not native; filter, map and union are")
+
+    def route(self, branch: Branch, predicates: Sequence[Expression], at: int, schema: Schema) -> Branch:
+        """Return the way to a filter's route: all predicates before it are not true, its own is, if it has one."""
+        answers = [
+            (self.define(one, branch, schema, True), position == at)
+            for position, one in enumerate(predicates[: at + 1])
+        ]
+        return replace(branch, conditions=(*branch.conditions, *answers))
+
+    def check(self, expressions: Sequence[Expression], schema: Schema) -> None:
+        """Refuse expressions that may fail, or that Spark may understand otherwise."""
+        users = self.checked.functions.scalars
+        for expression in expressions:
+            tree = parse_one(expression.sql)
+            called = next((one for one in tree.find_all(exp.Anonymous) if one.name.lower() in users), None)
+            if called is not None:
+                raise _NotNativeError(f"'{called.name}' is a user's function")
+            reason = risk(expression, schema) or difference(tree, schema)
+            if reason is not None:
+                raise _NotNativeError(reason)
+
+    def define(self, expression: Expression, branch: Branch, schema: Schema, condition: bool = False) -> str:
+        """Return the column of an expression over a branch; what is there already is not computed again."""
+        if expression.field is not None and not condition:
+            return branch.columns[expression.field]
+        tree = parse_one(expression.sql)
+        inputs = []
+        for column in list(tree.find_all(exp.Column)):
+            inputs.append(branch.columns[schema.index(column.name)])
+            column.this.replace(exp.to_identifier(inputs[-1], quoted=True))
+        sql = to_sql(tree)
+        name = self.known.get((sql, condition))
+        if name is None:
+            name = self.known[sql, condition] = f"c{len(self.known)}"
+            level = 1 + max((self.computed[one].level for one in inputs if one in self.computed), default=0)
+            self.computed[name] = Computed(name, sql, tuple(inputs), expression.type, condition, level)
+        return name
+
+    def prune(self, lanes: tuple[LanePlan, ...]) -> NativePlan:
+        """Return the plan with only those columns that lanes need."""
+        pending = [name for lane in lanes for branch in lane.branches for name, _ in branch.conditions]
+        for lane in lanes:
+            for branch in () if lane.counted else lane.branches:
+                pending += branch.columns
+        needed: set[str] = set()
+        while pending:
+            name = pending.pop()
+            if name not in needed:
+                needed.add(name)
+                pending += self.computed[name].inputs if name in self.computed else ()
+        scanned = tuple(one for name, one in self.scanned.items() if name in needed)
+        for one in scanned:
+            if is_nested(one.type):
+                source = self.unit.sources[one.source]
+                field = self.checked.arcs[source].fields[one.at].name
+                raise _NotNativeError(f"source '{source}': field '{field}' is nested: {type_name(one.type)}")
+        computed = tuple(one for name, one in self.computed.items() if name in needed)
+        return NativePlan(self.unit.sources, scanned, computed, lanes)
+
+
+def difference(tree: exp.Expression, schema: Schema) -> str | None:
+    """Return which part of an expression that never fails may mean something else in Spark; None if none does."""
+    for part in tree.walk():
+        if isinstance(part, exp.Anonymous) and part.name.lower() in _OTHERS:
+            return f"'{fragment(part)}': {part.name} of some letters differs between Java and Arrow"
+        if isinstance(part, exp.ILike):
+            return f"'{fragment(part)}': letters without case differ between Java and Arrow"
+        if isinstance(part, exp.Literal) and part.is_string and not part.this.replace("\\", "\n").isprintable():
+            return f"'{fragment(part)}' has backslashes or control characters"
+        if isinstance(part, exp.In) and len(part.expressions) > _SAFE_SET:
+            fields = {schema.field(column.name).type for column in part.find_all(exp.Column)}
+            if any(map(is_float, fields)):
+                return f"'{fragment(part)}' looks up floats in a long list"
+        if isinstance(part, exp.Predicate) and any(
+            isinstance(side, exp.Predicate | exp.Not | exp.And | exp.Or) for side in part.iter_expressions()
+        ):
+            return f"'{to_sql(tree)}' needs brackets: Spark binds comparisons otherwise"
+    return None

@@ -1,0 +1,287 @@
+"""Rows: what travels between the source, the shards and the driver, and trains as bytes in them.
+
+One Arrow IPC stream per train. Numbers that ascend by a constant step and stamps that are all the same, which is
+the rule at the front, travel as two numbers instead of a column.
+
+Large trains travel from task to task as files, where driver and executors share a disk. Through Spark a train is copied
+some eight times: to the JVM, into a row, into the shuffle, out of it, and back to Python. As a file it is written once
+and mapped. A row then carries only the file's name. Files live as long as their micro-batch: when a unit asks for its
+next grant, nobody needs them any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headway.columns import UNREAD, Column, Int64s, from_arrow, to_arrow
+from headway.engines.letters import LetterRow
+from headway.engines.spark.wire.protocol import LETTERS, READINGS
+from headway.schema import Schema
+from headway.trains import Tick, Train, constant, is_constant, join_trains
+
+Ranks = tuple[npt.NDArray[np.float64] | Int64s, Int64s]
+"""Where boxes are spread: the order value of each tuple, and the arrival number of its partition's first tuple.
+
+Tuples that a clock tick or the end of the input caused all have the same arrival number, whichever shard they
+come from; by these two they come in the order in which one shard would have emitted them."""
+
+
+_MILLISECOND = 1_000_000
+_MOST_MOMENTS = 100_000
+LARGE = 1 << 16
+"""Bytes from which on a file is cheaper than the way through Spark."""
+_MARK = b"@file:"
+
+
+class Row(NamedTuple):
+    """What travels: the key of the shard it is for, the lane, the first arrival number, and bytes."""
+
+    shard: int
+    lane: int
+    first: int
+    train: bytes | pa.Buffer
+
+
+class Marks(NamedTuple):
+    """What a micro-batch brings beside tuples."""
+
+    progress: int
+    ticks: tuple[Tick, ...]
+    end: bool
+    now: int
+    kept: tuple[tuple[int, float], ...] = ()
+    """From which arrival numbers on which share of the tuples was kept, for boxes that estimate."""
+    states: tuple[tuple[int, int], ...] = ()
+    """By shard that has one: the checksum of its state before this micro-batch."""
+
+    def to_json(self) -> bytes:
+        """Write to bytes."""
+        return json.dumps([self.progress, self.ticks, self.end, self.now, self.kept, self.states]).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Marks:
+        """Read what `to_json` wrote."""
+        progress, ticks, end, now, kept, states = json.loads(data)
+        pairs = tuple((one[0], one[1]) for one in kept), tuple((one[0], one[1]) for one in states)
+        return cls(progress, tuple(Tick(*tick) for tick in ticks), end, now, *pairs)
+
+
+@dataclass
+class TaskReport:
+    """What boxes did in one task: by box calls, tuples in, tuples out, nanoseconds, bytes in, ignored."""
+
+    boxes: dict[str, list[int]] = field(default_factory=dict)
+    letters: list[LetterRow] = field(default_factory=list)
+    deadline: int | None = None
+    """When a shard wants a tick."""
+    sifted: dict[str, list[Any]] = field(default_factory=dict)
+    """By source: tuples seen and dropped by the unit's drop box, and why."""
+    state: int | None = None
+    """The checksum of a shard's new state."""
+
+    def note(self, box: str, tuples_in: int, tuples_out: int, spent: int, bytes_in: int, ignored: int) -> None:
+        """Count one call."""
+        mine = self.boxes.setdefault(box, [0] * 6)
+        for at, amount in enumerate((1, tuples_in, tuples_out, spent, bytes_in, ignored)):
+            mine[at] += amount
+
+    def sift(self, source: str, seen: int, dropped: int, reason: str) -> None:
+        """Count what a drop box saw and dropped of a source."""
+        self.sifted[source] = [seen, dropped, reason]
+
+    def wish(self, deadline: int | None) -> None:
+        """Want a tick at this moment, or earlier if somebody else does."""
+        if deadline is not None:
+            self.deadline = deadline if self.deadline is None else min(self.deadline, deadline)
+
+    def rows(self, key: int, shard: bool) -> list[Row]:
+        """Return all of it as rows for the driver; only a shard speaks about deadlines."""
+        report: dict[str, Any] = {"boxes": self.boxes}
+        if shard:
+            report["deadline"] = self.deadline
+            if self.state is not None:
+                report["state"] = self.state
+        if self.sifted:
+            report["sifted"] = self.sifted
+        found = [Row(key, READINGS, 0, json.dumps(report).encode())]
+        if self.letters:
+            found.append(Row(key, LETTERS, 0, json.dumps(self.letters).encode()))
+        return found
+
+
+def to_arrow_rows(rows: Sequence[Row]) -> pa.RecordBatch:
+    """Return rows as a record batch in the schema in which they travel."""
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([row.shard for row in rows], pa.int32()),
+            pa.array([row.lane for row in rows], pa.int32()),
+            pa.array([row.first for row in rows], pa.int64()),
+            pa.array([bytes(row.train) for row in rows], pa.binary()),
+        ],
+        names=["shard", "lane", "first", "train"],
+    )
+
+
+class Packed(NamedTuple):
+    """A train that was unpacked, and its ranks if it came from a box that is spread."""
+
+    train: Train
+    ranks: Ranks | None
+
+
+def pack(train: Train, schema: Schema, columns: Sequence[int] | None = None, ranks: Ranks | None = None) -> pa.Buffer:
+    """Write a train to bytes; with `columns` only these, the others are never read."""
+    sent = list(range(len(schema))) if columns is None else list(columns)
+    arrays = [to_arrow(train.columns[at], schema.types[at]) for at in sent]
+    names = [f"c{at}" for at in sent]
+    meta: dict[str, object] = {"rows": len(train)}
+    step = _step(train.numbers)
+    if step is None:
+        arrays.append(pa.array(train.numbers))
+        names.append("n")
+    else:
+        meta["numbers"] = step
+    if len(train) and is_constant(train.stamps):
+        meta["stamp"] = int(train.stamps[0])
+    else:
+        arrays.append(pa.array(train.stamps))
+        names.append("s")
+    if ranks is not None:
+        arrays += [pa.array(ranks[0]), pa.array(ranks[1])]
+        names += ["v", "b"]
+    return _write(arrays, names, meta)
+
+
+def unpack(data: bytes | pa.Buffer, schema: Schema) -> Packed:
+    """Read a train; columns that were not sent are unread ones."""
+    batch, meta = _read(data)
+    rows = int(meta["rows"])
+    found: dict[str, pa.Array] = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns: list[Column] = [from_arrow(found[f"c{at}"]) if f"c{at}" in found else UNREAD for at in range(len(schema))]
+    if "n" in found:
+        numbers: Int64s = found["n"].to_numpy(zero_copy_only=False)
+    else:
+        base, step = meta["numbers"]
+        numbers = np.arange(rows, dtype=np.int64) * step + base
+    stamps = found["s"].to_numpy(zero_copy_only=False) if "s" in found else constant(int(meta["stamp"]), rows)
+    ranks = None
+    if "v" in found:
+        ranks = found["v"].to_numpy(zero_copy_only=False), found["b"].to_numpy(zero_copy_only=False)
+    return Packed(Train(tuple(columns), stamps, numbers), ranks)
+
+
+def pack_counts(train: Train) -> pa.Buffer:
+    """Write only how many tuples entered when, to the millisecond: all that an output which nobody reads needs."""
+    stamps = train.stamps
+    if is_constant(stamps):
+        moments, counts = stamps[:1], np.array([len(stamps)], np.int64)
+    else:
+        first = int(stamps.min())
+        width = max(_MILLISECOND, (int(stamps.max()) - first) // _MOST_MOMENTS + 1)
+        every = np.bincount((stamps - first) // width)
+        places = np.flatnonzero(every)
+        moments, counts = first + places * width + width // 2, every[places]
+    return _write([pa.array(moments), pa.array(counts)], ["s", "c"], {})
+
+
+def unpack_counts(data: bytes | pa.Buffer) -> tuple[Int64s, Int64s]:
+    """Read what `pack_counts` wrote."""
+    batch, _ = _read(data)
+    return batch.column(0).to_numpy(zero_copy_only=False), batch.column(1).to_numpy(zero_copy_only=False)
+
+
+def merge(parts: Sequence[Packed]) -> Train:
+    """Return trains of one stream from several tasks or shards as one, in the order of their arrival numbers."""
+    filled = [part for part in parts if len(part.train)]
+    if len(filled) == 1:
+        return filled[0].train
+    if not filled:
+        return parts[0].train
+    both = _join([part.train for part in filled])
+    numbers = both.numbers
+    if all(part.ranks is not None for part in filled):
+        values = np.concatenate([part.ranks[0] for part in filled])  # type: ignore[index]
+        born = np.concatenate([part.ranks[1] for part in filled])  # type: ignore[index]
+        return both.take(np.lexsort((born, values, numbers)))
+    if (numbers[1:] >= numbers[:-1]).all():
+        return both
+    return both.take(np.argsort(numbers, kind="stable"))
+
+
+def merge_rows(rows: Sequence[Row], schema: Schema) -> Train:
+    """Return an output lane's rows as one train."""
+    parts: list[Packed] = [unpack(row.train, schema) for row in sorted(rows, key=lambda row: row.first)]
+    return merge(parts)
+
+
+def _join(trains: Sequence[Train]) -> Train:
+    """Return trains one after the other; what one lane left out of one of them, it left out of all."""
+    read = [at for at, column in enumerate(trains[0].columns) if column is not UNREAD]
+    both = join_trains([train.with_columns([train.columns[at] for at in read]) for train in trains])
+    columns: list[Column] = [UNREAD] * len(trains[0].columns)
+    for at, column in zip(read, both.columns, strict=True):
+        columns[at] = column
+    return both.with_columns(columns)
+
+
+def _step(numbers: Int64s) -> list[int] | None:
+    """Return first number and step of numbers that ascend evenly."""
+    count = len(numbers)
+    if count < 2:
+        return [int(numbers[0]) if count else 0, 1]
+    step = int(numbers[1] - numbers[0])
+    if int(numbers[-1]) - int(numbers[0]) != step * (count - 1):
+        return None
+    return [int(numbers[0]), step] if bool((np.diff(numbers) == step).all()) else None
+
+
+def _write(arrays: list[pa.Array], names: list[str], meta: dict[str, object]) -> pa.Buffer:
+    schema = pa.schema([(name, array.type) for name, array in zip(names, arrays, strict=True)])
+    schema = schema.with_metadata({"headway": json.dumps(meta)})
+    rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(rows)
+    return sink.getvalue()
+
+
+def _read(data: bytes | pa.Buffer) -> tuple[pa.RecordBatch, dict[str, Any]]:
+    reader = pa.ipc.open_stream(pa.py_buffer(data))
+    meta = json.loads(reader.schema.metadata[b"headway"])
+    return reader.read_next_batch(), meta
+
+
+def send(row: Row, folder: str | None) -> Row:
+    """Return a row as it travels: a large train is left in a folder, if there is one."""
+    if folder is None or len(row.train) < LARGE:
+        return row
+    name = uuid4().hex  # a task that is tried again writes another file
+    with Path(folder, name).open("wb") as file:
+        file.write(row.train)
+    return row._replace(train=_MARK + name.encode())
+
+
+def receive(row: Row, folder: str | None) -> Row:
+    """Return a row as it was sent."""
+    if folder is None or bytes(row.train[: len(_MARK)]) != _MARK:
+        return row
+    name = bytes(row.train[len(_MARK) :]).decode()
+    return row._replace(train=pa.memory_map(str(Path(folder, name))).read_buffer())
+
+
+def clear(folder: str | None) -> None:
+    """Remove what a finished micro-batch has left behind."""
+    if folder is not None:
+        with contextlib.suppress(FileNotFoundError):
+            for path in Path(folder).iterdir():
+                path.unlink(missing_ok=True)

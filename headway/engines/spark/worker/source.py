@@ -1,0 +1,206 @@
+"""What Spark calls: a unit's source, whose offsets are arrival numbers, and its one stateful operator, the shards.
+
+`latestOffset` blocks at the gate until the unit is granted a train: that is how Headway decides what a micro-batch
+contains, and Spark's offset log how a replay after a crash finds the same batch again.
+
+Spark imports this module in several helper processes per query, which only ask and pass on, hence the late imports.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from headway.engines.spark.wire.protocol import Lines, Pickled, send_line
+from headway.errors import RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from headway.engines.spark.wire.native import NativePlan
+    from headway.engines.spark.wire.work import Work
+
+
+_TRIES = 40
+_PAUSE = 0.05
+
+
+class GateClient:
+    """A query's side of the gate; used in the process of its source."""
+
+    def __init__(self, port: int, secret: str, unit: int) -> None:
+        """Ask at this port in the name of a unit; connects with the first question."""
+        self._address = ("127.0.0.1", port)
+        self._hello = {"secret": secret, "unit": unit}
+        self._connection: socket.socket | None = None
+        self._lines: Lines | None = None
+
+    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Ask and wait for the answer; a driver that is gone says stop."""
+        try:
+            line = None
+            if self._connect():
+                assert self._connection is not None
+                assert self._lines is not None
+                send_line(self._connection, question)
+                line = self._lines.next()
+        except OSError:
+            line = None
+        answer: dict[str, Any] = json.loads(line) if line else {"stop": True}
+        return answer
+
+    def _connect(self) -> bool:
+        """Return whether the gate has let us in; where strangers crowd it, it may take some tries."""
+        if self._connection is not None:
+            return True
+        for _ in range(_TRIES):
+            connection = socket.create_connection(self._address)  # nobody listens: the driver has gone
+            lines = Lines(connection)
+            send_line(connection, self._hello)
+            try:
+                answer = lines.next()
+            except OSError:
+                answer = None
+            if answer is not None and json.loads(answer).get("welcome"):
+                self._connection, self._lines = connection, lines
+                return True
+            connection.close()
+            if answer is not None:
+                return False
+            threading.Event().wait(_PAUSE)
+        return False
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = self._lines = None
+
+
+@dataclass
+class Task(InputPartition):
+    """One range of arrival numbers, with the slices of the log that hold it; the first of a batch brings the marks."""
+
+    number: int
+    slices: list[Any]
+    now: int
+    marks: list[Any] | None
+    sieves: dict[str, Any] | None = None
+    """By source: what the drop box of the unit lets through."""
+
+
+class LogReader(DataSourceStreamReader):
+    """Reads a unit's trains."""
+
+    def __init__(
+        self, work: Pickled[Work], native: Pickled[NativePlan] | None, address: tuple[int, str, int], begin: int
+    ) -> None:
+        """Read for a unit, asking at the gate's address; without a checkpoint begin after the number `begin`."""
+        self._begin = begin
+        self._work = work
+        self._native = native
+        self._address = address
+        self._gate: GateClient | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the connection behind when Spark sends the reader to executors."""
+        return {**self.__dict__, "_gate": None}
+
+    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        if self._gate is None:
+            self._gate = GateClient(*self._address)
+        answer = self._gate.ask(question)
+        if "error" in answer:
+            raise RunError(answer["error"])
+        return answer
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """Begin where the run says."""
+        return {"upto": self._begin}
+
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """Wait for a grant."""
+        answer = self._ask({"latest": start["upto"]})
+        if "stop" in answer:
+            if start["upto"] == self._begin:
+                # To a query that has not run yet any answer is news: it would write down a micro-batch of nothing.
+                raise RuntimeError("the driver has gone")
+            return start
+        return {"upto": answer["upto"]}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Task]:
+        """Return the tasks of a micro-batch."""
+        answer = self._ask({"tasks": [start["upto"], end["upto"]]})
+        if "stop" in answer:
+            raise RuntimeError("the driver has gone")
+        return [Task(at, *task) for at, task in enumerate(answer["tasks"])]
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Do nothing: the driver learns from the next question what is committed."""
+
+    def read(self, partition: Task) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        """Read a task's slices and run the front over them."""
+        from headway.engines.spark.worker.tasks import read_task
+
+        return read_task(self._work, self._native, partition)
+
+
+def make_source(
+    name: str,
+    schema: str,
+    work: Pickled[Work],
+    native: Pickled[NativePlan] | None,
+    address: tuple[int, str, int],
+    begin: int,
+) -> type[DataSource]:
+    """Return a data source class for one unit. It is made here, so that Spark sends it with what it refers to."""
+
+    class LogSource(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return name
+
+        def schema(self) -> str:
+            return rows
+
+        def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+            return LogReader(work, native, address, begin)
+
+    rows = schema
+    return LogSource
+
+
+class ShardProcessor(StatefulProcessor):
+    """The stateful operator: keys are shards, the state a blob per shard.
+
+    Runs a shard's kernels over the trains of a micro-batch, on Spark's fault-tolerant state.
+    """
+
+    def __init__(self, work: Pickled[Work]) -> None:
+        """Run this unit's shards."""
+        self._work = work
+
+    def init(self, handle: Any) -> None:
+        """Find the state."""
+        self._saved = handle.getValueState("shard", "state binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timers: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
+        """Process one micro-batch of one shard."""
+        from headway.engines.spark.worker.tasks import run_shard
+
+        saved = self._saved.get()
+        out, state = run_shard(self._work, int(key[0]), rows, None if saved is None else bytes(saved[0]))
+        if state is not None:
+            self._saved.update((state,))
+        yield out
+
+    def close(self) -> None:
+        """Do nothing."""

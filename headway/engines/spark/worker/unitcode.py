@@ -1,0 +1,392 @@
+"""A unit's kernels, compiled in the process that runs them: the front over a range of the log, and the shards.
+
+Neither knows of Spark: the front turns trains of sources into rows, a shard turns rows and a saved state into rows
+and a new state. That is why both can be tested, at any cut, without a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headway.checking import CheckedNetwork, check
+from headway.clock import stopwatch
+from headway.engines.fusion import chains
+from headway.engines.letters import letter_rows
+from headway.engines.spark.wire.packing import Marks, Ranks, Row, TaskReport, merge, pack, pack_counts, unpack
+from headway.engines.spark.wire.protocol import MARKS, Pickled
+from headway.engines.spark.wire.work import Lane, Work
+from headway.engines.spark.worker.shards import ShardStates, check_state, shard_keys, shards_of
+from headway.errors import RunError
+from headway.expressions.safety import never_fails
+from headway.kept import Kept
+from headway.kernels.aggregate import AggregateKernel
+from headway.kernels.approximate import Weighted
+from headway.kernels.base import Kernel
+from headway.kernels.chain import ChainKernel
+from headway.kernels.compile import compile_kernel, compile_link
+from headway.kernels.pieces import whole
+from headway.network import Table, arc_name
+from headway.storage.checksums import bulk_checksum
+from headway.storage.files import read_table
+from headway.trains import Train
+
+_PIECE = 1 << 20
+"""The most tuples of one packed train, so that no row grows beyond what Arrow and Spark carry."""
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One kernel call: a box, or filters and maps that are fused."""
+
+    boxes: tuple[str, ...]
+    kernel: Kernel
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    spread: bool
+    shard: int | None
+
+
+class UnitCode:
+    """All kernels of a unit."""
+
+    def __init__(self, work: Work) -> None:
+        """Check and compile."""
+        tables = {ref: read_table(path) for ref, path in work.tables.items()}
+        self.checked: CheckedNetwork = check(work.network, work.functions, tables)
+        self.work = work
+        self._keys = shard_keys(work.shards)
+        self._boxes = {box.name: box for box in self.checked.order}
+        self._tables = tables
+        unit = work.unit
+        self._lanes_of: dict[str, list[Lane]] = {}
+        for lane in work.lanes:
+            self._lanes_of.setdefault(lane.arc, []).append(lane)
+        self._readers: dict[str, list[str]] = {}
+        for name in unit.boxes:
+            for item in self.checked.inputs[name]:
+                if isinstance(item, str):
+                    self._readers.setdefault(item, []).append(name)
+        front = [name for name in unit.boxes if unit.placements[name].front]
+        inner = [name for name in unit.boxes if not unit.placements[name].front]
+        self._single: dict[str, Kernel] = {}
+        self.front_calls = self._compile(front)
+        self.inner_calls = self._compile(inner)
+        self._kernels = {call.boxes[0]: call.kernel for call in self.inner_calls}
+        self._estimating = [kernel for kernel in self._kernels.values() if isinstance(kernel, Weighted)]
+        self._front_states = {call.boxes[0]: call.kernel.initial() for call in self.front_calls}
+        self._made = {name for call in self.inner_calls for name in call.outputs}
+        self._hashed = {(lane.arc, lane.by) for lane in work.lanes if lane.by}
+        self._columns = {lane.number: self._sent(lane) for lane in work.lanes}
+
+    # Compiling
+
+    def _compile(self, names: Sequence[str]) -> tuple[_Call, ...]:
+        numbers = {name: at for at, name in enumerate(names)}
+
+        def fusible(at: int) -> bool:
+            return self._fusible(names[at])
+
+        def only_consumer(at: int) -> int | None:
+            return numbers.get(self._only_reader(names[at]) or "")
+
+        calls = []
+        for part in chains(range(len(names)), fusible, only_consumer):
+            boxes = tuple(names[at] for at in part)
+            calls.append(self._call(boxes))
+        return tuple(calls)
+
+    def _call(self, boxes: tuple[str, ...]) -> _Call:
+        last = self._boxes[boxes[-1]]
+        place = self.work.unit.placements[boxes[0]]
+        functions = self.checked.functions
+        kernel: Kernel
+        if self._fusible(boxes[0]):
+            links = tuple(
+                compile_link(self._boxes[name].spec, name, self.checked.input_schemas(name)[0], functions)
+                for name in boxes
+            )
+            kernel = ChainKernel(links, self._wanted(boxes[-1]))
+        else:
+            kernel = self._compiled(boxes[0])
+        inputs = tuple(item for item in self.checked.inputs[boxes[0]] if isinstance(item, str))
+        outputs = tuple(arc_name(boxes[-1], port) for port in last.spec.ports)
+        if self._fusible(boxes[0]):
+            outputs = outputs[:1]
+        spread = place.spread and isinstance(kernel, AggregateKernel)
+        return _Call(boxes, kernel, inputs, outputs, spread, place.shard)
+
+    def _fusible(self, name: str) -> bool:
+        spec = self._boxes[name].spec
+        return spec.fusable and not any(self._used(arc_name(name, port)) for port in spec.ports[1:])
+
+    def _used(self, arc: str) -> bool:
+        return bool(self._readers.get(arc) or self._lanes_of.get(arc))
+
+    def _only_reader(self, name: str) -> str | None:
+        arcs = [arc_name(name, port) for port in self._boxes[name].spec.ports]
+        readers = self._readers.get(arcs[0], [])
+        if len(readers) != 1 or self._lanes_of.get(arcs[0]) or any(self._used(arc) for arc in arcs[1:]):
+            return None
+        return readers[0]
+
+    def _wanted(self, name: str) -> frozenset[int] | None:
+        """Return which columns of a filter's output the one box that gets it reads, if that is known."""
+        reader = self._only_reader(name)
+        if not self._boxes[name].spec.passes or reader is None or reader not in self._boxes:
+            return None
+        if self.work.unit.placements[reader].front != self.work.unit.placements[name].front:
+            return None
+        return self._reads(reader)
+
+    def _reads(self, name: str) -> frozenset[int] | None:
+        found: frozenset[int] | None = getattr(self._compiled(name), "reads", None)
+        return found
+
+    def _compiled(self, name: str) -> Kernel:
+        """Return the kernel of one box by itself."""
+        if name not in self._single:
+            spec: Any = self._boxes[name].spec
+            items = self.checked.inputs[name]
+            contents = [self._tables[item.ref] if isinstance(item, Table) else None for item in items]
+            schemas = self.checked.input_schemas(name)
+            self._single[name] = compile_kernel(spec, name, schemas, contents, self.checked.functions)
+        return self._single[name]
+
+    def _sent(self, lane: Lane) -> tuple[int, ...] | None:
+        """Return the columns that a lane to shards must carry; None: all of them."""
+        if lane.out:
+            return None
+        needed: set[int] = set()
+        for name in self._readers.get(lane.arc, []):
+            place = self.work.unit.placements[name]
+            if place.front:
+                continue
+            mine = self._needs(name)
+            if mine is None:
+                return None
+            needed |= mine
+        return tuple(sorted(needed))
+
+    def _needs(self, name: str) -> frozenset[int] | None:
+        """Return the columns of its input that a box and those behind it read; None where that is not known."""
+        if self._fusible(name) and self._boxes[name].spec.passes:
+            if self._lanes_of.get(name):
+                return None
+            schema = self.checked.input_schemas(name)[0]
+            predicate = self._boxes[name].spec.fused(schema, self.checked.functions).predicate
+            if predicate is None or not never_fails(predicate, schema):
+                return None  # a dead letter shows the whole tuple
+            needed = frozenset(predicate.slots)
+            for reader in self._readers.get(name, []):
+                mine = self._needs(reader)
+                if mine is None:
+                    return None
+                needed |= mine
+            return needed
+        return self._reads(name)
+
+    # Running
+
+    def front(self, trains: Mapping[str, Train], now: int, task: int) -> Iterable[Row]:
+        """Run the front over one range of arrival numbers, all sources of the unit, and yield rows."""
+        readings = TaskReport()
+        arcs: dict[str, Train] = dict(trains)
+        for call in self.front_calls:
+            state = self._front_states[call.boxes[0]]
+            inputs = [arcs[name] for name in call.inputs]
+            if not any(len(train) for train in inputs):
+                arcs.update({name: Train.empty(self.checked.arcs[name]) for name in call.outputs})
+                continue
+            _, outputs = self._run(call, state, inputs, now, readings)
+            arcs.update(zip(call.outputs, outputs, strict=False))
+        for lane in self.work.lanes:
+            train = arcs.get(lane.arc)
+            if train is not None and len(train):
+                yield from self._send(lane, train, task)
+        yield from self.report(readings, task)
+
+    def report(self, readings: TaskReport, task: int) -> list[Row]:
+        """Return what a task has to report beside its boxes as rows for the driver."""
+        return readings.rows(self._keys[task % len(self._keys)], False)
+
+    def marks(self, marks: Marks) -> list[Row]:
+        """Return the rows by which all shards hear of progress, ticks and the end."""
+        return [Row(key, MARKS, marks.progress, marks.to_json()) for key in self._keys]
+
+    def shard(self, key: int, rows: Iterable[Row], saved: bytes | None) -> tuple[list[Row], bytes | None]:
+        """Run a shard over a micro-batch's rows; returns rows for the driver, and its state if that has changed."""
+        shard = self._keys.index(key)
+        marks: Marks | None = None
+        out: list[Row] = []
+        by_lane: dict[int, list[Row]] = {}
+        lanes = self.work.lanes
+        for row in rows:
+            if row.lane == MARKS:
+                marks = Marks.from_json(row.train)
+            elif row.lane < 0 or lanes[row.lane].out:
+                out.append(row)
+            else:
+                by_lane.setdefault(row.lane, []).append(row)
+        if marks is None:
+            raise RunError(f"unit '{self.work.unit.name}': a micro-batch without its marks")
+        if not by_lane and not marks.ticks and not marks.end:
+            return out, None
+        readings = TaskReport()
+        for kernel in self._estimating:
+            kernel.kept = Kept.of(marks.kept)
+        arcs = self._receive(shard, by_lane, marks)
+        check_state(self.work.unit.name, shard, saved, dict(marks.states).get(key))
+        states = ShardStates(saved, self._kernels, self.work.prints)
+        ranks: dict[str, Ranks] = {}
+        for call in self.inner_calls:
+            if call.shard is not None and call.shard != shard:
+                continue
+            inputs = [arcs.get(self._arc_for(call, name)) for name in call.inputs]
+            trains = [
+                one if one is not None else Train.empty(self.checked.arcs[name], marks.progress, marks.ticks, marks.end)
+                for one, name in zip(inputs, call.inputs, strict=True)
+            ]
+            name = call.boxes[0]
+            if not any(len(train) for train in trains) and not marks.ticks and not marks.end:
+                if self._boxes[name].spec.timeout is not None:  # it still waits for its tick
+                    readings.wish(call.kernel.deadline(states.get(name)))
+                continue
+            state = states.get(name)
+            source = next((ranks[one] for one in call.inputs if one in ranks), None)
+            if source is not None:
+                outputs = self._run_ranked(call, state, trains, source, marks.now, readings, ranks)
+            else:
+                state, outputs = self._run(call, state, trains, marks.now, readings)
+                states.put(name, state)
+                if call.spread:
+                    ranks[call.outputs[0]] = _ranks(call.kernel, state, outputs[0])
+            arcs.update(zip(call.outputs, outputs, strict=False))
+            readings.wish(call.kernel.deadline(state))
+        for lane in lanes:
+            train = arcs.get(lane.arc) if lane.out and lane.arc in self._made else None
+            if train is not None and len(train):
+                out += self._pack(lane, train, key, ranks.get(lane.arc))
+        blob = states.dump() if states.changed else None
+        readings.state = None if blob is None else bulk_checksum(blob)
+        out += readings.rows(key, True)
+        return out, blob
+
+    def _arc_for(self, call: _Call, arc: str) -> str:
+        """Return under which name a call finds an arc: lanes by hash are told apart by their fields."""
+        place = self.work.unit.placements[call.boxes[0]]
+        return f"{arc}\0{place.by}" if (arc, place.by) in self._hashed else arc
+
+    def _receive(self, shard: int, by_lane: Mapping[int, list[Row]], marks: Marks) -> dict[str, Train]:
+        arcs: dict[str, Train] = {}
+        for lane in self.work.lanes:
+            if lane.out or lane.shard not in (None, shard):
+                continue
+            schema = self.checked.arcs[lane.arc]
+            rows = sorted(by_lane.get(lane.number, ()), key=lambda row: row.first)
+            if rows:
+                train = merge([unpack(row.train, schema) for row in rows])
+                train = Train(train.columns, train.stamps, train.numbers, marks.progress, marks.ticks, marks.end)
+            else:
+                train = Train.empty(schema, marks.progress, marks.ticks, marks.end)
+            arcs[f"{lane.arc}\0{lane.by}" if lane.by else lane.arc] = train
+        return arcs
+
+    def _run(
+        self, call: _Call, state: Any, trains: Sequence[Train], now: int, readings: TaskReport
+    ) -> tuple[Any, tuple[Train, ...]]:
+        begun = stopwatch()
+        state, result = call.kernel.run(state, trains, now)
+        result = whole(result)
+        spent = stopwatch() - begun
+        owned = self.work.unit.owned
+        tuples_in = sum(len(train) for train in trains)
+        tuples_out = sum(len(train) for train in result.outputs)
+        size = sum(train.nbytes for train in trains)
+        counts = (*result.counts, tuples_out) if len(call.boxes) > 1 else (tuples_in, tuples_out)
+        weight = max(1, sum(counts[:-1]))
+        for at, name in enumerate(call.boxes):
+            if name in owned:
+                share = counts[at] / weight if len(call.boxes) > 1 else 1.0
+                ignored = result.ignored if at == 0 else 0
+                bytes_in = size * counts[at] // max(1, tuples_in)
+                readings.note(name, counts[at], counts[at + 1], int(spent * share), bytes_in, ignored)
+        for letter in result.dead:
+            if letter.box in owned:
+                readings.letters += letter_rows(letter)
+        return state, result.outputs
+
+    def _run_ranked(
+        self,
+        call: _Call,
+        state: Any,
+        trains: Sequence[Train],
+        source: Ranks,
+        now: int,
+        readings: TaskReport,
+        ranks: dict[str, Ranks],
+    ) -> tuple[Train, ...]:
+        """Run filters and maps behind a box that is spread, so that each tuple keeps its rank."""
+        (train,) = trains
+        places = np.arange(len(train), dtype=np.int64)
+        _, outputs = self._run(call, state, [Train(train.columns, train.stamps, places)], now, readings)
+        found = []
+        for name, output in zip(call.outputs, outputs, strict=False):
+            at = output.numbers
+            ranks[name] = source[0][at], source[1][at]
+            found.append(
+                Train(output.columns, output.stamps, train.numbers[at], train.progress, train.ticks, train.end)
+            )
+        return tuple(found)
+
+    def _send(self, lane: Lane, train: Train, task: int) -> Iterable[Row]:
+        if lane.out:
+            yield from self._pack(lane, train, self._keys[task % len(self._keys)])
+        elif lane.shard is not None:
+            yield from self._pack(lane, train, self._keys[lane.shard])
+        else:
+            schema = self.checked.arcs[lane.arc]
+            columns = [train.columns[schema.index(name)] for name in lane.by]
+            shards = shards_of(columns, len(train), self.work.shards)
+            for shard, key in enumerate(self._keys):
+                at = np.flatnonzero(shards == shard)
+                if len(at):
+                    yield from self._pack(lane, train.take(at), key)
+
+    def _pack(self, lane: Lane, train: Train, key: int, ranks: Ranks | None = None) -> Iterable[Row]:
+        if lane.counted:
+            yield Row(key, lane.number, int(train.numbers[0]), pack_counts(train))
+            return
+        schema, columns = self.checked.arcs[lane.arc], self._columns[lane.number]
+        for start in range(0, len(train), _PIECE):
+            stop = min(start + _PIECE, len(train))
+            piece = train if len(train) <= _PIECE else train.slice(start, stop)
+            mine = None if ranks is None else (ranks[0][start:stop], ranks[1][start:stop])
+            yield Row(key, lane.number, int(piece.numbers[0]), pack(piece, schema, columns, mine))
+
+
+def _ranks(kernel: Kernel, state: Any, output: Train) -> Ranks:
+    """Return the rank of each result of an aggregate: its order value, then its partition's first appearance."""
+    assert isinstance(kernel, AggregateKernel)
+    count = len(output)
+    if count == 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    width = len(kernel.by_types)
+    codes = state.order.partitions.codes(list(output.columns[1 : 1 + width]), count)
+    return np.asarray(output.columns[0].values), state.order.born[codes]
+
+
+_compiled: dict[str, UnitCode] = {}
+
+
+def unit_code(work: Pickled[Work]) -> UnitCode:
+    """Return a unit's kernels, compiled once in this process."""
+    found = _compiled.get(work.key)
+    if found is None:
+        if len(_compiled) >= 32:
+            _compiled.clear()  # of runs that are over, in a process that lives on
+        found = _compiled[work.key] = UnitCode(work.open())
+    return found
