@@ -13,9 +13,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.errors import HeadwayError
+from headway.fading import Faded, Rates, slope
 from headway.qos import QoS
 
 Floats = npt.NDArray[np.float64]
@@ -138,21 +138,17 @@ class Statistics:
             raise HeadwayError(f"the half-life of rates is more than 0 seconds, not {half_life}")
         # A trace is always left, so that an empty train does not wipe out what is known.
         self._fade = max(1 - 1 / remember, 1e-9)
-        self._half_life = half_life * SECOND
         self._calls: list[tuple[int, int, int, int, int]] = []
         self._lock = threading.Lock()
         self._counts: Int64s = np.zeros((4, boxes), np.int64)  # calls, tuples in, tuples out, nanoseconds
-        self._sums: Floats = np.zeros((8, boxes))  # weight, n, t, n*n, n*t, out, bytes, tuples of known size
+        self._sums = Faded(8, boxes)  # weight, n, t, n*n, n*t, out, bytes, tuples of known size
         self._early: Int64s = np.zeros((2, boxes), np.int64)  # tuples and nanoseconds of first calls
         self._warm: npt.NDArray[np.bool_] = np.zeros(boxes, np.bool_)  # has had a long train
         self._overhead: Floats = np.zeros(boxes)
         self._cost: Floats = np.zeros(boxes)
         self._selectivity: Floats = np.ones(boxes)
         self._size: Floats = np.zeros(boxes)
-        self._moment: int | None = None  # of the rates
-        self._counted: Int64s = np.zeros(boxes, np.int64)  # tuples in at that moment
-        self._rates: Floats = np.zeros(boxes)
-        self._watched = 0.0  # how much of all time, weighted by age, the rates have seen: 1 in the long run
+        self._rates = Rates(boxes, None, half_life, least=1)
         self._declared: dict[str, Floats] = {}
         self._exact = False
         self._latest: BoxReadings | None = None
@@ -175,10 +171,10 @@ class Statistics:
             if values is None:
                 continue
             copied: Floats = np.array(values, np.float64)
-            if copied.shape != self._rates.shape:
+            if copied.shape != self._cost.shape:
                 raise HeadwayError(
                     f"the declared {name} has the shape {copied.shape}; it is one number for each of "
-                    f"{len(self._rates)} boxes, NaN where it is not known"
+                    f"{len(self._cost)} boxes, NaN where it is not known"
                 )
             if (copied < 0).any():
                 raise HeadwayError(f"the declared {name} of box {int(np.argmax(copied < 0))} is below 0")
@@ -239,23 +235,19 @@ class Statistics:
         parts[6:, size < 0] = 0.0
         if len(boxes) < count:  # a call weighs less the more calls of its box come after it
             parts *= self._fade ** (np.repeat(starts + calls, calls) - 1 - np.arange(count))
-        sums: Floats = self._sums[:, boxes] * self._fade**calls + np.add.reduceat(parts, starts, axis=1)
-        self._sums[:, boxes] = sums
-        self._follow(boxes, sums)
+        self._follow(boxes, self._sums.add_at(boxes, np.add.reduceat(parts, starts, axis=1), self._fade**calls))
 
     def _follow(self, boxes: Int64s, sums: Floats) -> None:
         """Draw from the sums of some boxes what they cost and let through."""
-        weight, n, t, nn, nt, out, size, sized = sums
+        weight, n, t, nn, _, out, size, sized = sums
         # Below that, tuples came so many calls ago that their sums have no digits left.
         known = nn > _FADED
         safe = np.where(known, n, 1.0)
-        spread = nn - n * n / weight
-        varied = known & (spread > 1e-9 * nn)
-        mean = t / safe
-        slope = np.where(varied, (nt - n * t / weight) / np.where(varied, spread, 1.0), mean)
-        slope = np.where(known, np.minimum(np.maximum(slope, 0.0), mean), self._cost[boxes])
-        self._cost[boxes] = slope
-        self._overhead[boxes] = np.maximum(t - np.where(known, slope * n, 0.0), 0.0) / weight
+        mean, line = t / safe, slope(sums)
+        cost = np.where(np.isnan(line), mean, np.minimum(np.maximum(line, 0.0), mean))
+        cost = np.where(known, cost, self._cost[boxes])
+        self._cost[boxes] = cost
+        self._overhead[boxes] = np.maximum(t - np.where(known, cost * n, 0.0), 0.0) / weight
         self._selectivity[boxes] = np.where(known, out / safe, self._selectivity[boxes])
         measured = sized > _FADED
         self._size[boxes] = np.where(measured, size / np.where(measured, sized, 1.0), self._size[boxes])
@@ -268,28 +260,13 @@ class Statistics:
         """
         with self._lock:
             self._fold()
-            if now is not None and self._moment != now:
-                self._measure_rates(now)
+            if now is not None:
+                before, rates = self._rates.latest, self._rates.read(self._counts[1].copy(), now)
+                if rates is not before and self._latest is not None:
+                    self._latest = replace(self._latest, rate_in=rates)
             if self._latest is None:
                 self._latest = self._read()
             return self._latest
-
-    def _measure_rates(self, now: int) -> None:
-        passed = 0 if self._moment is None else now - self._moment
-        if self._moment is not None and passed <= 0:
-            return
-        if passed:
-            # The tuples of an interval are spread over it evenly: a steady rate is found whatever the intervals.
-            left = 0.5 ** (passed / self._half_life)
-            rates = (self._counts[1] - self._counted) * (SECOND / passed)
-            watched = self._watched * left + (1 - left)
-            if watched > 0:  # an instant may be so short that it has no weight
-                self._rates = (self._rates * (self._watched * left) + rates * (1 - left)) / watched
-            self._watched = watched
-            if self._latest is not None:
-                self._latest = replace(self._latest, rate_in=_frozen(self._rates))
-        self._moment = now
-        self._counted = self._counts[1].copy()
 
     def _read(self) -> BoxReadings:
         calls, tuples_in, tuples_out, busy = _frozen(self._counts.copy())
@@ -302,7 +279,7 @@ class Statistics:
             self._best("overhead", self._overhead),
             self._best("cost", self._cost),
             self._best("selectivity", self._selectivity),
-            _frozen(self._rates),
+            self._rates.latest,
             _frozen(self._warming_up()),
             self._exact,
         )

@@ -31,7 +31,7 @@ LAYERS = (
     ("functions", "structure", "tables"),
     ("expressions", "catalog", "kept", "sieves"),
     ("network", "trains", "moments", "inferring"),
-    ("schema", "qos", "columns", "trust", "yamls", "extras"),
+    ("schema", "qos", "columns", "trust", "yamls", "extras", "fading"),
     ("clock", "errors", "paths"),
 )
 """From top to bottom; a package stands for all its modules. Within a layer only a package may import from itself."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from headway.adaptive.samples import ORDER, Statistics
 from headway.adaptive.specification import Specification
+from headway.fading import mixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def normalised(current: float, mean: float, largest: float, smallest: float) -> 
 
 def decayed(new: float, old: float | None, decay: float) -> float:
     """Return a new value and the old one mixed; the new one alone where there is no old one."""
-    return new if old is None else new * (1 - decay) + old * decay
+    return new if old is None else mixed(old, new, decay)
 
 
 def positions(turn: Statistics, history: Synopsis) -> Statistics:

@@ -16,6 +16,7 @@ from headway.columns import Column, as_floats, exporter
 from headway.connectors.base import Writer, prepare
 from headway.connectors.sinks import DiscardSink
 from headway.engines.ingest import ArrivalTimes
+from headway.fading import Faded, left_after
 from headway.network import Output
 from headway.qos import Graph
 from headway.scheduling.base import OutputReadings
@@ -120,7 +121,7 @@ class Delivery:
         self.tuples = 0
         self._utility = 0.0
         self._half_life = half_life * SECOND
-        self._recent = 0.0, 0.0  # tuples and utility, faded
+        self._recent = Faded(2)  # tuples and utility
         self._faded = clock.now()
         self.arrived: Callable[[int], int | None] | None = None
         """Who knows when a number arrived, where somebody wants to know how long results were held."""
@@ -202,9 +203,8 @@ class Delivery:
 
     def _add_utility(self, tuples: int, utility: float) -> None:
         now = self._clock.now()
-        left = 0.5 ** ((now - self._faded) / self._half_life)
         self._utility += utility
-        self._recent = self._recent[0] * left + tuples, self._recent[1] * left + utility
+        self._recent.add((tuples, utility), left_after(now - self._faded, self._half_life))
         self._faded = now
 
     @property
@@ -240,7 +240,7 @@ class Delivery:
         """The mean utility of what was delivered lately; 1 without a graph or without tuples."""
         with self._lock:
             self._fold()
-            tuples, utility = self._recent
+            tuples, utility = self._recent.sums.tolist()
         return utility / tuples if tuples > 0 else 1.0
 
     def prepare(self) -> None:

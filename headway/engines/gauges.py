@@ -14,6 +14,7 @@ from headway.engines.drops import DropBox
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.instruments import Effort, Flow, upstream
 from headway.engines.runtime import Arc, Runtime
+from headway.fading import Faded
 from headway.kept import Kept, Together
 from headway.kernels.approximate import Weighted
 from headway.scheduling.base import Unit
@@ -71,7 +72,7 @@ class Gauges:
         self._kept = self._estimates()
         count = len(self.topology.boxes)
         self._before: tuple[Int64s, Int64s] = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        self._faded: tuple[Floats, Floats] = np.zeros(count), np.zeros(count)
+        self._spent = Faded(2, count)  # seconds, and the tuples they were spent on
         self._taken: Int64s = np.zeros(count, np.int64)
         self._waited: Int64s | None = None  # by box, when the flow was last read
         self._warming = self._warmed = 0
@@ -193,9 +194,7 @@ class Gauges:
             0.0 if readings.exact else float((readings.overhead * np.maximum(calls - tuples / self._train, 0.0)).sum())
         )
         self._warming, self._warmed = warming - self._warmed, warming
-        spent, taken = self._faded
-        spent, taken = spent * _FADE + busy / 1e9, taken * _FADE + tuples
-        self._faded = spent, taken
+        spent, taken = self._spent.add((busy / 1e9, tuples.astype(np.float64)), _FADE)
         known = taken > 0.5
         amortised = readings.cost + readings.overhead / self._train
         # The first calls are of few tuples, and slow: what they took, spread over these, is no cost of a tuple.

@@ -20,8 +20,8 @@ from headway.clock import MILLISECOND, Clock
 from headway.columns import Int64s
 from headway.connectors.base import Chunk, Malformed, Reader
 from headway.connectors.resuming import Resumable, begins_anew
-from headway.engines.rates import Rates
 from headway.errors import HeadwayError, InputError, raised
+from headway.fading import Rates
 from headway.trains import NOTHING, Tick, Train, constant, join_trains
 
 _FAR = int(np.iinfo(np.int64).max)

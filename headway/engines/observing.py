@@ -15,7 +15,7 @@ from headway.engines.changes import Change, ChangeLog
 from headway.engines.delivery import Delivered
 from headway.engines.history import History, Look
 from headway.engines.instruments import Flow, Instruments, Reach, reach_of
-from headway.engines.rates import Rates
+from headway.fading import Faded, Rates
 from headway.shedding.base import Demand
 from headway.shedding.monitor import Diagnosis, Observation, diagnose, good_zones
 from headway.storage.queues import FAR
@@ -55,11 +55,11 @@ class Observer:
         self._usually = Rates(len(topology.sources), now, _USUALLY)
         self._added: Floats = np.zeros((3, count))  # tuples, late ones, their latencies, since the last look
         self._before: Floats = np.zeros((3, count))  # the same since the start
-        self._delivered: Floats = np.zeros((3, count))  # tuples, late ones, their latencies, faded
+        self._delivered = Faded(3, count)  # tuples, late ones, their latencies, faded
         self._busy, self._under_way = instruments.effort().busy, 0
         self._backlog = 0.0
         self._pressed = 0  # looks in a row with work waiting all the time
-        self._done: Floats = np.zeros(2)  # work and busy time, faded
+        self._done = Faded(2)  # work and busy time, faded
         self._instants: deque[Floats] = deque(maxlen=_RECENT)  # rates from one look to the next
         self._arrived: Floats = instruments.arrived()
         self._counted: Floats = np.zeros(len(topology.sources))
@@ -121,10 +121,9 @@ class Observer:
         delivered = instruments.delivered()
         sums = np.array(delivered, np.float64).reshape(-1, len(Delivered._fields))[:, _SUMMED].T
         self._added, self._before = sums - self._before, sums
-        self._delivered = self._delivered * _FADE + self._added
-        tuples = self._delivered[0]
+        tuples, tardy, latency = self._delivered.add(self._added, _FADE)
         some = np.maximum(tuples, 1e-9)
-        late = np.where(tuples > 0, self._delivered[1] / some, 0.0)
+        late = np.where(tuples > 0, tardy / some, 0.0)
         late[list(forced)] = 1.0
         waiting, stamps = instruments.waiting()
         oldest = self._reach.least(stamps)
@@ -134,7 +133,7 @@ class Observer:
             now,
             tuples,
             late,
-            self._delivered[2] / some,
+            latency / some,
             np.where(oldest < FAR, (now - oldest) / SECOND, 0.0),
             rates,
             usual,
@@ -186,9 +185,10 @@ class Observer:
             spent_on = ended / SECOND
             if flow.avoidable > 0:
                 spent_on = max(spent_on - flow.avoidable, flow.done, _NEEDED * spent_on)
-            self._done = self._done * _FADE + (flow.done, spent_on)
+            self._done.add((flow.done, spent_on), _FADE)
         # What is not work in boxes is the engine's own.
-        part = min(1.0, float(self._done[0] / self._done[1])) if self._done[0] > 0 else 1.0
+        done, took = self._done.sums.tolist()
+        part = min(1.0, done / took) if done > 0 else 1.0
         needed = share if pressed else min(share, flow.done / part * SECOND / spent)
         # Workers that can be of no use are idle however much there is to do.
         # One look may be a moment in which trains were short, or a box was slow: measured costs need two.

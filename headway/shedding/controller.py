@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from headway.catalog import Topology
 from headway.clock import SECOND
+from headway.fading import left_after, mixed
 from headway.shedding.base import Demand, Strategy, make_strategy, work_saved
 from headway.shedding.decisions import ControllerMemory, Decision
 from headway.shedding.forecasts import PAST, Outlook, Prospect, kept_of, losses_of
@@ -229,7 +230,7 @@ class Controller:
         capacity, proven = memory.capacity, memory.proven
         if _positive(read):
             if observation.busy > _AT_WORK:
-                capacity = _faded(capacity, read, passed, _CAPACITY) if proven else read
+                capacity = mixed(capacity, read, left_after(passed, _CAPACITY)) if proven else read
                 proven = True
             elif not proven:
                 capacity = read
@@ -240,16 +241,16 @@ class Controller:
             grown = (observation.backlog - before) / passed
             # With other shares, what waits means other work; and what goes faster than anybody can work was dropped.
             if not memory.fresh and grown > -(1 + _SURPRISE) * _BOUNDS[1] * capacity:
-                growth = _faded(growth, grown, passed, self._half_life)
+                growth = mixed(growth, grown, left_after(passed, self._half_life))
             trail = (*memory.trail, (memory.trail[-1] if memory.trail else 0.0) + observation.backlog - before)
             memory = replace(memory, trail=trail[-2 * _GROWS :])
             if observation.busy > _AWAKE and capacity > 0:
                 shown = (observation.kept - growth) / (observation.busy * capacity)
                 surprise = min(max(shown - trust, -_SURPRISE), _SURPRISE)
-                trust = _faded(trust, trust + surprise, passed, _TRUST)
+                trust = mixed(trust, trust + surprise, left_after(passed, _TRUST))
                 trust = min(max(trust, _BOUNDS[0]), _BOUNDS[1])
             else:
-                trust = _faded(trust, 1.0, passed, _FORGET)
+                trust = mixed(trust, 1.0, left_after(passed, _FORGET))
         return replace(
             memory,
             looked=observation.now,
@@ -285,10 +286,10 @@ class Controller:
         # Every look counts the same, however late it comes: this is about noise, not about time.
         passed = self.settings.interval.seconds
         error = case.needed - case.saved
-        slow = _faded(memory.error, error, passed, _SLOW)
+        slow = mixed(memory.error, error, left_after(passed, _SLOW))
         active = memory.excess > 0
         # Before anything is dropped, there is no mean to be careful about.
-        wanted = _faded(memory.wanted, case.wanted, passed, _SLOW) if active else case.wanted
+        wanted = mixed(memory.wanted, case.wanted, left_after(passed, _SLOW)) if active else case.wanted
         over = case.load - case.fits > case.band and (observation.busy > _AT_WORK or case.surplus > 0)
         off = 0
         if abs(error) > _SURE * case.band:
@@ -298,7 +299,7 @@ class Controller:
             memory,
             error=slow,
             wanted=wanted,
-            part=_faded(memory.part, case.saved / case.load if case.load > 0 else 0.0, passed, _SLOW),
+            part=mixed(memory.part, case.saved / case.load if case.load > 0 else 0.0, left_after(passed, _SLOW)),
             over=memory.over + 1 if over else 0,
             off=off,
             drift=memory.drift + 1 if abs(slow) > case.band else 0,
@@ -461,12 +462,6 @@ class Controller:
 
 def _saved(demand: Demand, keep: Floats) -> float:
     return work_saved(demand.rates * demand.costs, keep, demand.nested)
-
-
-def _faded(mean: float, value: float, passed: float, half_life: float) -> float:
-    """Return a mean over time in which `value` counts for the last `passed` seconds."""
-    left: float = 0.5 ** (passed / half_life)
-    return mean * left + value * (1 - left)
 
 
 def _positive(value: float) -> bool:

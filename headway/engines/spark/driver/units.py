@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from headway.engines.spark.wire.work import CutUnit
+from headway.fading import Faded, slope
 from headway.trains import NOTHING
 
 _FADE = 0.8
 """How much of a step's weight is left after the next: costs change as the JVM warms up and as state grows."""
+_SPREAD = 1e-6
+"""The spread of sizes, as a share of their squares, that tells overhead and cost apart."""
 _JITTER = 4.0
 """Fixed parts that a micro-batch may take without having worked: they come and go with what else runs."""
 _GOOD_PART = 0.25
@@ -29,7 +32,7 @@ class StepCost:
     """The running cost model of a unit's steps, ``overhead + cost * tuples``: fading least squares."""
 
     steps: int = 0
-    _sums: list[float] = field(default_factory=lambda: [0.0] * 5)
+    _sums: Faded = field(default_factory=lambda: Faded(5))
     overhead: float = 0.0
     cost: float = 0.0
 
@@ -39,14 +42,13 @@ class StepCost:
         if self.steps <= _UNREPRESENTATIVE:
             return
         added = (1.0, tuples, seconds, tuples * tuples, tuples * seconds)
-        self._sums = [_FADE * old + new for old, new in zip(self._sums, added, strict=True)]
-        weight, n, t, nn, nt = self._sums
-        spread = weight * nn - n * n
-        slope = (weight * nt - n * t) / spread if spread > 1e-6 * nn * weight else 0.0
-        if slope <= 0:  # steps of about the same size tell overhead and cost apart only by the fixed part known before
-            slope = max(0.0, (t / weight - self.overhead) * weight / n) if n and self.overhead else 0.0
-        self.cost = slope
-        self.overhead = max(0.01, (t - slope * n) / weight)
+        sums = self._sums.add(added, _FADE)
+        weight, n, t = sums[:3].tolist()
+        cost = float(slope(sums, _SPREAD))
+        if not cost > 0:  # steps of about the same size tell both apart only by the fixed part known before
+            cost = max(0.0, (t / weight - self.overhead) * weight / n) if n and self.overhead else 0.0
+        self.cost = cost
+        self.overhead = max(0.01, (t - cost * n) / weight)
 
 
 class Batch(NamedTuple):

@@ -1,4 +1,4 @@
-"""Rates of sources, lately."""
+"""The estimator that fades: rates, and sums by place."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headway.catalog import HALF_LIFE
 from headway.clock import MILLISECOND, SECOND
-from headway.engines.rates import Rates
+from headway.fading import Faded, Rates, left_after, slope
 
 
 def _read(rates: Rates, counts: list[float], now: int) -> list[float]:
@@ -17,7 +18,7 @@ def _read(rates: Rates, counts: list[float], now: int) -> list[float]:
 
 
 def test_nothing_is_known_before_time_has_passed() -> None:
-    rates = Rates(2, start=7 * SECOND)
+    rates = Rates(2, 7 * SECOND, HALF_LIFE)
     assert _read(rates, [100, 5], 7 * SECOND) == [0, 0]
     assert _read(rates, [100, 5], 7 * SECOND + 9 * MILLISECOND) == [0, 0]  # too short to mean anything
     assert _read(rates, [100, 5], 8 * SECOND) == [100, 5]
@@ -26,7 +27,7 @@ def test_nothing_is_known_before_time_has_passed() -> None:
 @settings(deadline=None)
 @given(rate=st.integers(1, 1000), gaps=st.lists(st.integers(1, 400), min_size=1, max_size=20))
 def test_a_steady_rate_is_found_however_often_one_looks(rate: int, gaps: list[int]) -> None:
-    rates, now = Rates(1, 0), 0
+    rates, now = Rates(1, 0, HALF_LIFE), 0
     found = [0.0]
     for gap in gaps:
         now += gap * MILLISECOND
@@ -43,7 +44,25 @@ def test_older_time_counts_half_after_each_half_life() -> None:
 
 
 def test_what_was_read_does_not_change_any_more() -> None:
-    rates = Rates(1, 0)
+    rates = Rates(1, 0, HALF_LIFE)
     first = rates.read(np.array([10.0]), SECOND)
     rates.read(np.array([90.0]), 2 * SECOND)
     assert first.tolist() == [10]
+
+
+def test_places_fade_each_by_itself() -> None:
+    faded = Faded(2, 3)
+    faded.add(np.ones((2, 3)), 0.5)
+    at = np.array([0, 2])
+    found = faded.add_at(at, np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.5, 0.25]))
+    assert found.tolist() == [[1.5, 2.25], [3.5, 4.25]]
+    assert faded.sums.tolist() == [[1.5, 1, 2.25], [3.5, 1, 4.25]]
+    assert left_after(10, 5) == 0.25
+
+
+def test_a_line_through_points_that_lie_on_one() -> None:
+    n = np.array([1.0, 2.0, 5.0])
+    t = 3 + 2 * n
+    sums = np.array([3, n.sum(), t.sum(), (n * n).sum(), (n * t).sum()])
+    assert float(slope(sums)) == pytest.approx(2)
+    assert np.isnan(slope(np.array([2, 8.0, 10, 32, 40])))  # both of the same size
