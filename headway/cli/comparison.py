@@ -15,13 +15,20 @@ from typing import Any
 
 from headway import __version__
 from headway.checking import check
-from headway.cli.arguments import UsageError, import_functions, rate, trust_of
-from headway.cli.paths import load_tables
-from headway.cli.printing import emit, warn
+from headway.cli.arguments import UsageError, import_functions, load_tables, rate, trust_of
+from headway.cli.printing import (
+    count_text,
+    emit,
+    plural,
+    printable,
+    ratio_text,
+    seconds_text,
+    share_text,
+    text_table,
+    warn,
+)
 from headway.cli.spark import SPARK
 from headway.cli.status import StatusLine
-from headway.cli.tables import text_table
-from headway.cli.texts import count_text, plural, printable, ratio_text, seconds_text, share_text
 from headway.engines.models import LOCAL, Model, parse_model
 from headway.engines.traces import read_trace
 from headway.errors import InputError, OutputError, unknown
