@@ -12,11 +12,8 @@ from pathlib import Path
 
 import headway_experiments.catalogue  # noqa: F401  (it registers them)
 from headway.cli.arguments import UsageError
-from headway.cli.printing import emit
-from headway.cli.progress import Progress, span_text
-from headway.cli.status import notices
-from headway.cli.tables import text_table
-from headway.cli.texts import one_line, plural
+from headway.cli.printing import emit, one_line, plural, span_text, text_table
+from headway.cli.status import Progress, notices
 from headway.errors import HeadwayError, unknown
 from headway.extras import need_extra
 from headway_experiments.base import FAILED, PAPERS, REGISTRY, Experiment

@@ -6,14 +6,20 @@ import argparse
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pyarrow as pa
+
+from headway.connectors import source_suffixes
 from headway.connectors.base import FASTEST, SLOWEST
-from headway.errors import HeadwayError, PolicyError, unknown
+from headway.engines.claims import table_refs
+from headway.errors import HeadwayError, NetworkError, PolicyError, choices, unknown
 from headway.functions import load_functions
+from headway.network import Network
 from headway.scheduling.sizes import parse_train
+from headway.tables import load_table
 from headway.trust import LEVELS, Trust
 from headway.yamls import read_text
 
@@ -228,3 +234,16 @@ def import_functions(modules: Sequence[str]) -> None:
         sys.path.append(here)
     for module in modules:
         load_functions(module)
+
+
+def load_tables(network: Network, given: Mapping[str, str]) -> dict[str, pa.Table]:
+    """Return the static tables that the command line gives; paths count from the current folder."""
+    refs = table_refs(network)
+    tables: dict[str, Any] = {}
+    for name, path in given.items():
+        if name not in refs:
+            raise NetworkError(f"--table: {unknown('table', name, refs)}")
+        if Path(path).suffix.lower() not in source_suffixes():
+            raise NetworkError(f"--table: table '{name}': '{path}' ends in none of {choices(source_suffixes())}")
+        tables[name] = load_table(path)
+    return tables

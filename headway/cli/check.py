@@ -9,14 +9,29 @@ from pathlib import Path
 from typing import Any
 
 from headway.checking import CheckedNetwork, check
-from headway.cli.arguments import Parser, UsageError, add_functions, add_tables, add_trust, import_functions, trust_of
-from headway.cli.cuts import CutReport, cut_mapping, cut_text, report_cut
+from headway.cli.arguments import (
+    Parser,
+    UsageError,
+    add_functions,
+    add_tables,
+    add_trust,
+    import_functions,
+    load_tables,
+    trust_of,
+)
 from headway.cli.loads import add_load_options, load_mapping, load_text, report_load, verdict
-from headway.cli.paths import load_tables
-from headway.cli.printing import emit, warning_lines
-from headway.cli.spark import SPARK, add_cut_options, check_options, cut_of, engine_of
-from headway.cli.tables import text_table
-from headway.cli.texts import plural
+from headway.cli.printing import emit, plural, text_table, warning_lines
+from headway.cli.spark import (
+    SPARK,
+    CutReport,
+    add_cut_options,
+    check_options,
+    cut_mapping,
+    cut_of,
+    cut_text,
+    engine_of,
+    report_cut,
+)
 from headway.connectors import open_source, sink_kinds, sink_suffixes, source_kinds, source_suffixes
 from headway.connectors.base import permit_sink, permit_source
 from headway.connectors.schemes import scheme_hint

@@ -23,16 +23,24 @@ from headway.cli.arguments import (
     add_tables,
     add_trust,
     import_functions,
+    load_tables,
     rate,
     seconds,
     trust_of,
 )
-from headway.cli.paths import load_tables
-from headway.cli.printing import emit, warn
+from headway.cli.printing import (
+    count_text,
+    emit,
+    plural,
+    printable,
+    ratio_text,
+    seconds_text,
+    share_text,
+    text_table,
+    warn,
+)
 from headway.cli.spark import SPARK
 from headway.cli.status import StatusLine
-from headway.cli.tables import text_table
-from headway.cli.texts import count_text, plural, printable, ratio_text, seconds_text, share_text
 from headway.compare import plots
 from headway.compare.figures import Advice, Figures, advise, figures, parse_policies
 from headway.compare.inputs import hold

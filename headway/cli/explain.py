@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.cli.arguments import Parser, positive
-from headway.cli.changes import Told, together, told
-from headway.cli.printing import emit
-from headway.cli.tables import text_table
-from headway.cli.texts import count_text, plural, printable, seconds_text, share_text
+from headway.cli.printing import count_text, emit, plural, printable, seconds_text, share_text, text_table
+from headway.cli.summary import Told, together, told
 from headway.clock import MILLISECOND, SECOND
 from headway.engines.traces import StepRecord, Trace, read_trace
 from headway.engines.traces import explain as line_of

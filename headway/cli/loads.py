@@ -19,8 +19,7 @@ import numpy as np
 from headway.catalog import Topology
 from headway.checking import CheckedNetwork
 from headway.cli.arguments import Pair, positive, rate
-from headway.cli.tables import text_table
-from headway.cli.texts import plural, printable, seconds_text, share_text
+from headway.cli.printing import plural, printable, seconds_text, share_text, text_table
 from headway.connectors.arrivals import nanoseconds, parse_arrivals, parse_phases
 from headway.connectors.base import check_rate
 from headway.engines.models import Model, parse_model

@@ -12,8 +12,7 @@ from pathlib import Path
 from headway import __version__
 from headway.cli import check, compare, experiment, explain, policies, prepare, run
 from headway.cli.arguments import Parser, UsageError
-from headway.cli.printing import printing_checks, silence
-from headway.cli.texts import one_line
+from headway.cli.printing import one_line, printing_checks, silence
 from headway.connectors import PipeClosedError
 from headway.engines.interrupts import TerminatedError, exit_code
 from headway.errors import HeadwayError, shorten, unknown

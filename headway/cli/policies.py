@@ -6,8 +6,7 @@ import argparse
 
 from headway.adaptive.base import registered_adaptives
 from headway.cli.arguments import Parser
-from headway.cli.printing import emit
-from headway.cli.tables import text_table
+from headway.cli.printing import emit, text_table
 from headway.errors import PolicyError, unknown
 from headway.scheduling.base import PolicyEntry, registered_policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, GRADED_POLICY, PLANS, UNITS, WAITS

@@ -1,15 +1,19 @@
-"""Printing, with an error that a user can read when it fails."""
+"""Printing for people: numbers, times, tables and foreign text, and an error that a user can read when it fails."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from headway.cli.texts import count_text, printable
+from headway.engines import plaintext
+from headway.engines.plaintext import printable as printable
 from headway.errors import OutputError
+from headway.paths import unusable
 
 _WARNINGS = 10
 """How many warnings a run shows; 'headway check' shows all."""
@@ -61,3 +65,86 @@ def silence() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "") -> str:
+    """Return a table, `align` with ``l`` or ``r`` per column. On a terminal long cells are wrapped to its width."""
+    return plaintext.text_table(header, rows, align, _columns())
+
+
+def _columns() -> int | None:
+    """Return the columns of the terminal that standard output goes to; None if it goes elsewhere."""
+    try:
+        return (os.get_terminal_size(sys.stdout.fileno()).columns or None) if sys.stdout.isatty() else None
+    except (OSError, ValueError):  # closed, or no file
+        return None
+
+
+def check_writable(path: Path, what: str, example: str) -> None:
+    """Raise an OutputError now, not after a long run, if a report cannot be written there."""
+    wrong = unusable(path)
+    if wrong:
+        raise OutputError(f"{what}: '{path}' cannot be written: {wrong}")
+    if path.is_dir():
+        raise OutputError(f"{what}: '{path}' is a directory; expected a file such as {example}")
+    if not path.parent.is_dir():
+        raise OutputError(f"{what}: the folder '{path.parent}' for '{path.name}' does not exist")
+    if not os.access(path if is_special(path) else path.parent, os.W_OK):
+        raise OutputError(f"{what}: '{path}' cannot be written: no permission")
+
+
+def is_special(path: Path) -> bool:
+    """Whether it is a device or a pipe, which a rename would replace."""
+    return path.exists() and not path.is_file()
+
+
+def count_text(number: int) -> str:
+    """Return a count with thousands apart."""
+    return f"{number:,}"
+
+
+def ratio_text(number: float | None) -> str:
+    """Return a ratio with three digits; a dash for none."""
+    if number is None or not math.isfinite(number):
+        return "-"
+    return f"{number:.3g}" if abs(number) < 1000 else f"{number:,.0f}"
+
+
+def seconds_text(seconds: float | None) -> str:
+    """Return a span of time with three digits in the unit that suits it; a dash for none."""
+    if seconds is None or not math.isfinite(seconds):
+        return "-"
+    for limit, factor, unit in ((0.9995e-3, 1e6, "µs"), (0.9995, 1e3, "ms")):
+        if seconds < limit:
+            return f"{_three(seconds * factor)} {unit}"
+    return f"{_three(seconds)} s"
+
+
+def share_text(part: float, whole: float) -> str:
+    """Return a part in per cent of the whole."""
+    return f"{100 * part / whole:.0f} %" if whole > 0 else "- %"
+
+
+def plural(count: int, one: str, many: str) -> str:
+    """Return a count with its noun."""
+    return f"{count_text(count)} {one if count == 1 else many}"
+
+
+def one_line(text: str) -> str:
+    """Return a message as one printable line."""
+    return printable("; ".join(line.strip() for line in text.splitlines() if line.strip()))
+
+
+def _three(number: float) -> str:
+    digits = 0 if number >= 99.95 else 1 if number >= 9.995 else 2
+    return f"{number:,.{digits}f}"
+
+
+def span_text(seconds: float) -> str:
+    """Return a span of time as people read it from a clock: 45 s, 4:05, 1:04:05."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

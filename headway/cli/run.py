@@ -15,6 +15,7 @@ from headway.cli.arguments import (
     add_trust,
     choice,
     import_functions,
+    load_tables,
     positive,
     rate,
     seconds,
@@ -22,14 +23,10 @@ from headway.cli.arguments import (
     train,
     trust_of,
 )
-from headway.cli.paths import load_tables
-from headway.cli.preview import Preview, previews_text
-from headway.cli.printing import emit, silence, warn
+from headway.cli.printing import check_writable, emit, printable, silence, warn
 from headway.cli.spark import SPARK, add_run_options, check_options, cut_of, engine_of
 from headway.cli.status import StatusLine, notices
-from headway.cli.summary import check_summary_path, summary_text, write_summary
-from headway.cli.texts import printable
-from headway.cli.traces import add_trace_option, check_trace_path, write_trace
+from headway.cli.summary import Preview, check_summary_path, previews_text, summary_text, write_summary
 from headway.engines.base import RunResult, engine_names
 from headway.engines.claims import check_files, is_standard
 from headway.engines.interrupts import exit_code, orderly
@@ -174,7 +171,12 @@ def add_arguments(parser: Parser) -> None:
         help="what boxes cost and what else takes time: a YAML file with costs, overheads and seed, or the summary "
         "(--summary) of a real run; default: 1us a tuple, and what universal boxes say",
     )
-    add_trace_option(report)
+    report.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="record every step and why it was chosen, in a file such as run.json: open it in ui.perfetto.dev or "
+        "chrome://tracing to see the schedule, or read it with 'headway explain'",
+    )
     report.add_argument("--summary", metavar="PATH.json", help="write the summary as JSON too; '-' is standard output")
     report.add_argument(
         "--verbose",
@@ -209,7 +211,11 @@ def _run_file(args: argparse.Namespace) -> int:
         check_summary_path(Path(args.summary))
     if args.trace is not None:
         writes["--trace"] = args.trace
-        check_trace_path(Path(args.trace))
+        if args.trace == "-":
+            raise OutputError(
+                "trace: expected a file such as run.json, not '-'; a trace does not go to standard output"
+            )
+        check_writable(Path(args.trace), "trace", "run.json")
     check_files(network, args.input, writes, Path(args.file))
     rates = {source: rate(source, text) for source, text in args.rate.items()}
     tables = load_tables(network, args.table)
@@ -258,7 +264,7 @@ def _run_file(args: argparse.Namespace) -> int:
         if status is not None:
             status.clear()
     if args.trace is not None and result.trace is not None:
-        write_trace(Path(args.trace), result.trace)
+        result.trace.write(Path(args.trace))
     if args.summary is not None:
         write_summary(Path(args.summary), result.summary)
     by = result.summary.get("stopped_by")

@@ -1,23 +1,34 @@
-"""The summary of a run: tables for people, JSON for programs."""
+"""What a run leaves: its summary, as tables for people and as JSON for programs, and the first tuples of outputs."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import math
-import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from headway.cli.printing import emit
-from headway.cli.steering import steering_text
-from headway.cli.tables import text_table
-from headway.cli.texts import count_text, plural, printable, ratio_text, seconds_text, share_text
+import pyarrow as pa
+
+from headway.cli.printing import (
+    check_writable,
+    count_text,
+    emit,
+    is_special,
+    plural,
+    printable,
+    ratio_text,
+    seconds_text,
+    share_text,
+    text_table,
+)
+from headway.connectors.texts import render_texts
+from headway.engines.plaintext import cut
 from headway.errors import OutputError
 from headway.network import Network
-from headway.paths import unusable
+from headway.schema import Schema
 
 _REASONS = 5
 OUTPUTS, BOXES, UNITS = 20, 10, 10
@@ -25,6 +36,16 @@ OUTPUTS, BOXES, UNITS = 20, 10, 10
 _FEW = 2
 _SOURCES = _LATE = 5
 HINT = "--verbose shows all, --summary PATH.json has all"
+_FIRST_CHANGES, _LAST_CHANGES = 3, 2
+_SITES = 5
+NAMED = 3
+"""How many changes with one reason are named; the others are counted."""
+PREVIEW_ROWS = 10
+"""Tuples that are kept of an output."""
+WHOLE = 5
+"""So many outputs are shown with all tuples that are kept."""
+FEW_ROWS = 3
+"""Tuples of each where there are more outputs."""
 
 
 def summary_text(summary: Mapping[str, Any], verbose: bool = False, network: Network | None = None) -> str:
@@ -199,17 +220,8 @@ def to_json(summary: Mapping[str, Any]) -> str:
 
 def check_summary_path(path: Path) -> None:
     """Raise an OutputError now, not after a long run, if the summary cannot be written there."""
-    if str(path) == "-":
-        return
-    wrong = unusable(path)
-    if wrong:
-        raise OutputError(f"summary: '{path}' cannot be written: {wrong}")
-    if path.is_dir():
-        raise OutputError(f"summary: '{path}' is a directory; expected a file such as summary.json")
-    if not path.parent.is_dir():
-        raise OutputError(f"summary: the folder '{path.parent}' for '{path.name}' does not exist")
-    if not os.access(path if _special(path) else path.parent, os.W_OK):
-        raise OutputError(f"summary: '{path}' cannot be written: no permission")
+    if str(path) != "-":
+        check_writable(path, "summary", "summary.json")
 
 
 def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
@@ -218,7 +230,7 @@ def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
     if str(path) == "-":
         emit(text)
         return
-    partial = path if _special(path) else path.parent / f".{path.name}.{secrets.token_hex(4)}.partial"
+    partial = path if is_special(path) else path.parent / f".{path.name}.{secrets.token_hex(4)}.partial"
     try:
         partial.write_text(text, "utf-8")
         if partial != path:
@@ -228,11 +240,6 @@ def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
             with contextlib.suppress(OSError):
                 partial.unlink()
         raise OutputError(f"summary: '{path}' cannot be written: {error.strerror or error}") from error
-
-
-def _special(path: Path) -> bool:
-    """Whether it is a device or a pipe, which a rename would replace."""
-    return path.exists() and not path.is_file()
 
 
 def _plain(value: Any) -> Any:
@@ -245,3 +252,172 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return value
     return _plain(value.item()) if hasattr(value, "item") else str(value)
+
+
+# Overloads, dropped tuples and changes of policies
+
+
+def steering_text(summary: Mapping[str, Any]) -> str:
+    """Return it as lines; nothing where nothing happened."""
+    lines = [*_overload(summary), *_shedding(summary), *_adaptive(summary)]
+    return "".join(printable(line) + "\n" for line in lines)
+
+
+def _overload(summary: Mapping[str, Any]) -> list[str]:
+    found = summary.get("overload")
+    if not found or not found["spells"]:
+        return []
+    times = plural(found["spells"], "time", "times")
+    begun = [change for change in found["changes"] if change["change"] == "begins"]
+    lines = [f"overloaded {times}, for {seconds_text(found['seconds'])} in all:"]
+    lines += _change_lines([{**change, "change": "", "subject": ""} for change in begun])
+    if summary["shedding"]["strategy"] is None and not summary["shedding"]["dropped"]:
+        lines.append("  nothing was dropped: --shed on lets outputs give way by their loss graphs")
+    elif not summary["shedding"]["dropped"] and summary["shedding"].get("held"):
+        lines.append(f"  nothing was dropped: {summary['shedding']['held']['reason']}")
+    return lines
+
+
+def _shedding(summary: Mapping[str, Any]) -> list[str]:
+    found = summary.get("shedding")
+    if not found or not found["dropped"]:
+        return []
+    reasons = ", ".join(f"{reason} {count_text(count)}" for reason, count in found["dropped"].items())
+    lines = [f"dropped tuples: {reasons}; drop boxes changed {plural(found['count'], 'time', 'times')}:"]
+    lines += _change_lines(found["changes"])
+    if found["active"]:
+        least = sorted(found["active"].items(), key=lambda one: one[1])[:_SITES]
+        kept = ", ".join(f"'{site}' keeps {share_text(keep, 1.0)}" for site, keep in least)
+        more = len(found["active"]) - len(least)
+        lines.append(f"  still dropping at the end: {kept}" + (f" and {count_text(more)} more" if more else ""))
+    return lines
+
+
+def _adaptive(summary: Mapping[str, Any]) -> list[str]:
+    found = summary.get("adaptive")
+    if not found:
+        return []
+    used = ", ".join(
+        f"{name} {share_text(share, 1.0)}" for name, share in sorted(found["time"].items(), key=lambda one: -one[1])
+    )
+    lines = [f"{found['layer']} switched {plural(found['switches'], 'time', 'times')}; used: {used}"]
+    return lines + _change_lines(found["changes"])
+
+
+def _change_lines(changes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the first changes and the last; those of one moment with one reason are one line."""
+    groups = together(
+        [Told(change["moment"], "", change["subject"], change["change"], change["reason"]) for change in changes]
+    )
+    shown = [*groups[:_FIRST_CHANGES], *groups[max(_FIRST_CHANGES, len(groups) - _LAST_CHANGES) :]]
+    lines = [f"  at {seconds_text(group[0].moment)}  {told(group)}" for group in shown]
+    hidden = len(changes) - sum(map(len, shown))
+    if hidden:
+        lines.insert(_FIRST_CHANGES, f"  {plural(hidden, 'change', 'changes')} more, which --summary has")
+    return lines
+
+
+class Told(NamedTuple):
+    """A change as it is told: when (a number, or what is sorted by), what kind, of what, what, and why."""
+
+    moment: Any
+    kind: str
+    subject: str
+    what: str
+    reason: str
+
+
+def together(changes: Iterable[Told], across: bool = False) -> list[list[Told]]:
+    """Return the changes that belong together, in the order of their first ones.
+
+    Those of one kind with one reason at one moment do: a look at a run may change thirty outputs. With `across`,
+    those at other moments do, too.
+    """
+    groups: dict[tuple[Any, ...], list[Told]] = {}
+    for change in changes:
+        key = (change.kind, change.reason) if across else (change.moment, change.kind, change.reason)
+        groups.setdefault(key, []).append(change)
+    return list(groups.values())
+
+
+def told(group: Sequence[Told]) -> str:
+    """Return who was changed, how and why, in one line; more than one change begins with how many there are."""
+    first = group[0]
+    if len(group) == 1:
+        return _joined(first.subject, first.what, first.reason)
+    if len({one.what for one in group}) == 1:
+        who = _joined(_listed(dict.fromkeys(one.subject for one in group)), first.what)
+    else:
+        who = _listed(dict.fromkeys(_joined(one.subject, one.what) for one in group))
+    return f"×{count_text(len(group))}  {_joined(who, first.reason)}"
+
+
+def _joined(*parts: str) -> str:
+    return ": ".join(part for part in parts if part)
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = [name for name in names if name]
+    more = len(every) - NAMED
+    return "; ".join(every[:NAMED]) + (f"; and {count_text(more)} more" if more > 0 else "")
+
+
+# The first tuples of an output
+
+
+class Preview:
+    """A sink that keeps the first tuples as text and counts the rest."""
+
+    def __init__(self, name: str, schema: Schema) -> None:
+        """Keep tuples of an output."""
+        self._name = name
+        self._schema = schema
+        self._rows: list[tuple[str, ...]] = []
+        self.count = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Keep what is still wanted; nothing of the batch itself stays in memory."""
+        wanted = PREVIEW_ROWS - len(self._rows)
+        self.count += batch.num_rows
+        if wanted > 0:
+            columns = [_texts(column) for column in batch.slice(0, wanted).columns]
+            self._rows += [tuple(row) for row in zip(*columns, strict=True)]
+
+    def close(self) -> None:
+        """Do nothing: it is complete at any time."""
+
+    def abort(self) -> None:
+        """Do nothing: nothing was written anywhere."""
+
+    def text(self, rows: int = PREVIEW_ROWS) -> str:
+        """Return the table of so many tuples with a title, and how many tuples it leaves out."""
+        title = f"output '{self._name}': {plural(self.count, 'tuple', 'tuples')}\n"
+        if not self._rows:
+            return title
+        left = "".join("l" if pa.types.is_string(field.type) else "r" for field in self._schema)
+        shown = self._rows[:rows]
+        table = text_table(self._schema.names, shown, left)
+        more = self.count - len(shown)
+        hint = f"… and {count_text(more)} more; --output {self._name}=PATH keeps them all\n" if more else ""
+        return title + table + hint
+
+
+def previews_text(previews: Sequence[Preview], verbose: bool = False) -> str:
+    """Return the tables of all outputs; of more than a few only some tuples of the first ones that have any.
+
+    With `verbose`, all are shown.
+    """
+    if verbose or len(previews) <= WHOLE:
+        return "\n".join(preview.text() for preview in previews)
+    filled = [preview for preview in previews if preview.count]
+    parts = [preview.text(FEW_ROWS) for preview in filled[:WHOLE]]
+    empty, more = len(previews) - len(filled), len(filled) - WHOLE
+    rest = [f"{plural(more, 'more output', 'more outputs')} with tuples"] if more > 0 else []
+    rest += [f"{plural(empty, 'output', 'outputs')} without any"] if empty else []
+    if rest:
+        parts.append(f"… and {', '.join(rest)}; --output NAME=PATH keeps one, --verbose shows all\n")
+    return "\n".join(parts)
+
+
+def _texts(column: Any) -> list[str]:
+    return ["NULL" if text is None else cut(text) for text in render_texts(column).to_pylist()]

@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
-import unicodedata
+import io
 from collections.abc import Sequence
 
 CELL = 40
 """Longer values are cut, where a table shows data."""
+_UNBOUNDED = 1 << 30
 
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "") -> str:
+def text_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "", columns: int | None = None
+) -> str:
     """Return a table with a header, a line under it, and columns two spaces apart.
 
-    `align` has a letter per column: ``l`` (also where it is missing) or ``r``. Cells are made printable, not cut.
+    `align` has a letter per column: ``l`` (also where it is missing) or ``r``. Cells are made printable, not cut. With
+    `columns`, cells on the left are wrapped between words so that the table fits; numbers and words stay whole.
     """
+    from rich.cells import cell_len
+    from rich.console import Console  # here, as not every command prints a table
+    from rich.measure import Measurement
+    from rich.rule import Rule
+    from rich.table import Table
+    from rich.text import Text
+
     cells = [[printable(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(width(row[at]) for row in cells) for at in range(len(header))]
-    lines = [_line(cells[0], widths, align), "  ".join("-" * size for size in widths)]
-    lines += [_line(row, widths, align) for row in cells[1:]]
-    return "\n".join(lines) + "\n"
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for at, name in enumerate(cells[0]):
+        if align[at : at + 1] == "r":
+            widest = max(cell_len(row[at]) for row in cells)
+            table.add_column(Text(name), justify="right", no_wrap=True, min_width=widest)
+        else:
+            table.add_column(Text(name), overflow="fold")
+    table.add_row(*[Rule(characters="-", style="none") for _ in header])
+    for row in cells[1:]:
+        table.add_row(*map(Text, row))
+    console = Console(file=io.StringIO(), width=_UNBOUNDED, color_system=None, force_terminal=False, _environ={})
+    if columns is not None:
+        console.width = max(columns, Measurement.get(console, console.options, table).minimum)
+    with console.capture() as captured:
+        console.print(table)
+    return "".join(line.rstrip() + "\n" for line in captured.get().splitlines())
 
 
 def cut(text: str, limit: int = CELL) -> str:
@@ -33,21 +56,3 @@ def printable(text: str) -> str:
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
     )
-
-
-def width(text: str) -> int:
-    """Return how many columns of a terminal a text takes: East Asian letters take two, accents none."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-        for letter in text
-    )
-
-
-def _line(row: Sequence[str], widths: Sequence[int], align: str) -> str:
-    parts = []
-    for at, (cell, size) in enumerate(zip(row, widths, strict=True)):
-        gap = " " * (size - width(cell))
-        parts.append(gap + cell if align[at : at + 1] == "r" else cell + gap)
-    return "  ".join(parts).rstrip()

@@ -11,12 +11,14 @@ import pytest
 
 from headway.cli.arguments import Parser, UsageError
 from headway.cli.explain import EPILOG, add_arguments, explain
-from headway.cli.traces import add_trace_option, check_trace_path, write_trace
+from headway.cli.main import main
+from headway.cli.run import add_arguments as add_run_arguments
 from headway.clock import MILLISECOND
 from headway.engines.changes import Change
 from headway.engines.reasons import Reason
 from headway.engines.traces import StepRecord, Trace
-from headway.errors import InputError, OutputError
+from headway.errors import InputError
+from tests.cli.helpers import BORDER
 
 BY_UTILITY = Reason("p", "largest utility", ("utility",), (0.5,), ((1, (0.25,)),))
 ONLY = Reason("p", "the only one left", ("utility",), (0.25,))
@@ -48,7 +50,7 @@ TRACE = Trace(
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Return the trace in a file."""
-    write_trace(tmp_path / "run.json", TRACE)
+    TRACE.write(tmp_path / "run.json")
     return tmp_path / "run.json"
 
 
@@ -87,7 +89,7 @@ def test_the_first_steps_and_how_to_see_more(capsys: pytest.CaptureFixture[str],
 
 def test_fifty_steps_unless_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     steps = tuple([step(0, at, at + 1, 1, ONLY) for at in range(60)])
-    write_trace(tmp_path / "long.json", replace(TRACE, steps=steps))
+    replace(TRACE, steps=steps).write(tmp_path / "long.json")
     lines = shown(capsys, tmp_path / "long.json")
     assert len([line for line in lines if "worker 0" in line]) == 50
     assert lines[-1] == "10 more steps; --first 60 shows all"
@@ -121,20 +123,20 @@ def test_a_summary_of_one_unit(capsys: pytest.CaptureFixture[str], path: Path) -
 def test_a_recording_that_is_not_whole(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    write_trace(tmp_path / "part.json", replace(TRACE, left_out=1234))
+    replace(TRACE, left_out=1234).write(tmp_path / "part.json")
     last = shown(capsys, tmp_path / "part.json", *options)[-1]
     assert last == "the recording is not whole: 1,234 later steps were left out, to save memory"
 
 
 @pytest.mark.parametrize("options", [(), ("--summary",)])
 def test_a_trace_without_steps(capsys: pytest.CaptureFixture[str], tmp_path: Path, options: tuple[str, ...]) -> None:
-    write_trace(tmp_path / "none.json", replace(TRACE, steps=()))
+    replace(TRACE, steps=()).write(tmp_path / "none.json")
     assert shown(capsys, tmp_path / "none.json", *options)[0].endswith(": 0 steps")
 
 
 def test_names_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     names = ("al\x1b[2Jarms", "counts", "pairs")
-    write_trace(tmp_path / "odd.json", replace(TRACE, units=names, network="b\nx"))
+    replace(TRACE, units=names, network="b\nx").write(tmp_path / "odd.json")
     for options in ((), ("--summary",)):
         text = "".join(shown(capsys, tmp_path / "odd.json", *options))
         assert text.isprintable()
@@ -157,7 +159,7 @@ CHANGES = (
 @pytest.fixture
 def changed(tmp_path: Path) -> Path:
     """Return the trace with changes in a file."""
-    write_trace(tmp_path / "changed.json", replace(TRACE, changes=CHANGES))
+    replace(TRACE, changes=CHANGES).write(tmp_path / "changed.json")
     return tmp_path / "changed.json"
 
 
@@ -200,7 +202,7 @@ def test_changes_of_a_summary(capsys: pytest.CaptureFixture[str], changed: Path,
 
 def test_one_reason_is_told_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     thirty = tuple([change(5, "inserted: keeps 54%", f"s -> b{at}") for at in range(30)])
-    write_trace(tmp_path / "thirty.json", replace(TRACE, changes=thirty))
+    replace(TRACE, changes=thirty).write(tmp_path / "thirty.json")
     for options in ((), ("--summary",)):
         lines = [line for line in shown(capsys, tmp_path / "thirty.json", *options) if "because" in line]
         assert lines == [
@@ -212,7 +214,7 @@ def test_a_summary_has_a_bound(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     units = tuple([f"unit{at}" for at in range(300)])
     steps = tuple([step(at, at, at + 1, 1, ONLY) for at in range(300)])
     changes = tuple([Change(at * MILLISECOND, "shed", "s", "removed", f"reason {at}") for at in range(300)])
-    write_trace(tmp_path / "large.json", replace(TRACE, units=units, steps=steps, changes=changes))
+    replace(TRACE, units=units, steps=steps, changes=changes).write(tmp_path / "large.json")
     lines = shown(capsys, tmp_path / "large.json", "--summary")
     assert len(lines) < 70
     assert "… and 270 more units; --unit NAME shows one" in lines
@@ -250,7 +252,7 @@ def test_other_files_are_told_from_a_trace(tmp_path: Path) -> None:
 
 def test_changes_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     odd = (Change(0, "shed", "s\x1b[2J", "re\nmoved", "be\x07cause"),)
-    write_trace(tmp_path / "odd.json", replace(TRACE, changes=odd))
+    replace(TRACE, changes=odd).write(tmp_path / "odd.json")
     for options in ((), ("--summary",)):
         text = "".join(shown(capsys, tmp_path / "odd.json", *options))
         assert text.isprintable()
@@ -274,20 +276,23 @@ def test_errors(path: Path, tmp_path: Path) -> None:
 def test_help_teaches() -> None:
     assert "examples:\n" in EPILOG
     parser = Parser(prog="headway run")
-    add_trace_option(parser.add_argument_group("reports"))
+    add_run_arguments(parser)
     assert "ui.perfetto.dev" in parser.format_help()
-    assert parser.parse_args(["--trace", "run.json"]).trace == "run.json"
-    assert parser.parse_args([]).trace is None
+    assert parser.parse_args(["net.yaml", "--trace", "run.json"]).trace == "run.json"
+    assert parser.parse_args(["net.yaml"]).trace is None
 
 
-def test_a_path_is_checked_before_the_run(tmp_path: Path) -> None:
-    check_trace_path(tmp_path / "run.json")
-    with pytest.raises(OutputError, match="is a directory"):
-        check_trace_path(tmp_path)
-    with pytest.raises(OutputError, match="does not exist"):
-        check_trace_path(tmp_path / "nowhere" / "run.json")
-    with pytest.raises(OutputError, match="standard output"):
-        check_trace_path(Path("-"))
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [(".", "is a directory"), ("nowhere/run.json", "does not exist"), ("-", "standard output")],
+)
+def test_a_path_is_checked_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("border.yaml").write_text(BORDER)
+    assert main(["run", "border.yaml", "--engine", "local", "--trace", name]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_the_file_is_json_for_viewers(path: Path) -> None:

@@ -6,7 +6,8 @@ import io
 
 import pytest
 
-from headway.cli.progress import Progress, span_text
+from headway.cli.printing import span_text
+from headway.cli.status import Progress
 from headway.clock import ManualClock
 from tests.cli.test_status import Terminal
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headway.cli.steering import steering_text
+from headway.cli.summary import steering_text
 
 
 def change(moment: float, subject: str, what: str, reason: str = "because") -> dict[str, Any]:

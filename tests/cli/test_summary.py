@@ -12,10 +12,9 @@ import pyarrow as pa
 import pytest
 
 import headway as hw
-from headway.cli.preview import Preview, previews_text
-from headway.cli.summary import check_summary_path, summary_text, to_json, write_summary
-from headway.cli.tables import text_table
-from headway.cli.texts import count_text, one_line, printable, ratio_text, seconds_text, width
+from headway.cli.printing import count_text, one_line, printable, ratio_text, seconds_text, text_table
+from headway.cli.summary import Preview, check_summary_path, previews_text, summary_text, to_json, write_summary
+from headway.engines import plaintext
 from headway.errors import OutputError
 from headway.schema import Schema
 from tests.cli.helpers import BORDER, ROWS
@@ -249,12 +248,24 @@ def test_other_texts() -> None:
     )
     assert printable("a\x1b[0m\n\ud800é") == r"a\x1b[0m\n\ud800é"
     assert one_line("first\n  second\n") == "first; second"
-    assert (width("abc"), width("日本"), width("e\u0301")) == (3, 4, 1)
 
 
 def test_text_table() -> None:
     table = text_table(("name", "n"), [("日本", "5"), ("x", "1,000")], "lr")
     assert table == "name      n\n----  -----\n日本      5\nx     1,000\n"
+    bracketed = text_table(("a [b]", "n"), [("[red]x[/red]", "1")], "lr")
+    assert bracketed == "a [b]         n\n------------  -\n[red]x[/red]  1\n"
+
+
+def test_a_table_on_a_narrow_terminal_wraps_words_and_loses_nothing() -> None:
+    header, rows = ("policy", "what it does", "n"), [("chain", "boxes whose queues shrink fastest first", "1,234 ms")]
+    narrow = plaintext.text_table(header, rows, "llr", 40)
+    assert max(map(len, narrow.splitlines())) <= 40
+    for columns in (40, 5):
+        table = plaintext.text_table(header, rows, "llr", columns)
+        assert set(" ".join(rows[0]).split()) <= set(table.split())
+        assert "1,234 ms" in table, "a number stays in one line"
+    assert len(plaintext.text_table(("a",), [("word " * 1000,)]).splitlines()) == 3, "without a terminal it is wide"
 
 
 def test_preview_keeps_ten_of_many() -> None:
