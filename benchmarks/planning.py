@@ -29,16 +29,9 @@ from headway.catalog import Statistics, Topology
 from headway.clock import SECOND
 from headway.errors import PolicyError
 from headway.qos import Graph, QoS
-from headway.scheduling.base import (
-    OutputReadings,
-    Plan,
-    QueueReadings,
-    Snapshot,
-    Unit,
-    make_policy,
-    registered_policies,
-)
 from headway.scheduling.costs import CostModel
+from headway.scheduling.policy import Plan, make_policy, registered_policies
+from headway.scheduling.snapshot import OutputReadings, QueueReadings, Snapshot, Unit
 
 SIZES = (1_000, 10_000, 100_000)
 ROUNDS, PLANS = 5, 200

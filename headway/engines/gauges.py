@@ -17,7 +17,7 @@ from headway.engines.runtime import Arc, Runtime
 from headway.fading import Faded
 from headway.kept import Kept, Together
 from headway.kernels.approximate import Weighted
-from headway.scheduling.base import Unit
+from headway.scheduling.snapshot import Unit
 from headway.shedding.base import Entry, work_saved
 from headway.shedding.loads import LoadModel, shares_of
 from headway.shedding.sites import find_sites, nested

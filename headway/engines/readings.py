@@ -22,9 +22,9 @@ from headway.clock import SECOND
 from headway.columns import Int64s, Mask
 from headway.engines.runtime import RunningBox, Runtime
 from headway.errors import RunError
-from headway.scheduling.base import OutputReadings, QueueReadings, Snapshot, Unit, UnitCosts
 from headway.scheduling.costs import CostModel
 from headway.scheduling.members import Members
+from headway.scheduling.snapshot import OutputReadings, QueueReadings, Snapshot, Unit, UnitCosts
 from headway.storage.queues import FAR, Ages
 from headway.structure import owner
 

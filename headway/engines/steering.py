@@ -20,7 +20,8 @@ from headway.engines.observing import Observer
 from headway.engines.shedder import Shedder
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError
-from headway.scheduling.base import Policy, Unit
+from headway.scheduling.policy import Policy
+from headway.scheduling.snapshot import Unit
 
 _LARGE = 2_000
 """Boxes and outputs for which a look costs about a hundredth of the shortest interval."""

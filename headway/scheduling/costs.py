@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from headway.catalog import BoxReadings, Topology
 from headway.columns import Int64s, Mask
-from headway.scheduling.base import Floats, Unit, UnitCosts
+from headway.scheduling.snapshot import Floats, Unit, UnitCosts
 
 _NARROW = 12
 """Nodes per level below which one by one is faster than level by level with arrays."""

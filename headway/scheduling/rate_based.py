@@ -25,9 +25,10 @@ import numpy as np
 
 from headway.columns import Int64s
 from headway.errors import PolicyError
-from headway.scheduling.base import Floats, Policy, Snapshot, Term, UnitCosts, register_policy
 from headway.scheduling.paths import TINY
+from headway.scheduling.policy import Policy, Term, register_policy
 from headway.scheduling.ranking import Ranked
+from headway.scheduling.snapshot import Floats, Snapshot, UnitCosts
 
 
 @dataclass(frozen=True)

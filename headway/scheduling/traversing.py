@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from headway.catalog import Topology
-from headway.scheduling.base import Floats, Snapshot
 from headway.scheduling.costs import CostModel
 from headway.scheduling.graphs import unit_graphs
+from headway.scheduling.snapshot import Floats, Snapshot
 from headway.scheduling.superboxes import box_units
 from headway.scheduling.traversals import TRAVERSALS, Calls, View, spanner
 

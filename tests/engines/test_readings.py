@@ -20,7 +20,7 @@ from headway.engines.letters import DeadLetters
 from headway.engines.local.steps import StepRunner
 from headway.engines.readings import Readings
 from headway.engines.runtime import Runtime
-from headway.scheduling.base import OutputReadings, Snapshot
+from headway.scheduling.snapshot import OutputReadings, Snapshot
 from headway.scheduling.superboxes import box_units, superbox_units
 from headway.storage.queues import FAR
 from headway.trains import Tick, Train

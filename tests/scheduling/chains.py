@@ -10,8 +10,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from headway.catalog import BoxReadings, Topology
-from headway.scheduling.base import Policy, Snapshot, Unit
 from headway.scheduling.costs import CostModel
+from headway.scheduling.policy import Policy
+from headway.scheduling.snapshot import Snapshot, Unit
 from headway.scheduling.superboxes import box_units
 from tests.scheduling.snapshots import snapshot, topology
 

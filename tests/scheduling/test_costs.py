@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from headway.catalog import BoxReadings, Topology
 from headway.scheduling import costs
-from headway.scheduling.base import Unit, UnitCosts
 from headway.scheduling.costs import CostModel
+from headway.scheduling.snapshot import Unit, UnitCosts
 from headway.scheduling.superboxes import box_units, superbox_units
 from tests.scheduling.snapshots import topology
 from tests.scheduling.test_superboxes import topologies

@@ -21,8 +21,9 @@ import numpy as np
 from headway.catalog import Topology
 from headway.clock import SECOND, stopwatch
 from headway.qos import Graph, QoS
-from headway.scheduling.base import Policy, Snapshot, Unit, UnitCosts
+from headway.scheduling.policy import Policy
 from headway.scheduling.schedule import Schedule
+from headway.scheduling.snapshot import Snapshot, Unit, UnitCosts
 from headway_experiments.scheduling.loads import LOOSE, TIGHT, draw_costs
 
 NEVER = np.iinfo(np.int64).max

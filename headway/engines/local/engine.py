@@ -27,7 +27,8 @@ from headway.engines.steering import Steering
 from headway.engines.summaries import summarise_flow
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError, raised
-from headway.scheduling.base import Plan, Snapshot, Step, is_indifferent, is_preemptive
+from headway.scheduling.policy import Plan, Step, is_indifferent, is_preemptive
+from headway.scheduling.snapshot import Snapshot
 from headway.storage.queues import Cursor
 
 _STATUS_EVERY = SECOND // 4

@@ -36,7 +36,8 @@ from headway.engines.summaries import summarise_flow
 from headway.engines.traces import Recorder
 from headway.errors import RunError
 from headway.kernels.universal import without_burning
-from headway.scheduling.base import Plan, Snapshot, is_preemptive
+from headway.scheduling.policy import Plan, is_preemptive
+from headway.scheduling.snapshot import Snapshot
 from headway.storage.queues import FAR
 
 _STATUS_EVERY = SECOND // 4

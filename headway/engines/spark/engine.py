@@ -37,7 +37,7 @@ from headway.engines.steering import Steering
 from headway.engines.topology import topology_of
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
-from headway.scheduling.base import Step
+from headway.scheduling.policy import Step
 from headway.trains import NOTHING, Train
 
 _log = logging.getLogger("headway")

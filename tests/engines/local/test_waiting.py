@@ -11,8 +11,8 @@ import pytest
 import headway as hw
 from headway.clock import MILLISECOND, SECOND, ManualClock
 from headway.scheduling import Plan, Snapshot, Step, base, register_policy
-from headway.scheduling.base import Policy
 from headway.scheduling.patience import MOST
+from headway.scheduling.policy import Policy
 from tests import policies  # noqa: F401  (registers the random policy)
 from tests.engines.local.networks import COUNT, POSITIVE, network, rows
 

@@ -19,8 +19,8 @@ from headway.engines.spark.driver.arrivals import Arrivals
 from headway.engines.spark.driver.delivery import Collector, OutputResults
 from headway.engines.spark.driver.units import RunningUnit
 from headway.engines.summaries import summarise_boxes
-from headway.scheduling.base import OutputReadings, QueueReadings, Snapshot, Unit, UnitCosts
 from headway.scheduling.costs import CostModel
+from headway.scheduling.snapshot import OutputReadings, QueueReadings, Snapshot, Unit, UnitCosts
 from headway.storage.log import Log
 
 _NEVER = int(np.iinfo(np.int64).max)
