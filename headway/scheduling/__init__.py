@@ -20,7 +20,7 @@ from headway.scheduling import (
 from headway.scheduling.policy import Plan, Policy, Step, Term, register_policy
 from headway.scheduling.ranking import Ranked
 from headway.scheduling.schedule import Schedule, policy_names
-from headway.scheduling.snapshot import Snapshot, Unit, UnitCosts
+from headway.scheduling.snapshot import Snapshot, Unit
 
 __all__ = [
     "Plan",

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from headway.catalog import BoxReadings, Topology
 from headway.columns import Int64s, Mask
+from headway.costs import UnitCosts
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,25 +34,6 @@ class OutputReadings:
     utility: Floats
     recent: Floats
     """The mean utility of what was delivered lately; older results fade."""
-
-
-@dataclass(frozen=True, slots=True)
-class UnitCosts:
-    """What steps cost, as arrays by unit: ``overhead + cost * tuples`` seconds until the tuples are delivered.
-
-    Counted are the boxes of the unit and those downstream of it, by the running cost model, each for the
-    share of tuples that selectivity lets through to it. Both are 0 where nothing has been measured yet.
-    """
-
-    overhead: Floats
-    cost: Floats
-    yields: Floats
-    """Tuples delivered to outputs for each tuple that a step takes."""
-
-    def seconds(self, tuples: Int64s) -> Floats:
-        """Return by unit how long it takes until so many tuples are delivered."""
-        expected: Floats = self.overhead + self.cost * tuples
-        return expected
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.catalog import Topology
-from headway.scheduling.costs import CostModel
+from headway.costs import CostModel, UnitCostModel
 from headway.scheduling.graphs import unit_graphs
 from headway.scheduling.snapshot import Floats, Snapshot
 from headway.scheduling.superboxes import box_units
@@ -26,7 +26,7 @@ class Traverser:
         if span is not None:
             alone = box_units(topology)
             self._graphs = unit_graphs(topology, alone)
-            self._costs = CostModel(topology, alone)
+            self._costs = UnitCostModel(CostModel(topology), [unit.boxes for unit in alone])
 
     def order(self, unit: int, snapshot: Snapshot) -> Calls | None:
         """Return the boxes to call for a step of a unit; None where its own order will do."""

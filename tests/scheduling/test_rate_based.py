@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from headway.costs import UnitCosts
 from headway.errors import PolicyError
 from headway.scheduling.policy import make_policy
 from headway.scheduling.rate_based import RateBased, output_rates
-from headway.scheduling.snapshot import UnitCosts
 from headway.scheduling.superboxes import superbox_units
 from tests.scheduling.chains import Row, order, readings, row, rows, seen
 from tests.scheduling.snapshots import measured, topology

@@ -79,7 +79,7 @@ class _Run:
         self._worker_count = max(1, min(settings.workers or 1, len(self._units)))
         self._steps = StepRunner(self._runtime, self._units, settings.memory, self._worker_count)
         self._parts = Parts()
-        self._readings = Readings(self._runtime, self._units)
+        self._readings = Readings(checked, self._runtime, self._units)
         self._policy = settings.make_policy()
         self._preemptive = is_preemptive(self._policy)
         self._traversal = self._schedule.make_traversal(self._runtime.topology)
@@ -116,8 +116,9 @@ class _Run:
         self._decided, self._cursors = self._nothing_to_decide()
         self._preemptions = 0
         self._overtaken = -1  # the unit whose step was ended early
-        outlets, sizes = list(self._outlets.deliveries.values()), (self._worker_count, self._units, self._train)
-        gauges = Gauges(checked, self._runtime, feeds, self._ingest, outlets, *sizes, self._effort)
+        outlets = list(self._outlets.deliveries.values())
+        sizes = self._worker_count, self._train
+        gauges = Gauges(checked, self._readings, feeds, self._ingest, outlets, *sizes, self._effort)
         now = self._clock.now()
         self._steering = Steering(checked, settings, self._policy, self._units, gauges, outlets, now, self._recorder)
 

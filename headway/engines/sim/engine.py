@@ -87,7 +87,7 @@ class _Run:
         self._costs = Costs(checked, model)
         self._costs.declare(self._runtime.statistics)
         self._units = self._schedule.units(self._runtime.topology)
-        self._readings = Readings(self._runtime, self._units)
+        self._readings = Readings(checked, self._runtime, self._units)
         self._policy = settings.make_policy()
         self._preemptive = is_preemptive(self._policy)
         self._traversal = self._schedule.make_traversal(self._runtime.topology)
@@ -121,8 +121,7 @@ class _Run:
         self._timed = [box for box in self._runtime.boxes if box.timed]
         self._spare = 0  # nanoseconds of processors that had nothing to do
         outlets = list(self._outlets.deliveries.values())
-        sizes = count, self._units, self._train
-        gauges = Gauges(checked, self._runtime, self._feeds, self._ingest, outlets, *sizes, self._effort)
+        gauges = Gauges(checked, self._readings, self._feeds, self._ingest, outlets, count, self._train, self._effort)
         self._steering = Steering(checked, settings, self._policy, self._units, gauges, outlets, 0, self._recorder)
         self._memory: Any = self._steering.begin(self._policy.start())
         self._plans = 0

@@ -198,6 +198,7 @@ class _Run:
         outlets = [one.delivery for one in self._results.values()]
         held = know_arrivals(outlets, self._ingest.times, self._settings.schedule)
         self._overview = Overview(
+            self._checked,
             self._topology,
             self._units,
             self._log,
@@ -232,7 +233,7 @@ class _Run:
             self._sifting.clear(name, unit.position)  # what was dropped before a crash was for the load of that time
         outlets = [one.delivery for one in self._results.values()]
         cores = self._queries.parallelism
-        panel = Panel(self._checked, self._overview, self._units, ids, self._sifting, outlets, cores)
+        panel = Panel(self._overview, self._units, ids, self._sifting, outlets, cores)
         self._takings.sifted = panel.count
         now, views = self._clock.now(), self._overview.views
         self._steering = Steering(
