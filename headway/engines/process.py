@@ -68,7 +68,7 @@ class Process:
             names = [unit.name for unit in self.units]
             boxes, described = self.runtime.topology.boxes, checked.network.to_mapping()
             self.recorder = Recorder(
-                checked.network.name, names, boxes, settings.policy_text, start=self.started, description=described
+                checked.network.name, names, boxes, settings.policy_text, start=clock.now(), description=described
             )
         self.feeds = [
             self.runtime.feed(source.name, self.wrap(source.name, reader))
