@@ -407,6 +407,7 @@ class Threads(InRealTime):
         begun = stopwatch()
         if self.sources.pull(self.hungry):
             self._arrived = True
+            self.peak = max(self.peak, self.runtime.board.bytes)  # before anybody takes it
             self._threads.notify()
         self.reading += stopwatch() - begun
 
