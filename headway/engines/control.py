@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from headway.errors import PolicyError
 from headway.scheduling.policy import Policy
 
-
 # Commands: what somebody outside wants. They take effect at the beginning of a round.
 
 
@@ -44,7 +43,7 @@ Command = Stop | Pause | Resume | UsePolicy | Specify
 
 
 class Control:
-    """Hands commands to a run: ``control = hw.Control(); hw.run(..., control=control)``. May be used from any thread."""
+    """Gives commands to a run: ``control = hw.Control(); hw.run(..., control=control)``. For any thread."""
 
     def __init__(self) -> None:
         """Start without a command."""

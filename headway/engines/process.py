@@ -10,13 +10,14 @@ from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock
 from headway.connectors.base import Reader
 from headway.engines.base import RunResult, RunSettings, Status
+from headway.engines.control import Command, Stop
 from headway.engines.delivery import know_arrivals
 from headway.engines.flows import flows
 from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
 from headway.engines.instruments import Effort
 from headway.engines.interrupts import Stopping
-from headway.engines.loop import Command, Loop, Manner, Stop
+from headway.engines.loop import Loop, Manner
 from headway.engines.opening import open_readers
 from headway.engines.outlets import Outlets
 from headway.engines.readings import Readings
@@ -104,9 +105,7 @@ class Process:
     ) -> None:
         """Make what decides: the loop, and what steers it."""
         outputs, asked = list(self.outlets.deliveries.values()), policy or self.settings.make_policy()
-        gauges = Gauges(
-            self.checked, self.readings, self.feeds, self.sources, outputs, workers, self.train, effort
-        )
+        gauges = Gauges(self.checked, self.readings, self.feeds, self.sources, outputs, workers, self.train, effort)
         self.steering = Steering(
             self.checked, self.settings, asked, self.units, gauges, outputs, self.clock.now(), self.recorder
         )

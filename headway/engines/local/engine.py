@@ -109,7 +109,6 @@ class Local(InRealTime):
             self.stack.callback(self._workers.close)
         self._under_way = 0
         self._moved = False  # whether a step was started in this round
-        self._overtaken: int | None = None
         self._worked = [0] * self.worker_count
         self._idled = 0
         self._round = self._sampled = self.begun
@@ -224,17 +223,16 @@ class Local(InRealTime):
         A step whose boxes are at work waits for them while later ones go ahead. It is never dropped: a unit
         that shares boxes with others would starve.
         """
-        jobs, self._overtaken, workers = self._jobs(start), None, self._workers
+        jobs, workers = self._jobs(start), self._workers
         self._moved = self._moved or bool(jobs)
         if workers is None:
             for job in jobs:
                 try:
-                    self._run_step(job, 0)
+                    if self._run_step(job, 0):  # something has arrived: the rest of the plan is out of date
+                        return Started(len(jobs), overtaken=job.unit)
                 except Exception as error:
                     self._fail(job, error)
-                if self._overtaken is not None:
-                    break  # something has arrived: the rest of the plan is out of date
-            return Started(len(jobs), overtaken=self._overtaken)
+            return Started(len(jobs))
         pending = jobs
         while pending:
             waiting = []
@@ -297,10 +295,11 @@ class Local(InRealTime):
         self._run_step(job, worker)
         self._worked[worker] += self.clock.now() - begun
 
-    def _run_step(self, job: Job, worker: int) -> None:
+    def _run_step(self, job: Job, worker: int) -> bool:
+        """Carry a step out; return whether it was ended early."""
         if self.recorder is None and job.part is None:
             self._steps.run(job.unit, job.tuples, job.order)
-            return
+            return False
         log: list[Any] | None = None if self.recorder is None else []
         begun, stopped = self.clock.now(), False
         if job.part is None:
@@ -309,10 +308,9 @@ class Local(InRealTime):
             parts = None if self.loop.preemptive else self._parts
             stop = self._part_ended() if self._workers is None else self._overtaking(job.until)
             taken, stopped = self._steps.run_in_parts(job.unit, job.tuples, job.part, stop, job.order, log, parts)
-            if stopped and self._workers is None:
-                self._overtaken = job.unit
         if self.recorder is not None and log is not None:
             self.recorder.step(job.unit, worker, begun, self.clock.now(), taken, log, stopped, job.plan)
+        return stopped
 
     def _part_ended(self) -> Callable[[], bool]:
         """Return what to ask between two parts of a train in the scheduler's own thread: it lets tuples arrive."""

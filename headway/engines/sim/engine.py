@@ -66,9 +66,7 @@ class Simulation(Process):
         self._costs = Costs(checked, model)
         self._costs.declare(self.runtime.statistics)
         count = settings.workers or 1
-        self._processors = Processors(
-            self.runtime, self.readings, self._costs, count, self.traversal, self.recorder
-        )
+        self._processors = Processors(self.runtime, self.readings, self._costs, count, self.traversal, self.recorder)
         self._spare = 0  # nanoseconds of processors that had nothing to do
         self._queued_time = 0  # bytes in queues times nanoseconds
         self._issued = self.sources.issued  # when the round began

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import headway as hw
-import headway.runner  # noqa: F401  (shedding strategies register themselves)
+import headway.runner
 from headway.checking import check
 from headway.clock import SECOND, Clock, ManualClock, WallClock, stopwatch
 from headway.engines import process
@@ -278,7 +278,7 @@ def test_a_box_that_fails_stops_the_run() -> None:
     run = Threaded(network(ALL_OPS, {"o": "y"}, ("s", "r")), {"s": [(1, 5)] * 50})
 
     at = run.runtime.index["y"]
-    run.runtime.boxes[at].kernel = Failing()
+    run.runtime.boxes[at].kernel = Failing()  # type: ignore[assignment]
     with pytest.raises(RunError, match=r"^'y' failed: KeyError: 'full'$"):
         run.go()
     assert run.threads.failed is not None
