@@ -9,7 +9,6 @@ from typing import Any
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
-from headway.engines.delivery import know_arrivals
 from headway.engines.flows import flows
 from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
@@ -98,7 +97,8 @@ class _Run:
         half_life = settings.half_life
         self._ingest = Ingest(feeds, self._clock, chunk, self._letters.refuse, half_life=half_life, full=self._full)
         stack.callback(self._ingest.stop)
-        self._held = know_arrivals(self._outlets.deliveries.values(), self._ingest.times, self._schedule)
+        outlets = list(self._outlets.deliveries.values())
+        self._readings.attach(self._ingest, outlets, self._schedule)
         self._feeds, self._low_water = feeds, chunk
         self._workers: Pool | None = None  # with one worker, the scheduler's own thread carries steps out
         if self._worker_count > 1:
@@ -116,7 +116,6 @@ class _Run:
         self._decided, self._cursors = self._nothing_to_decide()
         self._preemptions = 0
         self._overtaken = -1  # the unit whose step was ended early
-        outlets = list(self._outlets.deliveries.values())
         sizes = self._worker_count, self._train
         gauges = Gauges(checked, self._readings, feeds, self._ingest, outlets, *sizes, self._effort)
         now = self._clock.now()
@@ -444,14 +443,11 @@ class _Run:
             self._clock.now(),
             queued=queued,
             train=self._train,
-            busy=None if workers is None else readings.members.any(self._runtime.busy),
-            workers=self._worker_count,
-            free=1 if workers is None else workers.free,
             room=self._schedule.plan,
             more=queued <= self._settings.memory and (self._ingest.more_in_turn or not self._ingest.ended),
-            rates=lambda: self._ingest.rates(self._clock.now()),
-            outputs=self._outlets.readings,
-            read_held=self._held,
+            occupation=readings.occupation(1, 1)
+            if workers is None
+            else readings.occupation(self._worker_count, workers.free, readings.members.any(self._runtime.busy)),
             planning=self._scheduling / SECOND / self._plans if self._plans else 0.0,
         )
 

@@ -8,14 +8,12 @@ results are those of any other engine, and every moment is exact and the same in
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from typing import Any
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
 from headway.connectors.base import Reader
 from headway.engines.base import RunResult, RunSettings, Status, register_engine
-from headway.engines.delivery import know_arrivals
 from headway.engines.flows import flows
 from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
@@ -117,10 +115,10 @@ class _Run:
         refuse, half_life = self._outlets.letters.refuse, settings.half_life
         self._ingest = Ingest(self._feeds, self._clock, self._chunk, refuse, half_life=half_life)
         stack.callback(self._ingest.stop)
-        self._held = know_arrivals(self._outlets.deliveries.values(), self._ingest.times, self._schedule)
+        outlets = list(self._outlets.deliveries.values())
+        self._readings.attach(self._ingest, outlets, self._schedule)
         self._timed = [box for box in self._runtime.boxes if box.timed]
         self._spare = 0  # nanoseconds of processors that had nothing to do
-        outlets = list(self._outlets.deliveries.values())
         gauges = Gauges(checked, self._readings, self._feeds, self._ingest, outlets, count, self._train, self._effort)
         self._steering = Steering(checked, settings, self._policy, self._units, gauges, outlets, 0, self._recorder)
         self._memory: Any = self._steering.begin(self._policy.start())
@@ -214,26 +212,17 @@ class _Run:
         while True:
             asked = stopwatch()
             readings.refresh()
-            view = processors.view(now, self._preemptive)
+            occupation, waits = processors.view(now, self._preemptive)
             snapshot = readings.snapshot(
                 now,
                 queued=self._runtime.board.bytes,
                 train=self._train,
-                busy=view.busy,
-                workers=processors.count,
-                free=processors.free,
                 room=self._schedule.plan if following is not None else processors.free or processors.count,
                 more=open_ and (self._ingest.more_in_turn or not self._ingest.ended),
-                rates=lambda: self._ingest.rates(now),
-                outputs=self._outlets.readings,
-                read_held=self._held,
-                spent=view.spent,
-                held=view.held,
-                waits=view.waits,
+                occupation=occupation,
+                waits=waits,
                 planning=self._costs.scheduler / SECOND,
             )
-            if self._preemptive and snapshot.changed is not None:
-                snapshot = replace(snapshot, changed=None)  # how far steps are changes, too
             able = snapshot.ready if self._preemptive else snapshot.ready & ~snapshot.busy
             if not able.any():
                 return bool(snapshot.ready.any()), begun, None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from headway.errors import RunError
 from headway.scheduling import Plan, Snapshot, Step, base, register_policy
 from tests.engines.sim.moments import Moments
 from tests.engines.sim.networks import arriving, at_once, box, every, network, simulate, steps
+from tests.scheduling.snapshots import replace
 
 ONE = network({"b": box("s", "1ms")}, {"o": "b"}, s=every(1, 3))
 
