@@ -11,7 +11,6 @@ from headway.clock import SECOND, Clock
 from headway.connectors.base import Reader
 from headway.engines.base import RunResult, RunSettings, Status
 from headway.engines.control import Command, Stop
-from headway.engines.delivery import know_arrivals
 from headway.engines.flows import flows
 from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
@@ -86,7 +85,7 @@ class Process:
             full=self.read_until(),
         )
         stack.callback(self.sources.stop)
-        self.held = know_arrivals(self.outlets.deliveries.values(), self.sources.times, self.schedule)
+        self.readings.attach(self.sources, list(self.outlets.deliveries.values()), self.schedule)
         self.peak = 0
         """The most bytes that were queued."""
         self._timed = [box for box in self.runtime.boxes if box.timed]

@@ -19,7 +19,7 @@ from headway.engines.control import Command, Stop
 from headway.engines.delivery import know_arrivals
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.interrupts import Stopping, ending, leave
-from headway.engines.loop import Loop, Manner, Moment, Start, Started, Wait, drive
+from headway.engines.loop import Loop, Manner, Round, Start, Started, Wait, drive
 from headway.engines.opening import open_readers
 from headway.engines.spark.driver.arrivals import Arrivals, commit_letters, read_on, split_tasks
 from headway.engines.spark.driver.cut import Cut
@@ -295,7 +295,7 @@ class _Run:
 
     # What the loop has done
 
-    def begin(self) -> Moment:
+    def begin(self) -> Round:
         """Begin a round: hear which units have committed."""
         before = sum(unit.busy for unit in self._units)
         self._listen()
@@ -305,7 +305,7 @@ class _Run:
         commands: list[Command] = [] if control is None else control.commands()
         if by is not None:
             commands.append(Stop(by))
-        return Moment(self._clock.now(), before - sum(unit.busy for unit in self._units), commands)
+        return Round(self._clock.now(), before - sum(unit.busy for unit in self._units), commands)
 
     def close(self) -> None:
         """Read no more from sources."""
@@ -332,7 +332,7 @@ class _Run:
         """Grant the steps of a plan."""
         return Started(sum([self._carry_out(step, start.plan) for step in start.steps[: self.free]]))
 
-    def wait(self, wait: Wait) -> Moment:
+    def wait(self, wait: Wait) -> Round:
         """Wait until something happens."""
         now = self._clock.now()
         if now >= self._next_status:
