@@ -114,7 +114,7 @@ class Script:
         return next(self._rounds)
 
     def send(self, answer: Started | Round | None = None) -> Instruction:
-        return cast(Instruction, self._rounds.send(answer))
+        return self._rounds.send(answer)
 
     def later(self, by: int = 1, ended: int = 0, *commands: Command) -> Instruction:
         self.now += by
