@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from headway.boxes.aggregate import When
-from headway.boxes.base import inside
 from headway.boxes.costs import Cost
 from headway.boxes.durations import Duration
+from headway.boxes.keys import inside
 from headway.boxes.order import Order
 from headway.checking import check_numeric
 from headway.errors import NetworkError, UnknownFunctionError, choices

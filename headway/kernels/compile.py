@@ -8,11 +8,11 @@ from functools import singledispatch
 import pyarrow as pa
 
 from headway.boxes.aggregate import Aggregate, When
-from headway.boxes.base import Operator
 from headway.boxes.bsort import BSort
 from headway.boxes.filter import Filter
 from headway.boxes.join import Join
 from headway.boxes.map import Map
+from headway.boxes.operator import Operator
 from headway.boxes.resample import Resample
 from headway.boxes.union import Union
 from headway.boxes.universal import Universal
