@@ -221,11 +221,11 @@ def operator_of(op: str) -> type[Operator]:
     return REGISTRY[op] if op in REGISTRY else _installed(op)
 
 
-@cache
 def _installed(op: str) -> type[Operator]:
-    found = load_entry(GROUP, op)
-    if found is None:
-        raise NetworkError(unknown("op", op, _names()))
+    try:
+        found = load_entry(GROUP, op)
+    except LookupError:
+        raise NetworkError(unknown("op", op, _names())) from None
     if not isinstance(found, type) or not issubclass(found, Operator) or found.op != op:
         raise NetworkError(f"op '{op}': the entry point in the group {GROUP} is no Operator with this name: {found!r}")
     return found
@@ -235,11 +235,12 @@ def _names() -> list[str]:
     return list(dict.fromkeys([*REGISTRY, *sorted(one.name for one in entry_points(group=GROUP))]))
 
 
-def load_entry(group: str, op: str) -> object | None:
-    """Return what an installed package gives for an operator, or None; a NetworkError if that cannot be told."""
+@cache
+def load_entry(group: str, op: str) -> object:
+    """Return what an installed package gives for an operator; LookupError: none does, NetworkError: it cannot be had."""
     entries = entry_points(group=group, name=op)
     if not entries:
-        return None
+        raise LookupError(op)
     if len({entry.value for entry in entries}) > 1:
         raise NetworkError(f"op '{op}': several installed packages give it: {', '.join(map(_package, entries))}")
     entry = next(iter(entries))

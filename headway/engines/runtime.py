@@ -18,9 +18,9 @@ from headway.engines.delivery import Delivery
 from headway.engines.ingest import Feed
 from headway.engines.letters import DeadLetters
 from headway.engines.topology import topology_of
-from headway.kernels.base import Kernel, Result
 from headway.kernels.chain import ChainKernel
 from headway.kernels.compile import compile_kernel, compile_link
+from headway.kernels.kernel import Kernel, Result
 from headway.network import Table, arc_name
 from headway.schema import Schema
 from headway.storage.queues import FAR, Board, Cursor, Queue

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headway.boxes.filter import Filter
 from headway.boxes.map import Map
 from headway.columns import from_pylist
-from headway.kernels.base import DeadLetter
+from headway.kernels.kernel import DeadLetter
 from headway.kernels.chain import ChainKernel, Link
 from headway.kernels.compile import compile_link
 from headway.schema import Schema

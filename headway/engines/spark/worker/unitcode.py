@@ -25,9 +25,9 @@ from headway.expressions.safety import never_fails
 from headway.kept import Kept
 from headway.kernels.aggregate import AggregateKernel
 from headway.kernels.approximate import Weighted
-from headway.kernels.base import Kernel
 from headway.kernels.chain import ChainKernel
 from headway.kernels.compile import compile_kernel, compile_link
+from headway.kernels.kernel import Kernel
 from headway.kernels.pieces import whole
 from headway.network import Table, arc_name
 from headway.storage.checksums import bulk_checksum
