@@ -45,11 +45,12 @@ def compile_kernel(
     spec: Operator, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
 ) -> Kernel:
     """Return the kernel of a box for the schemas of its inputs."""
-    make: Any = load_entry(GROUP, spec.op)
-    if make is None:
+    try:
+        make: Any = load_entry(GROUP, spec.op)
+    except LookupError:
         raise NetworkError(
-            f"box '{box}': no installed package gives a kernel for op '{spec.op}' (entry points: {GROUP})"
-        )
+            f"box '{box}': no package gives a kernel for op '{spec.op}' (entry points: {GROUP})"
+        ) from None
     kernel = make(spec, box, schemas, tables, functions)
     if not isinstance(kernel, Kernel):
         raise NetworkError(f"box '{box}': the entry point '{spec.op}' in the group {GROUP} gives no Kernel: {kernel!r}")
