@@ -82,7 +82,7 @@ _SIMPLE: dict[str, dict[str, Any]] = {
 
 
 def schema(kinds: Mapping[str, type[Operator]] | None = None) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the network file, for some operators by name; None: for all that there are."""
+    """Return the JSON Schema (2020-12) of the network file, for these operators, by name; None: for all."""
     kinds = operators() if kinds is None else kinds
     top = _object(NETWORK_KEYS)
     definitions: dict[str, Any] = {

@@ -237,7 +237,7 @@ def _names() -> list[str]:
 
 @cache
 def load_entry(group: str, op: str) -> object:
-    """Return what an installed package gives for an operator; LookupError: none does, NetworkError: it cannot be had."""
+    """Return what an installed package gives for an operator; raises LookupError if none does."""
     entries = entry_points(group=group, name=op)
     if not entries:
         raise LookupError(op)

@@ -48,9 +48,7 @@ def compile_kernel(
     try:
         make: Any = load_entry(GROUP, spec.op)
     except LookupError:
-        raise NetworkError(
-            f"box '{box}': no package gives a kernel for op '{spec.op}' (entry points: {GROUP})"
-        ) from None
+        raise NetworkError(f"box '{box}': no package gives op '{spec.op}' a kernel (entry points: {GROUP})") from None
     kernel = make(spec, box, schemas, tables, functions)
     if not isinstance(kernel, Kernel):
         raise NetworkError(f"box '{box}': the entry point '{spec.op}' in the group {GROUP} gives no Kernel: {kernel!r}")

@@ -75,7 +75,7 @@ class Kernel(ABC):
         """Read a state that `dump` wrote for the same kernel."""
         return None
 
-    def weigh_by(self, kept: Shares) -> None:
+    def weigh_by(self, kept: Shares) -> None:  # noqa: B027 - most need not know
         """Hear how much is kept of the tuples that come in: only what is `approximate` minds."""
 
     def ranks(self, state: Any, output: Train) -> tuple[Values, Int64s]:
