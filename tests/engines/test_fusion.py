@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import headway as hw
 from headway.engines.fusion import chains
+
+import headway as hw
 from tests.engines.local.networks import POSITIVE, network, rows
 
 
