@@ -271,6 +271,10 @@ class Stream:
         fields: dict[str, Any] = {"select": _one(select), "size": size, "order": _orders(order), "ordered": ordered}
         return self._box_of("resample", name, (other,), **fields)
 
+    def box(self, op: str, *others: Stream | Table, name: str | None = None, **keys: Any) -> Stream:
+        """Add a box with any operator, such as one of an installed package, by its keys as a file has them."""
+        return self._box_of(op, name, others, **keys)
+
     def output(
         self,
         name: str,

@@ -273,7 +273,7 @@ class _Planner:
         if not self.unit.placements[box.name].front:
             raise _NotNativeError(f"{spec.op} in shards is not native")
         if not spec.projects:
-            native = [op for op, kind in operators().items() if kind.projects]
+            native = sorted(op for op, kind in operators().items() if kind.projects)
             raise _NotNativeError(f"{spec.op} is not native; {', '.join(native[:-1])} and {native[-1]} are")
         schema = box.schemas[0]
         projection = spec.projection(schema, functions)
