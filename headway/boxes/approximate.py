@@ -27,8 +27,8 @@ from sqlglot import exp
 
 from headway import expressions
 from headway.errors import ExpressionError, NetworkError, choices
-from headway.expressions.aggregation import AGGREGATES
-from headway.expressions.calls import AggregateTree, find_calls
+from headway.expressions.compiling import AggregateTree, find_calls
+from headway.expressions.library.table import AGGREGATES
 from headway.expressions.parsing import parse_items, parse_one, to_sql
 from headway.schema import Field, Schema
 

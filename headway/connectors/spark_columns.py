@@ -17,8 +17,8 @@ from headway.connectors.spark_options import words
 from headway.errors import ExpressionError, SchemaError, did_you_mean
 from headway.expressions.casts import DAY
 from headway.expressions.compiler import number
-from headway.expressions.intervals import read_interval
 from headway.expressions.library.table import BUILTINS
+from headway.expressions.library.times import read_interval
 from headway.expressions.parsing import fragment, parse_items, read_type
 from headway.schema import Schema, parse_type, type_name
 
@@ -173,7 +173,7 @@ def _build(tree: Any) -> Column:
 
 
 def _named(parts: Sequence[str]) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+    from pyspark.sql import functions as F
 
     return F.col(".".join("`" + part.replace("`", "``") + "`" for part in parts))
 
@@ -268,7 +268,7 @@ def _schema_text(tree: Any, at: int) -> str:
 
 
 def _interval(tree: Any) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+    from pyspark.sql import functions as F
     from pyspark.sql.types import DayTimeIntervalType
 
     found = read_interval(tree)

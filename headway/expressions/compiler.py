@@ -1,8 +1,13 @@
-"""From sqlglot's tree to nodes: names are resolved, types checked and functions bound, once."""
+"""From sqlglot's tree to nodes: names are resolved, types checked and functions bound, once.
+
+What is allowed but probably not meant is noted on the way.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Decimal
 from typing import Any
 
@@ -11,20 +16,70 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from headway.errors import ExpressionError, choices, did_you_mean
-from headway.expressions import comparison, logic, nodes
-from headway.expressions.aggregation import AGGREGATES
+from headway.expressions import logic, nodes
 from headway.expressions.arithmetic import arithmetic, bitwise, bitwise_not, negate
 from headway.expressions.casts import cast
-from headway.expressions.intervals import Interval, read_interval, shift
-from headway.expressions.library.table import BUILTINS
-from headway.expressions.nodes import Node
-from headway.expressions.notes import note_text_as_number
+from headway.expressions.library.table import AGGREGATES, BUILTINS, unknown_function
+from headway.expressions.library.times import Interval, read_interval, shift
+from headway.expressions.model import Scope
+from headway.expressions.nodes import EvaluationError, Node
 from headway.expressions.parsing import TOO_DEEP, fragment, read_type
-from headway.expressions.scopes import Scope
-from headway.expressions.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID
-from headway.expressions.unknowns import unknown_function
-from headway.expressions.users import call_user
+from headway.expressions.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID, is_numeric
+from headway.expressions.userfunctions import call_user
 from headway.schema import type_name
+
+_collected: ContextVar[dict[str, None] | None] = ContextVar("notes", default=None)
+
+
+@contextmanager
+def noting() -> Iterator[dict[str, None]]:
+    """Collect what is noted in the body, each note once, in order. What is noted inside is not noted outside."""
+    notes: dict[str, None] = {}
+    token = _collected.set(notes)
+    try:
+        yield notes
+    finally:
+        _collected.reset(token)
+
+
+def note(notes: Iterable[str]) -> None:
+    """Note something, if anybody collects it."""
+    collected = _collected.get()
+    if collected is not None:
+        collected.update(dict.fromkeys(notes))
+
+
+def note_text_as_number(tree: exp.Expression, sides: Sequence[tuple[exp.Expression, Node]], compared: bool) -> None:
+    """Note text that meets numbers: it is cast, as in Spark, and text that is no number fails when a tuple comes."""
+    numbers = [node.type for _, node in sides if is_numeric(node.type)]
+    if _collected.get() is None or not numbers:
+        return
+    for side, node in sides:
+        if node.type != STRING or _is_number(node):
+            continue
+        text, where = fragment(side), f"'{fragment(tree)}': {fragment(side)}"
+        if node.constant is not None:
+            note([f"{where} is no number, and the other side is {type_name(numbers[0])}: every tuple fails"])
+            continue
+        other = ", or give the other side as text, such as '36', to compare text" if compared else ""
+        note(
+            [
+                f"{where} is a string and is cast to a number, since the other side is {type_name(numbers[0])}: tuples "
+                f"whose text is no number fail. Write try_cast({text} as double) to get NULL for them{other}"
+            ]
+        )
+
+
+def _is_number(node: Node) -> bool:
+    """Whether it is a constant that reads as a number, so that nothing can fail."""
+    if node.constant is None:
+        return False
+    try:
+        float(node.value)
+    except (TypeError, ValueError, EvaluationError):
+        return node.is_null
+    return True
+
 
 _UNREPEATABLE = {
     "current_timestamp": "the clock",
@@ -135,7 +190,7 @@ class _Compiler:
                 raise ExpressionError(f"'{fragment(tree)}' is an interval; add it to a timestamp or a date")
             return made
         if type(tree) in _COMPARISON:
-            return comparison.compare(_COMPARISON[type(tree)], *self._meeting(tree, tree.this, tree.expression))
+            return logic.compare(_COMPARISON[type(tree)], *self._meeting(tree, tree.this, tree.expression))
         if type(tree) in _BITWISE:
             return self._bitwise(tree)
         for kinds, reason in _REFUSED:
@@ -232,13 +287,13 @@ class _Compiler:
     def is_(self, tree: exp.Expression) -> Node:
         argument = self.node(tree.this)
         if isinstance(tree.expression, exp.Null):
-            return comparison.is_null(argument)
+            return logic.is_null(argument)
         if isinstance(tree.expression, exp.Boolean):
             return logic.is_boolean(argument, bool(tree.expression.this))
         raise ExpressionError(f"'{fragment(tree)}': IS takes NULL, TRUE or FALSE")
 
     def null_safe(self, tree: exp.Expression) -> Node:
-        equal = comparison.null_safe_equal(*self._meeting(tree, tree.this, tree.expression))
+        equal = logic.null_safe_equal(*self._meeting(tree, tree.this, tree.expression))
         return logic.negation(equal) if isinstance(tree, exp.NullSafeNEQ) else equal
 
     def in_(self, tree: exp.Expression) -> Node:
@@ -271,7 +326,7 @@ class _Compiler:
             if tree.this is None:
                 conditions.append(self.node(branch.this))
             else:
-                conditions.append(comparison.compare("=", *self._meeting(tree, tree.this, branch.this)))
+                conditions.append(logic.compare("=", *self._meeting(tree, tree.this, branch.this)))
             results.append(self.node(branch.args["true"]))
         default = tree.args.get("default")
         return logic.case(conditions, results, None if default is None else self.node(default))

@@ -107,6 +107,14 @@ def null(type_: pa.DataType) -> Node:
     return constant(nulls(1, type_), type_)
 
 
+def relabel(node: Node, type_: pa.DataType, field: int | None = None) -> Node:
+    """Return the same values under another type of the same numpy type (days as a date, and the like).
+
+    `field` is the slot that they are read from, if they go straight into `binary`.
+    """
+    return Node(type_, node.run, node.slots, node.constant, field, node.warns)
+
+
 def build(type_: pa.DataType, arguments: Iterable[Node], run: Run, warns: bool = False) -> Node:
     """Return a node over arguments; folded into a constant if they all are, unless it fails."""
     listed = tuple(arguments)

@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from headway.columns import Column, Int64s, Mask, Values, from_arrow, from_pylist, nulls, to_arrow
 from headway.expressions import AggregateCall, EvaluationError, UserAggregate
-from headway.expressions.limits import MOST_ITEMS
-from headway.expressions.returned import returned
-from headway.expressions.users import blame
+from headway.expressions.texts import MOST_ITEMS
+from headway.expressions.userfunctions import blame, returned
 from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, Spread, accumulator
 from headway.schema import type_name
 
