@@ -380,6 +380,31 @@ class _Compiler:
         return self.node(tree)
 
 
+class _Remembering(_Compiler):
+    """Compiles any parts of one tree, in any order, each of them once."""
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope, {})
+        self.made: dict[int, Node | Interval] = {}
+
+    def visit(self, tree: exp.Expression) -> Node | Interval:
+        if id(tree) not in self.made:
+            self.made[id(tree)] = super().visit(tree)
+        return self.made[id(tree)]
+
+    def node(self, tree: exp.Expression) -> Node:
+        made = self.made.get(id(tree))
+        if not isinstance(made, Node):
+            made = self.made[id(tree)] = super().node(tree)
+        return made
+
+
+def part_types(scope: Scope) -> Callable[[exp.Expression], pa.DataType]:
+    """Return what finds the types of the parts of one tree."""
+    compiler = _Remembering(scope)
+    return lambda tree: compiler.node(tree).type
+
+
 def number(text: str) -> Node:
     """Return a numeric literal: int, bigint if it is big, decimal with a point, double with an exponent."""
     if "e" in text.lower():
