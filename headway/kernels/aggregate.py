@@ -19,17 +19,13 @@ from headway.boxes.aggregate import Aggregate
 from headway.columns import Column, Int64s, Mask, Values
 from headway.expressions import Functions
 from headway.kernels.accumulators import reduce_ranges
-from headway.kernels.ascending import group_ascending
 from headway.kernels.codec import pack, unpack
-from headway.kernels.emission import Emission, Emitted
 from headway.kernels.grid import NEVER, Grid
-from headway.kernels.groups import composites, expand, group
-from headway.kernels.holistic import Rows
-from headway.kernels.isolation import evaluate, letters
+from headway.kernels.groups import composites, expand, group, group_ascending
 from headway.kernels.kernel import Kernel, Result
-from headway.kernels.ordering import OrderedInput, OrderState
-from headway.kernels.pieces import ROWS, in_pieces, portions
-from headway.kernels.selects import CompiledSelect
+from headway.kernels.order import OrderedInput, OrderState
+from headway.kernels.results import ROWS, Emission, Emitted, evaluate, in_pieces, letters, portions
+from headway.kernels.selects import CompiledSelect, Rows
 from headway.kernels.windows import Held, Store
 from headway.schema import Schema
 from headway.trains import Tick, Train

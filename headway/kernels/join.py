@@ -21,13 +21,12 @@ from headway.columns import Column, Int64s, Mask, Values
 from headway.expressions import Expression, Functions
 from headway.kernels.chain import truth
 from headway.kernels.codec import pack, pack_columns, under, unpack, unpack_columns
-from headway.kernels.distances import band, near
+from headway.kernels.grid import band, near
 from headway.kernels.groups import expand
-from headway.kernels.isolation import evaluate
 from headway.kernels.kernel import DeadLetter, Kernel, Result
-from headway.kernels.ordering import OrderedInput, OrderState, order_dtype
+from headway.kernels.order import OrderedInput, OrderState, order_dtype
 from headway.kernels.partitions import Partitions
-from headway.kernels.pieces import BYTES
+from headway.kernels.results import BYTES, evaluate
 from headway.schema import Schema
 from headway.trains import NOTHING, Train, join_trains
 

@@ -18,16 +18,12 @@ from headway.boxes.resample import Resample
 from headway.columns import Column, Int64s, Values, concat, empty
 from headway.expressions import Functions
 from headway.kernels.codec import pack, pack_columns, under, unpack, unpack_columns
-from headway.kernels.distances import band, horizon, near
-from headway.kernels.emission import Emission, Emitted
+from headway.kernels.grid import band, horizon, near
 from headway.kernels.groups import expand
-from headway.kernels.holistic import Rows
-from headway.kernels.isolation import evaluate
 from headway.kernels.kernel import DeadLetter, Kernel, Result
-from headway.kernels.order import lowest
-from headway.kernels.ordering import OrderedInput, OrderState, order_dtype
-from headway.kernels.pieces import ROWS, in_pieces, portions
-from headway.kernels.selects import CompiledSelect
+from headway.kernels.order import OrderedInput, OrderState, lowest, order_dtype
+from headway.kernels.results import ROWS, Emission, Emitted, evaluate, in_pieces, portions
+from headway.kernels.selects import CompiledSelect, Rows
 from headway.schema import Schema
 from headway.trains import Train
 

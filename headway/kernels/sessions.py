@@ -22,15 +22,12 @@ from headway.expressions import EvaluationError, Functions
 from headway.kernels.bsort import BSortKernel, BSortState
 from headway.kernels.chain import truth
 from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
-from headway.kernels.distances import far
-from headway.kernels.emission import Emission, Emitted
+from headway.kernels.grid import far
 from headway.kernels.groups import expand
-from headway.kernels.holistic import Rows
-from headway.kernels.isolation import evaluate, failures, letters
 from headway.kernels.kernel import Kernel, Result
-from headway.kernels.order import number_in_partition, stable_order
-from headway.kernels.ordering import OrderedInput, OrderState
-from headway.kernels.selects import CompiledSelect
+from headway.kernels.order import OrderedInput, OrderState, number_in_partition, stable_order
+from headway.kernels.results import Emission, Emitted, evaluate, failures, letters
+from headway.kernels.selects import CompiledSelect, Rows
 from headway.schema import Schema
 from headway.trains import Tick, Train, join_trains
 

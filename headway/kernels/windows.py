@@ -12,7 +12,7 @@ from headway.columns import Column, Indices, Int64s, Mask, Values, concat, empty
 from headway.kernels.accumulators import Accumulator, Arrays
 from headway.kernels.codec import pack_columns, unpack_columns
 from headway.kernels.groups import Groups, composites, expand
-from headway.kernels.holistic import empty_array
+from headway.kernels.selects import empty_array
 from headway.trains import ascends
 
 FAR = np.iinfo(np.int64).max

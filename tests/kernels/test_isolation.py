@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headway.columns import Column, from_pylist
 from headway.expressions import Scope, compile_expression
-from headway.kernels.isolation import evaluate, failures, letters
+from headway.kernels.results import evaluate, failures, letters
 from headway.schema import Schema
 from headway.trains import Tick, Train
 from tests.kernels.helpers import few

@@ -14,9 +14,9 @@ from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
 from headway.kernels.compile import Tables
 from headway.kernels.grid import Grid
 from headway.kernels.groups import composites, group
-from headway.kernels.isolation import letters
+from headway.kernels.results import letters
 from headway.kernels.kernel import DeadLetter, Kernel, Result
-from headway.kernels.ordering import OrderedInput, OrderState
+from headway.kernels.order import OrderedInput, OrderState
 from headway.schema import Schema
 from headway.trains import Train, join_trains
 from headway_largest.specification import Largest

@@ -9,8 +9,8 @@ import numpy as np
 
 from headway.expressions import Expression
 from headway.kernels.chain import truth
-from headway.kernels.isolation import evaluate
 from headway.kernels.kernel import DeadLetter, Kernel, Result
+from headway.kernels.results import evaluate
 from headway.schema import Schema
 from headway.trains import Train
 
