@@ -79,7 +79,7 @@ class _Loader(yaml.SafeLoader):
 class _Dumper(yaml.SafeDumper):
     """Writes what `_Loader` reads back as the same."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own protocol
 
     def ignore_aliases(self, data: Any) -> bool:
         """Write everything out: anchors are for people who write by hand."""

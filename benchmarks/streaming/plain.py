@@ -146,7 +146,7 @@ def merge_sql(stream: DataFrame, apps: Sequence[App], window: int) -> DataFrame:
     A row of the stateless part carries a flag for each application instead of being multiplied, and all counts
     share one stateful aggregation, with partial sums before the shuffle.
     """
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
     flags = [(F.col("v") > app.bound).alias(app.name) for app in apps if not app.windowed]
     least = min(app.bound for app in apps if not app.windowed)

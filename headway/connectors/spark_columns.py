@@ -173,7 +173,7 @@ def _build(tree: Any) -> Column:
 
 
 def _named(parts: Sequence[str]) -> Column:
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
     return F.col(".".join("`" + part.replace("`", "``") + "`" for part in parts))
 
@@ -268,7 +268,7 @@ def _schema_text(tree: Any, at: int) -> str:
 
 
 def _interval(tree: Any) -> Column:
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
     from pyspark.sql.types import DayTimeIntervalType
 
     found = read_interval(tree)

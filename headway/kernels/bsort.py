@@ -15,7 +15,8 @@ import numpy as np
 
 from headway.boxes.bsort import BSort
 from headway.columns import Column, Indices, Int64s
-from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
+from headway.kernels.base import Result
+from headway.kernels.codec import pack, pack_train, unpack, unpack_train
 from headway.kernels.kernel import Kernel, Result
 from headway.kernels.order import is_deep, stable_order
 from headway.kernels.partitions import Partitions
@@ -127,9 +128,7 @@ class BSortKernel(Kernel):
         """Write the state to bytes."""
         arrays = {
             "codes": state.codes,
-            "stamps": state.buffer.stamps,
-            "numbers": state.buffer.numbers,
-            **pack_columns("column", state.buffer.columns, self._schema.types),
+            **pack_train("column", state.buffer, self._schema.types),
             **state.partitions.dump(),
         }
         return pack({"op": "bsort"}, arrays)
@@ -139,8 +138,7 @@ class BSortKernel(Kernel):
         _, arrays = unpack(data)
         state = self.initial()
         state.partitions.restore(arrays)
-        columns = unpack_columns("column", arrays, len(self._schema))
-        state.buffer = Train(columns, arrays["stamps"], arrays["numbers"])
+        state.buffer = unpack_train("column", arrays, len(self._schema))
         state.codes = arrays["codes"]
         return state
 

@@ -20,13 +20,14 @@ from headway.boxes.join import Join, joined
 from headway.columns import Column, Int64s, Mask, Values
 from headway.expressions import Expression, Functions
 from headway.kernels.chain import truth
-from headway.kernels.codec import pack, pack_columns, under, unpack, unpack_columns
+from headway.kernels.codec import pack, pack_train, under, unpack, unpack_train
 from headway.kernels.grid import band, near
 from headway.kernels.groups import expand
 from headway.kernels.kernel import DeadLetter, Kernel, Result
 from headway.kernels.order import OrderedInput, OrderState, order_dtype
 from headway.kernels.partitions import Partitions
 from headway.kernels.results import BYTES, evaluate
+from headway.kernels.union import arrival_places, common_marks
 from headway.schema import Schema
 from headway.trains import NOTHING, Train, join_trains
 
@@ -207,10 +208,8 @@ class JoinKernel(Kernel):
             return self._run_static(state, trains[0])
         left, right = trains
         dead: list[DeadLetter] = []
-        order = np.argsort(np.concatenate([left.numbers, right.numbers]), kind="stable")
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(state.place, state.place + len(order))
-        state.place += len(order)
+        places = state.place + arrival_places(trains)
+        state.place += len(places)
         ignored = 0
         fresh: list[Run] = []
         for side, (train, at) in enumerate(((left, places[: len(left)]), (right, places[len(left) :]))):
@@ -222,10 +221,7 @@ class JoinKernel(Kernel):
             if len(fresh[side].keys):
                 state.sides[side].add(fresh[side])
         self._prune(state)
-        end = left.end and right.end
-        ticks = tuple(sorted({*left.ticks, *right.ticks}))
-        cause = Train((), _NONE, _NONE, min(left.progress, right.progress), ticks, end)
-        return state, self._results_of((fresh[0], fresh[1]), held, cause, dead)._replace(ignored=ignored)
+        return state, self._results_of((fresh[0], fresh[1]), held, common_marks(trains), dead)._replace(ignored=ignored)
 
     def _run_static(self, state: JoinState, train: Train) -> tuple[JoinState, Result]:
         assert self._table_side is not None
@@ -452,15 +448,11 @@ class JoinKernel(Kernel):
                 rows = Run(Train.empty(self._schemas[side]), *[np.zeros(0, np.int64)] * 3)
             else:
                 rows = _merge(mine.runs)
-            arrays |= {
-                f"{side}.values": rows.values.astype(self._dtype),
-                f"{side}.places": rows.places,
-                f"{side}.stamps": rows.rows.stamps,
-                f"{side}.numbers": rows.rows.numbers,
-                **pack_columns(f"{side}.column", rows.rows.columns, self._schemas[side].types),
-            }
+            own = {"values": rows.values.astype(self._dtype), "places": rows.places}
+            own |= pack_train("column", rows.rows, self._schemas[side].types)
             if mine.order is not None:
-                arrays |= {f"{side}.{name}": array for name, array in mine.order.dump().items()}
+                own |= mine.order.dump()
+            arrays |= {f"{side}.{name}": array for name, array in own.items()}
         return pack({"op": "join", "place": state.place}, arrays)
 
     def load(self, data: bytes) -> JoinState:
@@ -475,9 +467,8 @@ class JoinKernel(Kernel):
                 mine.order.restore(own)
             if side == self._table_side or len(own["places"]) == 0:
                 continue
-            columns = unpack_columns("column", own, len(self._schemas[side]))
-            rows = Train(columns, own["stamps"], own["numbers"])
-            keys = [key.evaluate(columns, len(rows)) for key in self._keys[side]]
+            rows = unpack_train("column", own, len(self._schemas[side]))
+            keys = [key.evaluate(rows.columns, len(rows)) for key in self._keys[side]]
             codes = self._codes(state.keys, keys, len(rows))
             mine.runs = [Run(rows, codes, own["values"], own["places"]).sorted()]
         return state

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from headway.boxes.order import Order
 from headway.columns import Indices, Int64s, Mask, Values
-from headway.kernels.partitions import Partitions
+from headway.kernels.partitions import Partitions, grown
 from headway.schema import Schema
 from headway.trains import Train
 
@@ -55,11 +55,8 @@ class Heaps:
 
     def grow(self, partitions: int) -> None:
         """Make room for partitions; a new one has seen nothing."""
-        missing = partitions - len(self._heaps)
-        if missing > 0:
-            more = max(missing, len(self._heaps))
-            self._heaps += [[] for _ in range(more)]
-            self._frontier = np.concatenate([self._frontier, np.full(more, self._bottom, self._dtype)])
+        self._frontier = grown(self._frontier, partitions, self._bottom)
+        self._heaps += [[] for _ in range(len(self._frontier) - len(self._heaps))]
 
     def frontier(self) -> Values:
         """Return the frontier of every partition."""
@@ -168,10 +165,7 @@ class Frontiers:
         if self._heaps is not None:
             self._heaps.grow(partitions)
             return
-        missing = partitions - len(self.largest)
-        if missing > 0:
-            fresh = np.full((max(missing, len(self.largest)), self.slack + 1), lowest(self.dtype), self.dtype)
-            self.largest = np.concatenate([self.largest, fresh])
+        self.largest = grown(self.largest, partitions, lowest(self.dtype))
 
     def frontier(self) -> Values:
         """Return the frontier of every partition."""
@@ -376,11 +370,7 @@ class OrderState:
         """Make room for new partitions."""
         count = self.partitions.count
         self.frontiers.grow(count)
-        missing = count - len(self.counted)
-        if missing > 0:
-            more = np.zeros(max(missing, len(self.counted)), np.int64)
-            self.counted = np.concatenate([self.counted, more])
-            self.born = np.concatenate([self.born, more])
+        self.counted, self.born = grown(self.counted, count, 0), grown(self.born, count, 0)
 
     def meet(self, known: int, codes: Int64s, numbers: Int64s) -> None:
         """Make room for partitions beyond the first `known`, and note which of these tuples brought each."""

@@ -18,6 +18,14 @@ _NAN = object()
 """Stands for NaN in a key, because NaN does not equal itself."""
 
 
+def grown(array: Values, count: int, filling: Any) -> Values:
+    """Return an array with room for so many partitions: at least twice as long where it must grow."""
+    missing = count - len(array)
+    if missing <= 0:
+        return array
+    return np.concatenate([array, np.full((max(missing, len(array)), *array.shape[1:]), filling, array.dtype)])
+
+
 class Partitions:
     """Numbers the partitions that tuples belong to. NULL is a value like any other; so is NaN; -0.0 is 0.0."""
 

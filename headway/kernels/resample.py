@@ -24,6 +24,7 @@ from headway.kernels.kernel import DeadLetter, Kernel, Result
 from headway.kernels.order import OrderedInput, OrderState, lowest, order_dtype
 from headway.kernels.results import ROWS, Emission, Emitted, evaluate, in_pieces, portions
 from headway.kernels.selects import CompiledSelect, Rows
+from headway.kernels.union import arrival_places, common_marks
 from headway.schema import Schema
 from headway.trains import Train
 
@@ -161,11 +162,9 @@ class ResampleKernel(Kernel):
     def _run(self, state: ResampleState, trains: Sequence[Train]) -> Result:
         emitted = Emitted()
         ticking, reading = trains
-        order = np.argsort(np.concatenate([ticking.numbers, reading.numbers]), kind="stable")
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(state.place, state.place + len(order))
-        numbers = np.concatenate([ticking.numbers, reading.numbers])[order]
-        base, state.place = state.place, state.place + len(order)
+        numbers = np.sort(np.concatenate([ticking.numbers, reading.numbers]))
+        places = state.place + arrival_places(trains)
+        base, state.place = state.place, state.place + len(places)
         beats = self._beats(state, ticking, places[: len(ticking)], emitted)
         reads = self._reads(state, reading, places[len(ticking) :], emitted)
         for lower, upper, known in self._cuts(state, beats, reads, base):
@@ -174,14 +173,7 @@ class ResampleKernel(Kernel):
             theirs = reads.between(lower, upper)
             self._answer(state, ours, theirs, base, numbers, emitted)
         self._prune(state)
-        cause = Train(
-            (),
-            np.zeros(0, np.int64),
-            np.zeros(0, np.int64),
-            min(ticking.progress, reading.progress),
-            tuple(sorted({*ticking.ticks, *reading.ticks})),
-            ticking.end and reading.end,
-        )
+        cause = common_marks(trains)
         flushed = self._flush(state, reading.progress) if cause.end else None
         return emitted.result(self._emission.schema, cause, flushed)
 

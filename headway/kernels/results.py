@@ -23,7 +23,7 @@ from headway.kernels.accumulators import Arrays
 from headway.kernels.kernel import DeadLetter, Result
 from headway.kernels.selects import CompiledSelect, Rows
 from headway.schema import Field, Schema, type_name
-from headway.trains import Train, join_trains
+from headway.trains import Tick, Train, join_trains
 
 
 def failures(expressions: Sequence[Expression], columns: Sequence[Column | None], count: int) -> list[tuple[int, str]]:
@@ -132,6 +132,16 @@ def cut(trains: Sequence[Train], step: int) -> Iterator[tuple[Train, ...]]:
             places[at] = stop
         below = below if number is None else number
         yield tuple(piece)
+
+
+def between_ticks(train: Train, wanted: bool) -> Iterator[tuple[Train, Tick | None]]:
+    """Yield the tuples up to each tick with it, and those after the last; all at once if no ticks are `wanted`."""
+    at = 0
+    for tick in train.ticks if wanted else ():
+        stop = int(np.searchsorted(train.numbers, tick.number, side="right"))
+        yield train.slice(at, stop), tick
+        at = stop
+    yield (train.slice(at, len(train)) if at else train), None
 
 
 def portions(weights: Int64s) -> list[slice]:

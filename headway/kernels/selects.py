@@ -18,7 +18,7 @@ from headway.columns import Column, Int64s, Mask, Values, from_arrow, from_pylis
 from headway.expressions import AggregateCall, AggregateSelect, EvaluationError, Expression, UserAggregate
 from headway.expressions.texts import MOST_ITEMS
 from headway.expressions.userfunctions import blame, returned
-from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, Spread, accumulator
+from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, accumulator, nullable, spread
 from headway.schema import type_name
 
 
@@ -149,7 +149,7 @@ def _percentile(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> C
     # Exact where both neighbours are equal or the place is whole, so infinities stay what they are; else as in Spark.
     with np.errstate(invalid="ignore", over="ignore"):
         mixed = np.where((part == 0) | (below == above), below, below + (above - below) * part)
-    return Column(mixed, None if some.all() else some)
+    return nullable(mixed, some)
 
 
 def _approximate_percentile(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
@@ -232,8 +232,7 @@ def _decimal_sum(call: AggregateCall, rows: Rows, columns: Sequence[Column], fai
 
 def _decimal_spread(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
     as_double = from_arrow(columns[0].values.cast(pa.float64()))
-    sample = not call.function.endswith("_pop")
-    return accumulate_rows(Spread(sample, root=call.function.startswith("stddev")), rows, [as_double], call, [])
+    return accumulate_rows(spread(call.function), rows, [as_double], call, [])
 
 
 def _user(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: list[tuple[int, str]]) -> Column:

@@ -153,7 +153,7 @@ class NativePlan:
 
     def _taken(self, branch: Branch) -> SparkColumn | None:
         """Return whether a row takes a branch; None: every row does."""
-        from pyspark.sql import functions as F
+        from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
         parts = [F.col(name) if wanted else ~F.col(name) for name, wanted in branch.conditions]
         if len(self.sources) > 1:
