@@ -15,7 +15,6 @@ import numpy as np
 
 from headway.boxes.bsort import BSort
 from headway.columns import Column, Indices, Int64s
-from headway.kernels.base import Result
 from headway.kernels.codec import pack, pack_train, unpack, unpack_train
 from headway.kernels.kernel import Kernel, Result
 from headway.kernels.order import is_deep, stable_order

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from headway.columns import Int64s
-from headway.kernels.base import Result
 from headway.kernels.kernel import Kernel, Result
 from headway.trains import Train, join_trains
 
