@@ -19,7 +19,7 @@ from headway.expressions.model import AggregateCall, AggregateSelect, Expression
 from headway.expressions.nodes import Node
 from headway.expressions.parsing import check_text, fragment, parse_items, parse_one, to_sql
 from headway.expressions.types import BOOLEAN, DOUBLE, VOID, common, is_float, is_nested
-from headway.expressions.userfunctions import BUILTIN, Functions, UserAggregate, coerce_arguments
+from headway.expressions.userfunctions import Functions, UserAggregate, coerce_arguments
 from headway.schema import Field, Schema, type_name
 
 _FIRSTS = ("first", "last", "any_value")
@@ -236,7 +236,7 @@ def compile_aggregates(text: str | Sequence[str], scope: Scope, extra: Schema = 
         return AggregateSelect(tuple(unique), _distinct(results))
 
 
-def compile_join(text: str, left: Schema, right: Schema, functions: Functions = BUILTIN) -> JoinCondition:
+def compile_join(text: str, left: Schema, right: Schema, functions: Functions | None = None) -> JoinCondition:
     """Return a join's condition, split into equalities between the sides and the rest."""
     both = Scope((Relation("left", left), Relation("right", right)), functions)
     with _about(text):

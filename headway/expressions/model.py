@@ -37,10 +37,10 @@ class Scope:
     aggregates = False
     """Whether aggregate functions may be called here."""
 
-    def __init__(self, relations: Sequence[Relation], functions: Functions = BUILTIN) -> None:
+    def __init__(self, relations: Sequence[tuple[str | None, Schema]], functions: Functions | None = None) -> None:
         """Take the relations and count their slots."""
-        self.relations = tuple(relations)
-        self.functions = functions
+        self.relations = tuple([Relation(*relation) for relation in relations])
+        self.functions = functions or BUILTIN
         self.fields: tuple[Field, ...] = tuple(field for relation in self.relations for field in relation.schema)
         starts, position = [], 0
         for relation in self.relations:
@@ -57,9 +57,9 @@ class Scope:
         return hash(self.relations)
 
     @classmethod
-    def of(cls, schema: Schema, functions: Functions = BUILTIN) -> Scope:
+    def of(cls, schema: Schema, functions: Functions | None = None) -> Scope:
         """Return the scope of one relation without a qualifier."""
-        return cls((Relation(None, schema),), functions)
+        return cls(((None, schema),), functions)
 
     @property
     def qualifiers(self) -> tuple[str, ...]:
