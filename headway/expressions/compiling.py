@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Any, TypeVar
 
 from sqlglot import exp
 
@@ -156,41 +158,22 @@ def _user_call(call: AggregateTree, user: UserAggregate, scope: Scope) -> Aggreg
 
 
 Named = tuple[str, Expression]
+T = TypeVar("T")
+X = TypeVar("X")
 _NOTHING = Schema(())
-_REMEMBERED = 16_384
+_REMEMBERED = 49_152
 """Compiled texts are remembered: a network is checked first and compiled for its engine later, and large networks
 repeat themselves."""
 
 
 def compile_expression(text: str, scope: Scope) -> Expression:
     """Return a checked expression, or raise an ExpressionError."""
-    made, notes = _compile_expression(check_text(text), scope)
-    note(notes)
-    return made
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _compile_expression(text: str, scope: Scope) -> tuple[Expression, tuple[str, ...]]:
-    with _about(text), noting() as notes:
-        (tree,) = _spelled([parse_one(text)], scope)
-        return finish(compile_tree(tree, scope), text, tree), tuple(notes)
+    return _remembered(_compile_expression, check_text(text), scope)
 
 
 def compile_predicate(text: str, scope: Scope) -> Expression:
     """Return a checked boolean expression, or raise an ExpressionError."""
-    made, notes = _compile_predicate(check_text(text), scope)
-    note(notes)
-    return made
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _compile_predicate(text: str, scope: Scope) -> tuple[Expression, tuple[str, ...]]:
-    with _about(text), noting() as notes:
-        (tree,) = _spelled([parse_one(text)], scope)
-        node = compile_tree(tree, scope)
-        if node.type not in (BOOLEAN, VOID):
-            raise ExpressionError(f"a condition must be boolean, not {type_name(node.type)}")
-        return finish(cast(node, BOOLEAN), text, tree), tuple(notes)
+    return _remembered(_compile_predicate, check_text(text), scope)
 
 
 def compile_select(text: str | Sequence[str], scope: Scope) -> tuple[Named, ...]:
@@ -198,18 +181,43 @@ def compile_select(text: str | Sequence[str], scope: Scope) -> tuple[Named, ...]
 
     An expression without a name gets its own text as its name.
     """
-    made, notes = _compile_select(text if isinstance(text, str) else tuple(text), scope)
+    return _remembered(_compile_select, text if isinstance(text, str) else tuple(text), scope)
+
+
+def _remembered(compile_: Callable[[X, Scope], T], text: X, scope: Scope) -> T:
+    """Compile, or return what was compiled before; what was noted is noted again."""
+    made, notes = _compiled(compile_, text, scope)
     note(notes)
-    return made
+    found: T = made
+    return found
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _compile_select(text: str | tuple[str, ...], scope: Scope) -> tuple[tuple[Named, ...], tuple[str, ...]]:
+def _compiled(compile_: Callable[[Any, Scope], Any], text: Any, scope: Scope) -> tuple[Any, tuple[str, ...]]:
     with _about(text), noting() as notes:
-        results: list[Named] = []
-        for item in _spelled(parse_items(text), scope):
-            results.extend(_star(item, scope) if _is_star(item) else [_named(item, scope)])
-        return _distinct(results), tuple(notes)
+        return compile_(text, scope), tuple(notes)
+
+
+def _compile_expression(text: str, scope: Scope) -> Expression:
+    (tree,) = _spelled([parse_one(text)], scope)
+    return finish(compile_tree(tree, scope), text, tree)
+
+
+def _compile_predicate(text: str, scope: Scope) -> Expression:
+    (tree,) = _spelled([parse_one(text)], scope)
+    return finish(_condition(tree, scope), text, tree)
+
+
+def _condition(tree: exp.Expression, scope: Scope) -> Node:
+    node = compile_tree(tree, scope)
+    if node.type not in (BOOLEAN, VOID):
+        raise ExpressionError(f"a condition must be boolean, not {type_name(node.type)}")
+    return cast(node, BOOLEAN)
+
+
+def _compile_select(text: str | tuple[str, ...], scope: Scope) -> tuple[Named, ...]:
+    items = _spelled(parse_items(text), scope)
+    return _distinct([one for item in items for one in (_star if _is_star(item) else _named)(item, scope)])
 
 
 def compile_aggregates(text: str | Sequence[str], scope: Scope, extra: Schema = _NOTHING) -> AggregateSelect:
@@ -238,28 +246,30 @@ def compile_aggregates(text: str | Sequence[str], scope: Scope, extra: Schema = 
 
 def compile_join(text: str, left: Schema, right: Schema, functions: Functions | None = None) -> JoinCondition:
     """Return a join's condition, split into equalities between the sides and the rest."""
-    both = Scope((Relation("left", left), Relation("right", right)), functions)
+    both = Scope((("left", left), ("right", right)), functions)
     with _about(text):
         (tree,) = _spelled([parse_one(text)], both)
-        if compile_tree(tree, both).type not in (BOOLEAN, VOID):
-            raise ExpressionError("a condition must be boolean")
+        _condition(tree, both)
         equalities: list[tuple[Expression, Expression]] = []
         names: list[tuple[str, str]] = []
         rest: list[exp.Expression] = []
         for part in _conjuncts(tree):
-            pair = _equality(part, both, len(left))
-            if pair is None:
+            sides = _sides(part, left, right, functions)
+            if sides is None:
                 rest.append(part)
                 continue
-            equalities.append(_sides(part, pair, both, left, right))
-            one, two = pair[0], pair[1]
+            (one, mine), (two, other) = sides
+            type_ = common(one.type, two.type)
+            equalities.append(
+                (finish(cast(one, type_), to_sql(mine), mine), finish(cast(two, type_), to_sql(other), other))
+            )
             if one.field is not None and two.field is not None:
-                names.append((left.fields[one.field].name, right.fields[two.field - len(left)].name))
+                names.append((left.fields[one.field].name, right.fields[two.field].name))
         residual = None
         if rest:
-            remaining = _joined(rest)
-            node = cast(compile_tree(remaining, both), BOOLEAN)
-            residual = finish(node, text if len(rest) == 1 and not equalities else to_sql(remaining), remaining)
+            remaining = functools.reduce(lambda a, b: exp.And(this=a, expression=b), [part.copy() for part in rest])
+            shown = text if len(rest) == 1 and not equalities else to_sql(remaining)
+            residual = finish(_condition(remaining, both), shown, remaining)
         return JoinCondition(tuple(equalities), residual, tuple(names))
 
 
@@ -350,12 +360,12 @@ def _star(item: exp.Expression, scope: Scope) -> list[Named]:
     return results
 
 
-def _named(item: exp.Expression, scope: Scope) -> Named:
+def _named(item: exp.Expression, scope: Scope) -> list[Named]:
     tree = item.this if isinstance(item, exp.Alias) else item
     node = compile_tree(tree, scope)
     if node.field is not None and not isinstance(item, exp.Alias):  # as the schema spells it
-        return scope.fields[node.field].name, finish(node, to_sql(tree), tree)
-    return _name(item, node)
+        return [(scope.fields[node.field].name, finish(node, to_sql(tree), tree))]
+    return [_name(item, node)]
 
 
 def _name(item: exp.Expression, node: Node) -> Named:
@@ -384,40 +394,23 @@ def _conjuncts(tree: exp.Expression) -> list[exp.Expression]:
     return [tree]
 
 
-def _joined(parts: list[exp.Expression]) -> exp.Expression:
-    tree = parts[0].copy()
-    for part in parts[1:]:
-        tree = exp.And(this=tree, expression=part.copy())
-    return tree
-
-
-def _equality(part: exp.Expression, both: Scope, split: int) -> tuple[Node, Node] | None:
-    """Return the left and the right side of an equality between the two schemas, or None."""
-    if not isinstance(part, exp.EQ):
-        return None
-    one, two = compile_tree(part.this, both), compile_tree(part.expression, both)
-    if not one.slots or not two.slots:
-        return None
-    if min(one.slots) >= split > max(two.slots):
-        one, two = two, one
-    if not (max(one.slots) < split <= min(two.slots)):
-        return None
-    type_ = common(one.type, two.type)
-    if type_ is None or is_float(type_):  # NaN and -0.0 do not hash as they compare
-        return None
-    return one, two
+_Side = tuple[Node, exp.Expression]
 
 
 def _sides(
-    part: exp.Expression, pair: tuple[Node, Node], both: Scope, left: Schema, right: Schema
-) -> tuple[Expression, Expression]:
-    one, two = pair
-    type_ = common(one.type, two.type)
-    trees = [part.this, part.expression]
-    if compile_tree(trees[0], both).slots != one.slots:
-        trees.reverse()
-    sides = []
-    for tree, relation in zip(trees, (Relation("left", left), Relation("right", right)), strict=True):
-        alone = compile_tree(tree, Scope((relation,), both.functions))
-        sides.append(finish(cast(alone, type_), to_sql(tree), tree))
-    return sides[0], sides[1]
+    part: exp.Expression, left: Schema, right: Schema, functions: Functions | None
+) -> tuple[_Side, _Side] | None:
+    """Return the left and the right side of an equality between the two schemas, or None."""
+    if not isinstance(part, exp.EQ):
+        return None
+    for mine, other in ((part.this, part.expression), (part.expression, part.this)):
+        try:
+            one = compile_tree(mine, Scope((("left", left),), functions))
+            two = compile_tree(other, Scope((("right", right),), functions))
+        except ExpressionError:  # it names a field of the other side
+            continue
+        type_ = common(one.type, two.type)
+        # NaN and -0.0 do not hash as they compare.
+        if one.slots and two.slots and type_ is not None and not is_float(type_):
+            return (one, mine), (two, other)
+    return None

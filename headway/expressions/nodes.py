@@ -136,21 +136,9 @@ def over_columns(
 ) -> Node:
     """Return a node whose kernel takes the arguments' columns."""
     runs = [argument.run for argument in arguments]
-    run: Run
-    if len(runs) == 1:
-        first = runs[0]
 
-        def run(columns: Columns, count: int) -> Column:
-            return kernel(first(columns, count))
-    elif len(runs) == 2:
-        left, right = runs
-
-        def run(columns: Columns, count: int) -> Column:
-            return kernel(left(columns, count), right(columns, count))
-    else:
-
-        def run(columns: Columns, count: int) -> Column:
-            return kernel(*[step(columns, count) for step in runs])
+    def run(columns: Columns, count: int) -> Column:
+        return kernel(*[step(columns, count) for step in runs])
 
     return build(type_, arguments, run, warns)
 
