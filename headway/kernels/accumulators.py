@@ -224,7 +224,7 @@ class Extreme(Accumulator):
         return nullable(arrays["m"], arrays["n"] > 0)
 
 
-class Spread(Accumulator):
+class Variance(Accumulator):
     """stddev and variance: sums of differences from the group's first value, which do not cancel out."""
 
     fields: ClassVar[Mapping[str, tuple[Any, Any]]] = {
@@ -284,9 +284,9 @@ class Spread(Accumulator):
         return nullable(np.sqrt(values) if self._root else values, some)
 
 
-def spread(name: str) -> Spread:
+def variance(name: str) -> Variance:
     """Return the accumulator of a standard deviation or a variance."""
-    return Spread(sample=not name.endswith("_pop"), root=name.startswith("stddev"))
+    return Variance(sample=not name.endswith("_pop"), root=name.startswith("stddev"))
 
 
 class First(Accumulator):
@@ -368,4 +368,4 @@ def accumulator(call: AggregateCall, in_order: bool, whole: bool) -> Accumulator
         return IntegerSum() if dtype.kind == "i" else Sum(average=False)
     if name == "avg":
         return Sum(average=True)
-    return spread(name) if name.startswith(("stddev", "var")) else None
+    return variance(name) if name.startswith(("stddev", "var")) else None

@@ -25,9 +25,9 @@ from headway.kernels.groups import composites, expand, group, group_ascending
 from headway.kernels.kernel import Kernel, Result
 from headway.kernels.order import OrderedInput, OrderState
 from headway.kernels.partitions import grown
-from headway.kernels.results import ROWS, Emission, Emitted, between_ticks, evaluate, in_pieces, letters, portions
+from headway.kernels.results import ROWS, Emission, Emitted, between_ticks, dead_letters, evaluate, in_pieces, portions
 from headway.kernels.selects import CompiledSelect, Rows
-from headway.kernels.windows import Held, Store
+from headway.kernels.windows import HeldTuples, Store
 from headway.schema import Schema
 from headway.trains import Tick, Train
 
@@ -38,7 +38,7 @@ class AggregateState:
 
     order: OrderState
     store: Store
-    held: Held
+    held: HeldTuples
     closed: Int64s  # per partition, the last window that its frontier has closed
     origin: Values  # per partition, where its grid starts (for align: first)
     has_origin: Mask
@@ -95,7 +95,7 @@ class AggregateKernel(Kernel):
         return AggregateState(
             self._order.initial(),
             Store(self._select.accumulators),
-            Held(self._select.held_types, dtype),
+            HeldTuples(self._select.held_types, dtype),
             none,
             np.zeros(0, dtype),
             np.zeros(0, np.bool_),
@@ -198,7 +198,9 @@ class AggregateKernel(Kernel):
         # Only what the box reads, on every engine: the other fields may not have been sent here.
         shown = range(len(self._schema)) if self.reads is None else sorted(self.reads)
         fields = Schema(tuple(self._schema.fields[place] for place in shown))
-        emitted.dead += letters(bad, train.with_columns([train.columns[place] for place in shown]), fields, self._box)
+        emitted.dead += dead_letters(
+            bad, train.with_columns([train.columns[place] for place in shown]), fields, self._box
+        )
         at = np.flatnonzero(~outside)
         return train.take(at), [one.take(at) for one in computed]
 
@@ -396,7 +398,7 @@ class AggregateKernel(Kernel):
                 self._emit(state, partition[some], window[some], at[some], np.full(len(some), number), emitted)
                 yield emitted
         state.store.keep(np.zeros(len(state.store), np.bool_))
-        state.held = Held(self._select.held_types, self._order.dtype)
+        state.held = HeldTuples(self._select.held_types, self._order.dtype)
 
     def dump(self, state: AggregateState) -> bytes:
         """Write the state to bytes."""

@@ -29,8 +29,8 @@ class RouteKernel(Kernel):
         outputs: list[Train] = []
         dead: list[DeadLetter] = []
         for predicate in self.predicates:
-            rest, (answer,), letters = evaluate((predicate,), rest, self.schema, self.box)
-            dead += letters
+            rest, (answer,), failed = evaluate((predicate,), rest, self.schema, self.box)
+            dead += failed
             mask = truth(answer)
             outputs.append(rest.take(np.flatnonzero(mask)))
             rest = rest.take(np.flatnonzero(~mask))

@@ -11,6 +11,7 @@ piece off before it asks for the next.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -65,7 +66,19 @@ def evaluate(
         bad = [(at, str(error)) for at in range(count)]
         rest = without(train, bad)
         values = [expression.evaluate(rest.columns, 0) for expression in expressions]
-    return rest, values, letters(bad, train, schema, box)
+    return rest, values, dead_letters(bad, train, schema, box)
+
+
+def evaluate_beside(
+    expressions: Sequence[Expression], train: Train, beside: Sequence[Values], schema: Schema, box: str
+) -> tuple[Train, list[Column], tuple[DeadLetter, ...], list[Values]]:
+    """Return what `evaluate` does, and what of the values beside the train belongs to the tuples that are left."""
+    width = len(train.columns)
+    marked, values, dead = evaluate(
+        expressions, train.with_columns((*train.columns, *map(Column, beside))), schema, box
+    )
+    dead = tuple([replace(one, train=one.train.with_columns(one.train.columns[:width])) for one in dead])
+    return marked.with_columns(marked.columns[:width]), values, dead, [one.values for one in marked.columns[width:]]
 
 
 def without(train: Train, bad: Sequence[tuple[int, str]]) -> Train:
@@ -75,7 +88,7 @@ def without(train: Train, bad: Sequence[tuple[int, str]]) -> Train:
     return train.take(np.flatnonzero(keep))
 
 
-def letters(bad: Sequence[tuple[int, str]], train: Train, schema: Schema, box: str) -> tuple[DeadLetter, ...]:
+def dead_letters(bad: Sequence[tuple[int, str]], train: Train, schema: Schema, box: str) -> tuple[DeadLetter, ...]:
     """Return tuples of a train, by position, as dead letters, one letter for each reason."""
     by_reason: dict[str, list[int]] = {}
     for at, reason in bad:
@@ -282,7 +295,7 @@ class Emission:
         # The order value rides along as a last column, so that it is dropped with a failing tuple.
         inner = Train((*calls, *by, order), stamps, numbers)
         if failed:
-            emitted.dead += letters(failed, inner, self._inner_schema, self._box)
+            emitted.dead += dead_letters(failed, inner, self._inner_schema, self._box)
             inner = without(inner, failed)
         inner, results, dead = evaluate(self._results, inner, self._inner_schema, self._box)
         emitted.dead += dead

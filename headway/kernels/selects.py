@@ -18,7 +18,7 @@ from headway.columns import Column, Int64s, Mask, Values, from_arrow, from_pylis
 from headway.expressions import AggregateCall, AggregateSelect, EvaluationError, Expression, UserAggregate
 from headway.expressions.texts import MOST_ITEMS
 from headway.expressions.userfunctions import blame, returned
-from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, accumulator, nullable, spread
+from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, accumulator, nullable, variance
 from headway.schema import type_name
 
 
@@ -232,7 +232,7 @@ def _decimal_sum(call: AggregateCall, rows: Rows, columns: Sequence[Column], fai
 
 def _decimal_spread(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
     as_double = from_arrow(columns[0].values.cast(pa.float64()))
-    return accumulate_rows(spread(call.function), rows, [as_double], call, [])
+    return accumulate_rows(variance(call.function), rows, [as_double], call, [])
 
 
 def _user(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: list[tuple[int, str]]) -> Column:

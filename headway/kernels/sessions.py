@@ -27,7 +27,7 @@ from headway.kernels.groups import expand
 from headway.kernels.kernel import Kernel, Result
 from headway.kernels.order import OrderedInput, OrderState, number_in_partition, stable_order
 from headway.kernels.partitions import grown
-from headway.kernels.results import Emission, Emitted, between_ticks, evaluate, failures, letters
+from headway.kernels.results import Emission, Emitted, between_ticks, dead_letters, evaluate, failures
 from headway.kernels.selects import CompiledSelect, Rows
 from headway.schema import Schema
 from headway.trains import Tick, Train, join_trains
@@ -160,7 +160,7 @@ class SessionKernel(Kernel):
         bad = self._search(table)
         if bad:
             # A tuple on which the predicate fails is no part of any window: go on without it.
-            emitted.dead += letters(bad, table.rows, self._schema, self._box)
+            emitted.dead += dead_letters(bad, table.rows, self._schema, self._box)
             keep = np.ones(len(codes), np.bool_)
             keep[table.origin[[at for at, _ in bad]]] = False
             if self._order.numbered:

@@ -136,7 +136,7 @@ class Store:
         ]
 
 
-class Held:
+class HeldTuples:
     """Tuples that wait for their window to close, with partition, pane and order value."""
 
     __slots__ = ("_parts", "_types")
