@@ -20,7 +20,7 @@ from headway.expressions import logic, nodes
 from headway.expressions.arithmetic import arithmetic, bitwise, bitwise_not, negate
 from headway.expressions.casts import cast
 from headway.expressions.library.table import AGGREGATES, BUILTINS, unknown_function
-from headway.expressions.library.times import Interval, read_interval, shift
+from headway.expressions.library.times import IntervalLiteral, read_interval, shift
 from headway.expressions.model import Scope
 from headway.expressions.nodes import EvaluationError, Node
 from headway.expressions.parsing import TOO_DEEP, fragment, read_type
@@ -153,7 +153,7 @@ def compile_tree(tree: exp.Expression, scope: Scope, replacements: Replacements 
         made = _Compiler(scope, replacements or {}).visit(tree)
     except RecursionError:
         raise ExpressionError(TOO_DEEP) from None
-    if isinstance(made, Interval):
+    if isinstance(made, IntervalLiteral):
         raise ExpressionError("an interval alone is not a value; add it to a timestamp or a date")
     return made
 
@@ -163,7 +163,7 @@ class _Compiler:
         self.scope = scope
         self.replacements = replacements
 
-    def visit(self, tree: exp.Expression) -> Node | Interval:
+    def visit(self, tree: exp.Expression) -> Node | IntervalLiteral:
         """Return a node, or an interval, which only arithmetic with dates and timestamps takes."""
         kind = type(tree)
         if kind in _ARITHMETIC:
@@ -186,7 +186,7 @@ class _Compiler:
             return handler(self, tree)
         if type(tree) in _ARITHMETIC or isinstance(tree, exp.Paren | exp.Neg | exp.Interval):
             made = self.visit(tree)
-            if isinstance(made, Interval):
+            if isinstance(made, IntervalLiteral):
                 raise ExpressionError(f"'{fragment(tree)}' is an interval; add it to a timestamp or a date")
             return made
         if type(tree) in _COMPARISON:
@@ -207,28 +207,28 @@ class _Compiler:
         note_text_as_number(whole, list(zip(trees, made, strict=True)), compared=True)
         return made
 
-    def _arithmetic(self, operator: str, tree: exp.Expression) -> Node | Interval:
+    def _arithmetic(self, operator: str, tree: exp.Expression) -> Node | IntervalLiteral:
         left, right = self.visit(tree.this), self.visit(tree.expression)
         if isinstance(left, Node) and isinstance(right, Node):
             note_text_as_number(tree, [(tree.this, left), (tree.expression, right)], compared=False)
             return arithmetic(operator, left, right)
         if operator not in ("+", "-"):
             raise ExpressionError(f"'{fragment(tree)}': intervals can only be added and subtracted")
-        if isinstance(right, Interval):
+        if isinstance(right, IntervalLiteral):
             change = right if operator == "+" else right.negated()
-            return left.plus(change) if isinstance(left, Interval) else shift(left, change)
+            return left.plus(change) if isinstance(left, IntervalLiteral) else shift(left, change)
         if operator == "-":
             raise ExpressionError(f"'{fragment(tree)}': a date or timestamp cannot be subtracted from an interval")
-        assert isinstance(left, Interval)
+        assert isinstance(left, IntervalLiteral)
         assert isinstance(right, Node)
         return shift(right, left)
 
-    def _negative(self, tree: exp.Expression) -> Node | Interval:
+    def _negative(self, tree: exp.Expression) -> Node | IntervalLiteral:
         inner = tree.this
         if isinstance(inner, exp.Literal) and not inner.is_string:
             return number("-" + inner.this)  # the sign belongs to the number: -2147483648 is an int
         made = self.visit(inner)
-        return made.negated() if isinstance(made, Interval) else negate(made)
+        return made.negated() if isinstance(made, IntervalLiteral) else negate(made)
 
     def _bitwise(self, tree: exp.Expression) -> Node:
         for side in (tree.this, tree.expression):
@@ -385,9 +385,9 @@ class _Remembering(_Compiler):
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope, {})
-        self.made: dict[int, Node | Interval] = {}
+        self.made: dict[int, Node | IntervalLiteral] = {}
 
-    def visit(self, tree: exp.Expression) -> Node | Interval:
+    def visit(self, tree: exp.Expression) -> Node | IntervalLiteral:
         if id(tree) not in self.made:
             self.made[id(tree)] = super().visit(tree)
         return self.made[id(tree)]

@@ -15,7 +15,7 @@ from headway.errors import ExpressionError, choices
 from headway.expressions import logic, nodes
 from headway.expressions.casts import cast
 from headway.expressions.compiler import compile_tree, note, noting
-from headway.expressions.library.table import AGGREGATES, Aggregate
+from headway.expressions.library.table import AGGREGATES, AggregateFunction
 from headway.expressions.logic import is_null
 from headway.expressions.model import AggregateCall, AggregateSelect, Expression, JoinCondition, Relation, Scope, finish
 from headway.expressions.nodes import Node
@@ -109,7 +109,7 @@ def _as_call(tree: exp.Expression, functions: Functions) -> AggregateTree | None
     return AggregateTree(tree, name, arguments)
 
 
-def _check(known: Aggregate, call: AggregateTree, arguments: list[Node]) -> None:
+def _check(known: AggregateFunction, call: AggregateTree, arguments: list[Node]) -> None:
     type_ = arguments[0].type
     if type_ == VOID:
         raise ExpressionError(f"'{fragment(call.tree)}': NULL has no type here; write cast(NULL as type)")
@@ -135,7 +135,7 @@ def _where(call: AggregateTree, scope: Scope, present: Node | None) -> Expressio
     return None if node is None else finish(cast(node, BOOLEAN), fragment(tree, 10_000), tree)
 
 
-def _parameter(known: Aggregate, position: int, tree: exp.Expression, scope: Scope) -> object:
+def _parameter(known: AggregateFunction, position: int, tree: exp.Expression, scope: Scope) -> object:
     node = compile_tree(tree, scope)
     if node.constant is None or node.is_null:
         raise ExpressionError(f"{known.name}: '{fragment(tree)}' must be a literal number")

@@ -27,7 +27,7 @@ from headway.schema import DEEPEST, nesting, too_deep
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateFunction:
     """A built-in aggregate: its canonical name, its arguments, what it takes and the type that it gives."""
 
     name: str
@@ -88,30 +88,32 @@ def _array(type_: pa.DataType) -> pa.DataType:
 
 _NUMBER, _BOOLEAN, _ANY, _ORDERED = "a number", "a boolean", "a value", "a value that has an order"
 _LIST = (
-    Aggregate("count", "count(*), count(x)", _any, _ANY, _fixed(BIGINT)),
-    Aggregate("count_distinct", "count(distinct x)", _ordered, _ORDERED, _fixed(BIGINT)),
-    Aggregate("count_if", "count_if(condition)", _boolean, _BOOLEAN, _fixed(BIGINT)),
-    Aggregate("approx_count_distinct", "approx_count_distinct(x)", _ordered, _ORDERED, _fixed(BIGINT), 1, (0, 1)),
-    Aggregate("sum", "sum(x)", _number, _NUMBER, _sum),
-    Aggregate("avg", "avg(x)", _number, _NUMBER, _average),
-    Aggregate("min", "min(x)", _ordered, _ORDERED, _same),
-    Aggregate("max", "max(x)", _ordered, _ORDERED, _same),
-    Aggregate("first", "first(x)", _any, _ANY, _same),
-    Aggregate("last", "last(x)", _any, _ANY, _same),
-    Aggregate("any_value", "any_value(x)", _any, _ANY, _same),
-    Aggregate("stddev_samp", "stddev(x)", _number, _NUMBER, _fixed(DOUBLE)),
-    Aggregate("stddev_pop", "stddev_pop(x)", _number, _NUMBER, _fixed(DOUBLE)),
-    Aggregate("var_samp", "variance(x)", _number, _NUMBER, _fixed(DOUBLE)),
-    Aggregate("var_pop", "var_pop(x)", _number, _NUMBER, _fixed(DOUBLE)),
-    Aggregate("median", "median(x)", _number, _NUMBER, _fixed(DOUBLE)),
-    Aggregate("percentile", "percentile(x, p)", _number, _NUMBER, _fixed(DOUBLE), 1, (1, 1)),
-    Aggregate("approx_percentile", "approx_percentile(x, p)", _number, _NUMBER, _same, 1, (1, 2)),
-    Aggregate("collect_list", "collect_list(x)", _any, _ANY, _array),
-    Aggregate("collect_set", "collect_set(x)", _ordered, _ORDERED, _array),
-    Aggregate("bool_and", "bool_and(x)", _boolean, _BOOLEAN, _fixed(BOOLEAN)),
-    Aggregate("bool_or", "bool_or(x)", _boolean, _BOOLEAN, _fixed(BOOLEAN)),
-    Aggregate("max_by", "max_by(x, y)", _any, _ANY, _same, 2),
-    Aggregate("min_by", "min_by(x, y)", _any, _ANY, _same, 2),
+    AggregateFunction("count", "count(*), count(x)", _any, _ANY, _fixed(BIGINT)),
+    AggregateFunction("count_distinct", "count(distinct x)", _ordered, _ORDERED, _fixed(BIGINT)),
+    AggregateFunction("count_if", "count_if(condition)", _boolean, _BOOLEAN, _fixed(BIGINT)),
+    AggregateFunction(
+        "approx_count_distinct", "approx_count_distinct(x)", _ordered, _ORDERED, _fixed(BIGINT), 1, (0, 1)
+    ),
+    AggregateFunction("sum", "sum(x)", _number, _NUMBER, _sum),
+    AggregateFunction("avg", "avg(x)", _number, _NUMBER, _average),
+    AggregateFunction("min", "min(x)", _ordered, _ORDERED, _same),
+    AggregateFunction("max", "max(x)", _ordered, _ORDERED, _same),
+    AggregateFunction("first", "first(x)", _any, _ANY, _same),
+    AggregateFunction("last", "last(x)", _any, _ANY, _same),
+    AggregateFunction("any_value", "any_value(x)", _any, _ANY, _same),
+    AggregateFunction("stddev_samp", "stddev(x)", _number, _NUMBER, _fixed(DOUBLE)),
+    AggregateFunction("stddev_pop", "stddev_pop(x)", _number, _NUMBER, _fixed(DOUBLE)),
+    AggregateFunction("var_samp", "variance(x)", _number, _NUMBER, _fixed(DOUBLE)),
+    AggregateFunction("var_pop", "var_pop(x)", _number, _NUMBER, _fixed(DOUBLE)),
+    AggregateFunction("median", "median(x)", _number, _NUMBER, _fixed(DOUBLE)),
+    AggregateFunction("percentile", "percentile(x, p)", _number, _NUMBER, _fixed(DOUBLE), 1, (1, 1)),
+    AggregateFunction("approx_percentile", "approx_percentile(x, p)", _number, _NUMBER, _same, 1, (1, 2)),
+    AggregateFunction("collect_list", "collect_list(x)", _any, _ANY, _array),
+    AggregateFunction("collect_set", "collect_set(x)", _ordered, _ORDERED, _array),
+    AggregateFunction("bool_and", "bool_and(x)", _boolean, _BOOLEAN, _fixed(BOOLEAN)),
+    AggregateFunction("bool_or", "bool_or(x)", _boolean, _BOOLEAN, _fixed(BOOLEAN)),
+    AggregateFunction("max_by", "max_by(x, y)", _any, _ANY, _same, 2),
+    AggregateFunction("min_by", "min_by(x, y)", _any, _ANY, _same, 2),
 )
 _SYNONYMS = {
     "mean": "avg",
@@ -127,7 +129,7 @@ _SYNONYMS = {
     "some": "bool_or",
     "any": "bool_or",
 }
-AGGREGATES: dict[str, Aggregate] = {aggregate.name: aggregate for aggregate in _LIST}
+AGGREGATES: dict[str, AggregateFunction] = {aggregate.name: aggregate for aggregate in _LIST}
 AGGREGATES |= {synonym: AGGREGATES[name] for synonym, name in _SYNONYMS.items()}
 """The aggregates by the names that a user may write; ``count_distinct`` also as ``count(distinct x)``."""
 

@@ -142,25 +142,25 @@ _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class IntervalLiteral:
     """Months and microseconds. `whole_days` says that no unit below a day was used, so that a date stays one."""
 
     months: int = 0
     microseconds: int = 0
     whole_days: bool = True
 
-    def negated(self) -> Interval:
+    def negated(self) -> IntervalLiteral:
         """Return the opposite."""
-        return Interval(-self.months, -self.microseconds, self.whole_days)
+        return IntervalLiteral(-self.months, -self.microseconds, self.whole_days)
 
-    def plus(self, other: Interval) -> Interval:
+    def plus(self, other: IntervalLiteral) -> IntervalLiteral:
         """Return the sum."""
-        return Interval(
+        return IntervalLiteral(
             self.months + other.months, self.microseconds + other.microseconds, self.whole_days and other.whole_days
         )
 
 
-def read_interval(tree: Any) -> Interval:
+def read_interval(tree: Any) -> IntervalLiteral:
     """Return the interval of ``interval 5 minutes``, ``interval '5' minute`` or ``interval '1 day 2 hours'``."""
     value, unit = tree.this, tree.args.get("unit")
     sign = 1
@@ -168,7 +168,7 @@ def read_interval(tree: Any) -> Interval:
         sign, value = -1, value.this
     if not isinstance(value, exp.Literal):
         raise ExpressionError("an interval takes a literal number, such as interval 5 minutes")
-    made = Interval()
+    made = IntervalLiteral()
     if isinstance(unit, exp.Var):
         made = _interval(value.this, unit.name)
     elif unit is None:
@@ -186,7 +186,7 @@ def read_interval(tree: Any) -> Interval:
     return made if sign == 1 else made.negated()
 
 
-def shift(node: Node, interval: Interval) -> Node:
+def shift(node: Node, interval: IntervalLiteral) -> Node:
     """Return a date or a timestamp moved by an interval."""
     if node.type == VOID:
         return null(TIMESTAMP)
@@ -232,14 +232,14 @@ def add_months(days: Values, months: int, valid: Mask | None) -> Any:
     return cut
 
 
-def _interval(amount: str, unit: str) -> Interval:
+def _interval(amount: str, unit: str) -> IntervalLiteral:
     name = unit.lower().removesuffix("s")
     if name in _MONTHS and re.fullmatch(r"[+-]?\d+", amount):
-        return Interval(months=int(amount) * _MONTHS[name])
+        return IntervalLiteral(months=int(amount) * _MONTHS[name])
     if name in _MICROS:
         microseconds = Decimal(amount) * _MICROS[name] if re.fullmatch(r"[+-]?\d+(\.\d+)?", amount) else None
         if microseconds is not None and microseconds == int(microseconds):
-            return Interval(microseconds=int(microseconds), whole_days=name in ("day", "week"))
+            return IntervalLiteral(microseconds=int(microseconds), whole_days=name in ("day", "week"))
     elif name not in _MONTHS:
         raise ExpressionError(f"unknown interval unit '{unit}'; choices: {choices(UNITS)}")
     raise ExpressionError(f"'{amount}' is not an amount of {name}s")
