@@ -190,7 +190,7 @@ class _Compiler:
                 raise ExpressionError(f"'{fragment(tree)}' is an interval; add it to a timestamp or a date")
             return made
         if type(tree) in _COMPARISON:
-            return logic.compare(_COMPARISON[type(tree)], *self._meeting(tree, tree.this, tree.expression))
+            return logic.compare(_COMPARISON[type(tree)], *self.meeting(tree, tree.this, tree.expression))
         if type(tree) in _BITWISE:
             return self._bitwise(tree)
         for kinds, reason in _REFUSED:
@@ -201,7 +201,7 @@ class _Compiler:
             raise ExpressionError(_unrepeatable(name))
         raise ExpressionError(f"'{fragment(tree)}' is not supported in expressions")
 
-    def _meeting(self, whole: exp.Expression, *trees: exp.Expression) -> list[Node]:
+    def meeting(self, whole: exp.Expression, *trees: exp.Expression) -> list[Node]:
         """Return the nodes of values that meet in one type; text among numbers is noted."""
         made = [self.node(tree) for tree in trees]
         note_text_as_number(whole, list(zip(trees, made, strict=True)), compared=True)
@@ -251,22 +251,7 @@ class _Compiler:
             made = _part(made, part)
         return made
 
-    def literal(self, tree: exp.Expression) -> Node:
-        return nodes.literal(tree.this, STRING) if tree.is_string else number(tree.this)
-
-    def boolean(self, tree: exp.Expression) -> Node:
-        return nodes.literal(bool(tree.this), BOOLEAN)
-
-    def null(self, tree: exp.Expression) -> Node:
-        return nodes.null(VOID)
-
-    def conjunction(self, tree: exp.Expression) -> Node:
-        return self._chain(tree, exp.And, logic.conjunction)
-
-    def disjunction(self, tree: exp.Expression) -> Node:
-        return self._chain(tree, exp.Or, logic.disjunction)
-
-    def _chain(self, tree: Any, kind: type[exp.Expression], combine: Callable[[Node, Node], Node]) -> Node:
+    def chain(self, tree: Any, kind: type[exp.Expression], combine: Callable[[Node, Node], Node]) -> Node:
         """Combine ``a AND b AND c …`` as a balanced tree, so that long chains do not nest deeply."""
         parts = []
         while isinstance(tree, kind):
@@ -278,12 +263,6 @@ class _Compiler:
             made = pairs + made[2 * len(pairs) :]
         return made[0]
 
-    def negation(self, tree: exp.Expression) -> Node:
-        return logic.negation(self.node(tree.this))
-
-    def bit_not(self, tree: exp.Expression) -> Node:
-        return bitwise_not(self.node(tree.this))
-
     def is_(self, tree: exp.Expression) -> Node:
         argument = self.node(tree.this)
         if isinstance(tree.expression, exp.Null):
@@ -293,17 +272,14 @@ class _Compiler:
         raise ExpressionError(f"'{fragment(tree)}': IS takes NULL, TRUE or FALSE")
 
     def null_safe(self, tree: exp.Expression) -> Node:
-        equal = logic.null_safe_equal(*self._meeting(tree, tree.this, tree.expression))
+        equal = logic.null_safe_equal(*self.meeting(tree, tree.this, tree.expression))
         return logic.negation(equal) if isinstance(tree, exp.NullSafeNEQ) else equal
 
     def in_(self, tree: exp.Expression) -> Node:
         if not tree.expressions:
             raise ExpressionError(f"'{fragment(tree)}': IN takes a list of values in brackets")
-        value, *items = self._meeting(tree, tree.this, *tree.expressions)
+        value, *items = self.meeting(tree, tree.this, *tree.expressions)
         return logic.membership(value, items)
-
-    def between(self, tree: exp.Expression) -> Node:
-        return logic.between(*self._meeting(tree, tree.this, tree.args["low"], tree.args["high"]))
 
     def like(self, tree: exp.Expression, escape: str = "\\") -> Node:
         kind = "like" if isinstance(tree, exp.Like) else "ilike" if isinstance(tree, exp.ILike) else "rlike"
@@ -326,7 +302,7 @@ class _Compiler:
             if tree.this is None:
                 conditions.append(self.node(branch.this))
             else:
-                conditions.append(logic.compare("=", *self._meeting(tree, tree.this, branch.this)))
+                conditions.append(logic.compare("=", *self.meeting(tree, tree.this, branch.this)))
             results.append(self.node(branch.args["true"]))
         default = tree.args.get("default")
         return logic.case(conditions, results, None if default is None else self.node(default))
@@ -338,16 +314,10 @@ class _Compiler:
         condition = logic.boolean(self.node(tree.this), "the condition of if")
         return logic.case([condition], [self.node(tree.args["true"])], self.node(otherwise))
 
-    def cast(self, tree: exp.Expression) -> Node:
-        return cast(self.node(tree.this), read_type(tree.args["to"]), lenient=bool(tree.args.get("safe")))
-
     def pipe(self, tree: exp.Expression) -> Node:
         if isinstance(tree.expression, exp.Add | exp.Sub):  # Spark and sqlglot disagree on which binds tighter
             raise ExpressionError(f"'{fragment(tree)}': put brackets where || meets + or -")
         return BUILTINS["concat"]([self.node(tree.this), self.node(tree.expression)])
-
-    def concat(self, tree: exp.Expression) -> Node:
-        return BUILTINS["concat"]([self.node(item) for item in tree.expressions])
 
     def extract(self, tree: exp.Expression) -> Node:
         unit = tree.this.name.lower().rstrip("s")
@@ -456,32 +426,31 @@ def _unrepeatable(name: str) -> str:
     return f"{name} depends on {_UNREPEATABLE[name]}; results must be the same on every run, so it is not allowed"
 
 
+def _cast(at: _Compiler, tree: Any) -> Node:
+    return cast(at.node(tree.this), read_type(tree.args["to"]), lenient=bool(tree.args.get("safe")))
+
+
 Handler = Callable[[_Compiler, Any], Node]
 _HANDLERS: dict[type[exp.Expression], Handler] = {
-    exp.Column: _Compiler.column,
-    exp.Identifier: _Compiler.column,
-    exp.Literal: _Compiler.literal,
-    exp.Boolean: _Compiler.boolean,
-    exp.Null: _Compiler.null,
-    exp.And: _Compiler.conjunction,
-    exp.Or: _Compiler.disjunction,
-    exp.Not: _Compiler.negation,
-    exp.BitwiseNot: _Compiler.bit_not,
+    **dict.fromkeys((exp.Column, exp.Identifier), _Compiler.column),
+    exp.Literal: lambda at, tree: nodes.literal(tree.this, STRING) if tree.is_string else number(tree.this),
+    exp.Boolean: lambda at, tree: nodes.literal(bool(tree.this), BOOLEAN),
+    exp.Null: lambda at, tree: nodes.null(VOID),
+    exp.And: lambda at, tree: at.chain(tree, exp.And, logic.conjunction),
+    exp.Or: lambda at, tree: at.chain(tree, exp.Or, logic.disjunction),
+    exp.Not: lambda at, tree: logic.negation(at.node(tree.this)),
+    exp.BitwiseNot: lambda at, tree: bitwise_not(at.node(tree.this)),
     exp.Is: _Compiler.is_,
-    exp.NullSafeEQ: _Compiler.null_safe,
-    exp.NullSafeNEQ: _Compiler.null_safe,
+    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ), _Compiler.null_safe),
     exp.In: _Compiler.in_,
-    exp.Between: _Compiler.between,
-    exp.Like: _Compiler.like,
-    exp.ILike: _Compiler.like,
-    exp.RegexpLike: _Compiler.like,
+    exp.Between: lambda at, tree: logic.between(*at.meeting(tree, tree.this, tree.args["low"], tree.args["high"])),
+    **dict.fromkeys((exp.Like, exp.ILike, exp.RegexpLike), _Compiler.like),
     exp.Escape: _Compiler.escape,
     exp.Case: _Compiler.case,
     exp.If: _Compiler.if_,
-    exp.Cast: _Compiler.cast,
-    exp.TryCast: _Compiler.cast,
+    **dict.fromkeys((exp.Cast, exp.TryCast), _cast),
     exp.DPipe: _Compiler.pipe,
-    exp.Concat: _Compiler.concat,
+    exp.Concat: lambda at, tree: BUILTINS["concat"]([at.node(item) for item in tree.expressions]),
     exp.Extract: _Compiler.extract,
     exp.Anonymous: _Compiler.call,
 }
