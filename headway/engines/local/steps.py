@@ -14,7 +14,6 @@ from headway.engines.runtime import ALL, Arc, Runtime
 from headway.engines.traces import CallRecord
 from headway.kernels.kernel import Kernel, Result
 from headway.kernels.results import whole
-from headway.scheduling.base import Unit
 from headway.scheduling.snapshot import Unit
 from headway.storage.queues import Cursor
 from headway.trains import Train

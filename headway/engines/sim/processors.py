@@ -14,7 +14,6 @@ from headway.engines.sim.work import Costs, Stretch, UnderWay, Work
 from headway.engines.traces import CallRecord, Recorder
 from headway.errors import HeadwayError, RunError
 from headway.kernels.results import whole
-from headway.scheduling.base import Snapshot, Step
 from headway.scheduling.policy import Step
 from headway.scheduling.snapshot import Occupation, Snapshot, Waits
 from headway.scheduling.traversing import Traverser
