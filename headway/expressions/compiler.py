@@ -81,24 +81,13 @@ def _is_number(node: Node) -> bool:
     return True
 
 
-_UNREPEATABLE = {
-    "current_timestamp": "the clock",
-    "current_date": "the clock",
-    "now": "the clock",
-    "localtimestamp": "the clock",
-    "current_time": "the clock",
-    "curdate": "the clock",
-    "rand": "chance",
-    "random": "chance",
-    "randn": "chance",
-    "uuid": "chance",
-    "shuffle": "chance",
-    "monotonically_increasing_id": "the way the work is cut up",
-    "input_file_name": "the way the work is cut up",
-    "current_user": "who runs it",
-    "session_user": "who runs it",
-    "user": "who runs it",
+_DEPENDING = {
+    "the clock": "current_timestamp current_date now localtimestamp current_time curdate",
+    "chance": "rand random randn uuid shuffle",
+    "the way the work is cut up": "monotonically_increasing_id input_file_name",
+    "who runs it": "current_user session_user user",
 }
+_UNREPEATABLE = {name: reason for reason, names in _DEPENDING.items() for name in names.split()}
 _ARITHMETIC: dict[type[exp.Expression], str] = {
     exp.Add: "+",
     exp.Sub: "-",

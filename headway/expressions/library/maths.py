@@ -147,6 +147,11 @@ def _double(ufunc: Any) -> Callable[..., Node]:
     return over_numpy(DOUBLE, ufunc, warns=True)
 
 
+def _doubles(*ufuncs: np.ufunc) -> list[Builtin]:
+    """Return numpy's functions of one double, called as Spark calls them."""
+    return [Builtin(f"{one.__name__.replace('arc', 'a')}(x)", _double(one), (double,)) for one in ufuncs]
+
+
 def _logarithm(ufunc: Any, least: float = 0.0) -> Callable[[Node], Node]:
     """Return a builder of a logarithm, which is NULL where it does not exist."""
 
@@ -275,29 +280,16 @@ MATHS = (
     Builtin("floor(x)", _whole("floor", np.floor, ROUND_FLOOR), _NUMBER),
     Builtin("round(x[, digits])", rounded("round"), (numeric, integer)),
     Builtin("bround(x[, digits])", rounded("bround"), (numeric, integer)),
-    Builtin("rint(x)", _double(np.rint), _DOUBLE),
-    Builtin("sqrt(x)", _double(np.sqrt), _DOUBLE),
-    Builtin("cbrt(x)", _double(np.cbrt), _DOUBLE),
-    Builtin("exp(x)", _double(np.exp), _DOUBLE),
-    Builtin("expm1(x)", _double(np.expm1), _DOUBLE),
+    *_doubles(np.rint, np.sqrt, np.cbrt, np.exp, np.expm1),
     Builtin("ln(x)", _ln, _DOUBLE),
     Builtin("log([base, ]x)", _log, _DOUBLE),
     Builtin("log10(x)", _logarithm(np.log10), _DOUBLE),
     Builtin("log2(x)", _logarithm(np.log2), _DOUBLE),
     Builtin("log1p(x)", _logarithm(np.log1p, -1.0), _DOUBLE),
     Builtin("pow(x, y)", _double(_to_the), _DOUBLE, ("power",)),
-    Builtin("sin(x)", _double(np.sin), _DOUBLE),
-    Builtin("cos(x)", _double(np.cos), _DOUBLE),
-    Builtin("tan(x)", _double(np.tan), _DOUBLE),
-    Builtin("asin(x)", _double(np.arcsin), _DOUBLE),
-    Builtin("acos(x)", _double(np.arccos), _DOUBLE),
-    Builtin("atan(x)", _double(np.arctan), _DOUBLE),
+    *_doubles(np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan),
     Builtin("atan2(y, x)", _double(_angle), _DOUBLE),
-    Builtin("sinh(x)", _double(np.sinh), _DOUBLE),
-    Builtin("cosh(x)", _double(np.cosh), _DOUBLE),
-    Builtin("tanh(x)", _double(np.tanh), _DOUBLE),
-    Builtin("degrees(x)", _double(np.degrees), _DOUBLE),
-    Builtin("radians(x)", _double(np.radians), _DOUBLE),
+    *_doubles(np.sinh, np.cosh, np.tanh, np.degrees, np.radians),
     Builtin("hypot(x, y)", _double(np.hypot), _DOUBLE),
     Builtin("mod(x, y)", lambda one, two: arithmetic("%", one, two)),
     Builtin("pmod(x, y)", _pmod),

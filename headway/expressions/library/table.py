@@ -116,21 +116,18 @@ _LIST = (
     AggregateFunction("min_by", "min_by(x, y)", _any, _ANY, _same, 2),
 )
 _SYNONYMS = {
-    "mean": "avg",
-    "first_value": "first",
-    "last_value": "last",
-    "stddev": "stddev_samp",
-    "std": "stddev_samp",
-    "variance": "var_samp",
-    "percentile_approx": "approx_percentile",
-    "array_agg": "collect_list",
-    "collect": "collect_list",
-    "every": "bool_and",
-    "some": "bool_or",
-    "any": "bool_or",
+    "avg": "mean",
+    "first": "first_value",
+    "last": "last_value",
+    "stddev_samp": "stddev std",
+    "var_samp": "variance",
+    "approx_percentile": "percentile_approx",
+    "collect_list": "array_agg collect",
+    "bool_and": "every",
+    "bool_or": "some any",
 }
 AGGREGATES: dict[str, AggregateFunction] = {aggregate.name: aggregate for aggregate in _LIST}
-AGGREGATES |= {synonym: AGGREGATES[name] for synonym, name in _SYNONYMS.items()}
+AGGREGATES |= {synonym: AGGREGATES[name] for name, words in _SYNONYMS.items() for synonym in words.split()}
 """The aggregates by the names that a user may write; ``count_distinct`` also as ``count(distinct x)``."""
 
 
@@ -144,44 +141,36 @@ _LISTED = 12
 _SURE = 0.82
 """From this similarity on a name is taken for misspelt, and not for one that is registered later."""
 
-MEANT = {
-    "approx_distinct": "approx_count_distinct",
-    "approx_quantile": "approx_percentile",
-    "argmax": "max_by",
-    "argmin": "min_by",
-    "average": "avg",
-    "charindex": "instr",
-    "dow": "dayofweek",
-    "doy": "dayofyear",
-    "epoch": "unix_timestamp",
-    "find": "instr",
-    "iff": "if",
-    "iif": "if",
-    "is_null": "isnull",
-    "isna": "isnull",
-    "len": "length",
-    "list": "collect_list",
-    "lstrip": "ltrim",
-    "n_distinct": "count_distinct",
-    "nunique": "count_distinct",
-    "quantile": "percentile",
-    "quantile_cont": "percentile",
-    "percentile_cont": "percentile",
-    "rstrip": "rtrim",
-    "stdev": "stddev",
-    "stdevp": "stddev_pop",
-    "string_agg": "collect_list",
-    "strip": "trim",
-    "strlen": "length",
-    "strpos": "instr",
-    "to_lower": "lower",
-    "to_upper": "upper",
-    "total": "sum",
-    "unique": "collect_set",
-    "var": "variance",
-    "week": "weekofyear",
+_ELSEWHERE = {
+    "approx_count_distinct": "approx_distinct",
+    "approx_percentile": "approx_quantile",
+    "avg": "average",
+    "collect_list": "list string_agg",
+    "collect_set": "unique",
+    "count_distinct": "n_distinct nunique",
+    "dayofweek": "dow",
+    "dayofyear": "doy",
+    "if": "iff iif",
+    "instr": "charindex find strpos",
+    "isnull": "is_null isna",
+    "length": "len strlen",
+    "lower": "to_lower",
+    "ltrim": "lstrip",
+    "max_by": "argmax",
+    "min_by": "argmin",
+    "percentile": "percentile_cont quantile quantile_cont",
+    "rtrim": "rstrip",
+    "stddev": "stdev",
+    "stddev_pop": "stdevp",
+    "sum": "total",
+    "trim": "strip",
+    "unix_timestamp": "epoch",
+    "upper": "to_upper",
+    "variance": "var",
+    "weekofyear": "week",
 }
-"""Names from other languages and systems, and what they are called here."""
+"""By function, what other languages and systems call it."""
+MEANT = {word: name for name, words in _ELSEWHERE.items() for word in words.split()}
 
 
 def unknown_function(name: str, scope: Scope) -> ExpressionError:
