@@ -145,7 +145,7 @@ def _check_needed(functions: Functions) -> None:
 
 
 def _hidden(schema: Schema) -> tuple[str, str]:
-    """Return names for weight and spread. The select list was checked without them, so nobody can refer to them."""
+    """Return names for weight and spread. The select list was checked without them, so it cannot refer to them."""
     found = []
     for name in ("#weight", "#spread"):
         while schema.find(name) is not None:

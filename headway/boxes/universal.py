@@ -108,5 +108,5 @@ class Universal(Operator):
 
     @property
     def counts(self) -> bool:
-        """Whether what happens to a tuple hangs on how many came before it, and so on their order."""
+        """Whether what happens to a tuple depends on how many came before it, and so on their order."""
         return self.mode == "even"

@@ -17,6 +17,7 @@ from headway.columns import Mask, Values
 from headway.errors import ExpressionError
 from headway.expressions.casts import CONTEXT, cast, fit
 from headway.expressions.nodes import (
+    Binary,
     EvaluationError,
     Node,
     binary,
@@ -24,6 +25,7 @@ from headway.expressions.nodes import (
     null,
     over_arrow,
     over_values,
+    plain,
     relabel,
     unary,
 )
@@ -45,7 +47,6 @@ from headway.expressions.types import (
 )
 from headway.schema import type_name
 
-Kernel = Callable[[Any, Any, Mask | None], Any]
 _VERBS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "take the remainder of", "div": "divide"}
 _ZERO = "division by zero"
 _LONG = 64
@@ -75,7 +76,7 @@ def arithmetic(operator: str, left: Node, right: Node) -> Node:
         return binary(type_, left, right, integer_quotient(type_))
     if operator == "%":
         harmless = right.constant is not None and not right.is_null and right.value not in (0, -1)
-        return binary(type_, left, right, _plain(np.fmod) if harmless else integer_remainder)
+        return binary(type_, left, right, plain(np.fmod) if harmless else integer_remainder)
     return binary(type_, left, right, _integer(operator, type_, left, right))
 
 
@@ -87,7 +88,7 @@ def divide(left: Node, right: Node) -> Node:
         return np.divide(one, two)
 
     harmless = right.constant is not None and not right.is_null and right.value != 0
-    return binary(left.type, left, right, _plain(np.divide) if harmless else kernel, warns=True)
+    return binary(left.type, left, right, plain(np.divide) if harmless else kernel, warns=True)
 
 
 def negate(argument: Node) -> Node:
@@ -125,7 +126,7 @@ def bitwise(operator: str, left: Node, right: Node) -> Node:
         return null(BIGINT if left.type == right.type else left.type if right.type == VOID else right.type)
     type_ = common_number(left.type, right.type)
     ufunc: Any = {"&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor}[operator]
-    return binary(type_, cast(left, type_), cast(right, type_), _plain(ufunc))
+    return binary(type_, cast(left, type_), cast(right, type_), plain(ufunc))
 
 
 def bitwise_not(argument: Node) -> Node:
@@ -195,10 +196,10 @@ def _float(operator: str, type_: pa.DataType, left: Node, right: Node) -> Node:
         return np.fmod(one, two)
 
     ufunc = {"+": np.add, "-": np.subtract, "*": np.multiply}.get(operator)
-    return binary(type_, left, right, remainder if ufunc is None else _plain(ufunc), warns=True)
+    return binary(type_, left, right, remainder if ufunc is None else plain(ufunc), warns=True)
 
 
-def integer_quotient(type_: pa.DataType) -> Kernel:
+def integer_quotient(type_: pa.DataType) -> Binary:
     """Return the kernel of the quotient cut towards zero."""
     lowest, _ = limits(type_)
 
@@ -227,15 +228,11 @@ def _check_divisor(one: Any, two: Any, valid: Mask | None) -> None:
         check(zero, valid, _ZERO)
 
 
-def _plain(ufunc: Any) -> Kernel:
-    return lambda one, two, valid: ufunc(one, two)
-
-
 def _bounds(values: Any) -> tuple[int, int]:
     return int(values.min()), int(values.max())
 
 
-def _integer(operator: str, type_: pa.DataType, left: Node, right: Node) -> Kernel:
+def _integer(operator: str, type_: pa.DataType, left: Node, right: Node) -> Binary:
     """Return the kernel of whole-number + - *, with the cheapest overflow check for a constant side."""
     name, (lowest, highest) = type_name(type_), limits(type_)
     if operator == "*":
@@ -270,7 +267,7 @@ def _integer(operator: str, type_: pa.DataType, left: Node, right: Node) -> Kern
     return kernel
 
 
-def _multiply(type_: pa.DataType, reason: str) -> Kernel:
+def _multiply(type_: pa.DataType, reason: str) -> Binary:
     dtype = type_.to_pandas_dtype()
     lowest, highest = limits(type_)
 

@@ -43,7 +43,7 @@ def noting() -> Iterator[dict[str, None]]:
 
 
 def note(notes: Iterable[str]) -> None:
-    """Note something, if anybody collects it."""
+    """Add notes to what is being collected, if anything is."""
     collected = _collected.get()
     if collected is not None:
         collected.update(dict.fromkeys(notes))
@@ -137,7 +137,7 @@ Replacements = Mapping[exp.Expression, Node]
 
 
 def compile_tree(tree: exp.Expression, scope: Scope, replacements: Replacements | None = None) -> Node:
-    """Return the node of a tree. `replacements` stand for aggregate calls that were found beforehand."""
+    """Return the node of a tree. `replacements` are the nodes of aggregate calls."""
     try:
         made = _Compiler(scope, replacements or {}).visit(tree)
     except RecursionError:

@@ -19,6 +19,7 @@ from headway.columns import Column, Mask, numpy_type
 from headway.errors import ExpressionError
 from headway.expressions.casts import cast
 from headway.expressions.nodes import (
+    Binary,
     Columns,
     Node,
     binary,
@@ -29,6 +30,7 @@ from headway.expressions.nodes import (
     null,
     over_arrow,
     over_values,
+    plain,
     unary,
 )
 from headway.expressions.texts import check_regex
@@ -47,8 +49,6 @@ from headway.expressions.types import (
     meet_exactly,
 )
 from headway.schema import type_name
-
-Kernel = Callable[[Any, Any, Mask | None], Any]
 
 
 class _Comparison(NamedTuple):
@@ -94,7 +94,7 @@ def compare(operator: str, left: Node, right: Node) -> Node:
     if is_float(type_):
         return _numbers(operator, left, right, type_)
     if numpy_type(type_) is not None:
-        return binary(BOOLEAN, left, right, _plain(_OPERATORS[operator].ufunc))
+        return binary(BOOLEAN, left, right, plain(_OPERATORS[operator].ufunc))
     return over_arrow(BOOLEAN, (left, right), _OPERATORS[operator].arrow)
 
 
@@ -126,12 +126,12 @@ def is_null(argument: Node) -> Node:
 
 
 def _numbers(operator: str, left: Node, right: Node, type_: pa.DataType) -> Node:
-    """Compare numbers of any fixed width; numpy widens inside its loop, so nothing is cast beforehand."""
+    """Compare numbers of any fixed width; numpy widens inside its loop, so no cast is needed."""
     left, right = (cast(side, type_) if is_decimal(side.type) else side for side in (left, right))
     if right.constant is not None and not right.is_null:
         right = _narrow(left, right)
     if not is_float(type_):
-        return binary(BOOLEAN, left, right, _plain(_OPERATORS[operator].ufunc))
+        return binary(BOOLEAN, left, right, plain(_OPERATORS[operator].ufunc))
     if right.constant is not None and (right.is_null or not math.isnan(right.value)):
         return binary(BOOLEAN, left, right, _WITH_NUMBER[operator])
     return binary(BOOLEAN, left, right, _FLOATS[operator])
@@ -165,16 +165,12 @@ def _whole(operator: str, left: Node, right: Node) -> Node | None:
     return _numbers(operator, left, literal(bound, pa.int64()), pa.int64())
 
 
-def _inverted(ufunc: Any) -> Kernel:
+def _inverted(ufunc: Any) -> Binary:
     def kernel(one: Any, two: Any, valid: Mask | None) -> Any:
         result = ufunc(one, two)
         return np.logical_not(result, out=result)
 
     return kernel
-
-
-def _plain(ufunc: Any) -> Kernel:
-    return lambda one, two, valid: ufunc(one, two)
 
 
 def _equal(one: Any, two: Any, valid: Mask | None) -> Any:
@@ -186,15 +182,15 @@ def _less(one: Any, two: Any, valid: Mask | None) -> Any:
 
 
 # Against a number that is not NaN, only > and >= differ from IEEE's order, and are its opposites.
-_WITH_NUMBER: dict[str, Kernel] = {
-    "=": _plain(np.equal),
-    "<>": _plain(np.not_equal),
-    "<": _plain(np.less),
-    "<=": _plain(np.less_equal),
+_WITH_NUMBER: dict[str, Binary] = {
+    "=": plain(np.equal),
+    "<>": plain(np.not_equal),
+    "<": plain(np.less),
+    "<=": plain(np.less_equal),
     ">": _inverted(np.less_equal),
     ">=": _inverted(np.less),
 }
-_FLOATS: dict[str, Kernel] = {
+_FLOATS: dict[str, Binary] = {
     "=": _equal,
     "<>": lambda one, two, valid: ~_equal(one, two, valid),
     "<": _less,

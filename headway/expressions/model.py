@@ -150,8 +150,8 @@ class AggregateCall:
     """One call of an aggregate function over the tuples of a window.
 
     `function` is the canonical lower-case name, `arguments` are over the input scope (none for ``count(*)``),
-    `parameters` are literals such as ``(0.95,)`` for percentile, `where` is its FILTER. A user's aggregate
-    comes along as `user`.
+    `parameters` are literals such as ``(0.95,)`` for percentile, `where` is its FILTER. `user` is a user's
+    aggregate.
     """
 
     function: str

@@ -1,4 +1,4 @@
-"""Compiled expressions: a tree of closures over columns, all types and literals resolved beforehand."""
+"""Compiled expressions: a tree of closures over columns, with types and literals resolved."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from headway.errors import ExpressionError
 
 Columns = Sequence[Column | None]
 Run = Callable[[Columns, int], Column]
+Binary = Callable[[Any, Any, Mask | None], Any]
+"""What makes numpy values of those of two sides; the mask says where both are present, None: everywhere."""
 
 
 class EvaluationError(Exception):
@@ -206,7 +208,7 @@ def binary(
     type_: pa.DataType,
     left: Node,
     right: Node,
-    kernel: Callable[[Any, Any, Mask | None], Values],
+    kernel: Binary,
     warns: bool = False,
 ) -> Node:
     """Return a node over two sides' numpy values; NULL in, NULL out. The kernel ignores or checks the mask."""
@@ -245,6 +247,11 @@ def binary(
             return Column(kernel(one.values, two.values, valid), valid)
 
     return build(type_, (left, right), run, warns)
+
+
+def plain(ufunc: Any) -> Binary:
+    """Return a function of two numpy values that needs no mask."""
+    return lambda one, two, valid: ufunc(one, two)
 
 
 def both(one: Mask | None, two: Mask | None) -> Mask | None:

@@ -39,7 +39,7 @@ from headway.schema import TIMESTAMP, Schema
 
 _DATE_TEXT = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME_TEXT = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,6})?)?")
-"""The plainest forms of dates and timestamps, which everybody reads alike."""
+"""The plainest forms of dates and timestamps, which every engine reads the same way."""
 
 _UNKNOWN = "is not known to be safe"
 

@@ -142,7 +142,7 @@ def _said(value: object) -> str:
 
 
 def _cut(values: Iterable[Any], type_: pa.DataType) -> str | None:
-    """Return what is said of the first Python value of which Arrow keeps only a part, or None."""
+    """Return the message for the first Python value that Arrow would truncate, or None."""
     exact = _EXACT.get(type_)
     nested = pa.types.is_nested(type_)
     if not nested and type_ != FLOAT and (exact is None or exact.issuperset(map(type, values))):
@@ -191,7 +191,7 @@ def _whole(value: Any, type_: pa.DataType) -> bool:
 
 
 def _lost(given: pa.Array, made: pa.Array) -> str | None:
-    """Return what is said of the first value that Arrow's cast changed, or None; Arrow refuses most of them itself."""
+    """Return the message for the first value that Arrow's cast changed, or None; Arrow refuses most of them itself."""
     type_ = made.type
     if given.type == type_ or given.type == STRING or type_ == STRING:
         return None

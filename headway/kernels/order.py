@@ -3,8 +3,8 @@
 The frontier of a partition with slack n is the (n+1)-th largest value seen. One pass of a bubble sort
 (keep the larger, hand on the smaller) gives the running maximum; the same pass over what it hands on gives
 the second largest, and so on: n+1 passes, each one vectorised. BSort's buffer is the same passes. They need slack + 1
-values for each partition. Where the slack is large, that is memory that nobody needs, since most partitions never see
-as many tuples: there a heap per partition holds what has come, and its root is the frontier.
+values for each partition. Where the slack is large, that would waste memory, since most partitions never see as
+many tuples: there a heap per partition holds what has come, and its root is the frontier.
 """
 
 from __future__ import annotations

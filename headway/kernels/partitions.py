@@ -117,7 +117,7 @@ class Partitions:
         for column in columns:
             array = _raw(column).dictionary_encode(null_encoding="encode")
             values, indices = array.dictionary.to_pylist(), array.indices.to_numpy(zero_copy_only=False)
-            if span * len(values) >= 1 << 62:  # number the combinations so far anew
+            if span * len(values) >= 1 << 62:  # renumber the combinations so far
                 combined, span = np.unique(combined, return_inverse=True)[1], count
             combined, span = combined * len(values) + indices, span * len(values)
             parts.append((values, indices))

@@ -4,8 +4,8 @@ Expressions are evaluated on whole trains. Only when that fails is the train hal
 alone, so a run without bad tuples pays nothing and one bad tuple costs a logarithm.
 
 A call whose results would fill the memory gives them one after the other. Results do not depend on where trains are
-cut, so a kernel may cut the trains of one call itself, or the pairs that it looks at, and whoever called it works each
-piece off before it asks for the next.
+cut, so a kernel may cut the trains of one call itself, or the pairs that it looks at, and the caller
+processes each piece before it asks for the next.
 """
 
 from __future__ import annotations

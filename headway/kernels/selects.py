@@ -298,7 +298,7 @@ class CompiledSelect:
     """The calls of a select list, divided into those with accumulators and those over held tuples."""
 
     def __init__(self, select: AggregateSelect, in_order: bool, whole: bool, hold_all: bool = False) -> None:
-        """Decide for each call; `hold_all` holds tuples for every call, where groups are not known beforehand."""
+        """Decide for each call; `hold_all` holds tuples for every call, where groups are only known later."""
         self.calls = select.calls
         self.results = select.results
         self.inputs: list[Expression] = []

@@ -36,7 +36,7 @@ def merge(trains: Sequence[Train]) -> Train:
 def common_marks(trains: Sequence[Train]) -> Train:
     """Return an empty train with the progress, the ticks and the end that trains of several streams have together."""
     none = np.zeros(0, np.int64)
-    # A tick comes along on every input; it counts once.
+    # The same tick arrives on every input; it counts once.
     ticks = tuple(sorted({tick for train in trains for tick in train.ticks}))
     return Train((), none, none, min(train.progress for train in trains), ticks, all(train.end for train in trains))
 
