@@ -21,7 +21,7 @@ from headway.expressions import Functions
 from headway.kernels.accumulators import reduce_ranges
 from headway.kernels.codec import pack, unpack
 from headway.kernels.grid import NEVER, Grid
-from headway.kernels.groups import composites, expand, group, group_ascending
+from headway.kernels.groups import composites, expand, group, group_ascending, ranges
 from headway.kernels.kernel import Kernel, Result
 from headway.kernels.order import OrderedInput, OrderState
 from headway.kernels.partitions import grown
@@ -138,14 +138,13 @@ class AggregateKernel(Kernel):
         train, computed, dead = evaluate(self._select.inputs, train, self._schema, self._box)
         emitted.dead += dead
         if self._shareable:
-            ascending = group_ascending(train, self._order, self._grid, state.order)
-            if ascending is not None:
+            shared = group_ascending(train, self._order, self._grid, state.order)
+            if shared is not None:
                 state.grow()
-                groups = ascending.groups
                 arguments, masks = self._select.arguments(computed)
-                state.store.add(groups, train.stamps, arguments, masks, now, ascending.counts)
+                state.store.add(shared, train.stamps, arguments, masks, now)
                 # A tuple closes all windows before its own, and the first of a window's tuples does it.
-                self._close(state, (groups.partition, groups.cell - 1, groups.first), train.numbers, emitted)
+                self._close(state, (shared.partition, shared.cell - 1, shared.first), train.numbers, emitted)
                 return
         train, computed = self._within_bounds(train, computed, emitted)
         codes, values, frontiers, at, late = self._order.admit(state.order, train)
@@ -317,8 +316,7 @@ class AggregateKernel(Kernel):
         every, weights = [slice(None)], np.ones(len(window), np.int64)
         starts, stops = at, at
         if grid.panes:
-            mine, low, high = composites((store.partition, store.pane), (partition, first), (partition, after))
-            starts, stops = np.searchsorted(mine, low), np.searchsorted(mine, high)
+            starts, stops = ranges((store.partition, store.pane), partition, first, after)
             weights += stops - starts
         if self._select.holds:
             weights += state.held.counts(partition, first, after)

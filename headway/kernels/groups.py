@@ -25,7 +25,8 @@ class Groups(NamedTuple):
     """Tuples by group.
 
     `ids` are the tuples' groups, as places in arrays of length `size`; `at` are the ids that occur, sorted by
-    (partition, cell), with their `partition`, `cell` and the position of their `first` tuple.
+    (partition, cell), with their `partition`, `cell` and the position of their `first` tuple. `counts`, if known, is
+    the number of tuples by id.
     """
 
     ids: Int64s
@@ -34,6 +35,7 @@ class Groups(NamedTuple):
     partition: Int64s
     cell: Int64s
     first: Int64s
+    counts: Int64s | None = None
 
 
 def group(partition: Int64s, cell: Int64s, partitions: int, ascending: bool = False) -> Groups:
@@ -90,6 +92,12 @@ def composites(*pairs: tuple[Int64s, Int64s]) -> list[Int64s]:
     return parts
 
 
+def ranges(pairs: tuple[Int64s, Int64s], partition: Int64s, first: Int64s, after: Int64s) -> tuple[Int64s, Int64s]:
+    """Return where the cells [first, after) of partitions start and stop among sorted pairs of (partition, cell)."""
+    mine, low, high = composites(pairs, (partition, first), (partition, after))
+    return np.searchsorted(mine, low), np.searchsorted(mine, high)
+
+
 def expand(starts: Int64s, stops: Int64s) -> tuple[Int64s, Int64s]:
     """Return, for ranges [start, stop), the range that each element belongs to and all elements in order."""
     lengths = stops - starts
@@ -118,14 +126,7 @@ class Grouping(NamedTuple):
     """Where each window's tuples begin."""
 
 
-class Ascending(NamedTuple):
-    """The groups of a train, and the number of tuples by group id."""
-
-    groups: Groups
-    counts: Int64s
-
-
-def group_ascending(train: Train, order: OrderedInput, grid: Grid, state: OrderState) -> Ascending | None:
+def group_ascending(train: Train, order: OrderedInput, grid: Grid, state: OrderState) -> Groups | None:
     """Group a train's tuples, and note that its partitions have come so far.
 
     None if the train does not ascend, or has too many keys or windows for its length; then nothing was noted.
@@ -149,8 +150,8 @@ def group_ascending(train: Train, order: OrderedInput, grid: Grid, state: OrderS
     by_partition = np.argsort(partition * grouping.span + cell)
     at = at[by_partition]
     _note_last(ids, values, chosen, grouping, partition_of, state)
-    groups = Groups(ids, len(counts), at, partition[by_partition], cell[by_partition] + grouping.low, first[at])
-    return Ascending(groups, counts)
+    cells = cell[by_partition] + grouping.low
+    return Groups(ids, len(counts), at, partition[by_partition], cells, first[at], counts)
 
 
 def _grouping(train: Train, order: OrderedInput, grid: Grid) -> Grouping | None:
