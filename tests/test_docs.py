@@ -27,8 +27,8 @@ from headway.engines.traces import CallRecord, StepRecord, Trace
 from headway.mermaid import mermaid
 from headway.scheduling import policy as policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, UNITS, WAITS
-from headway.scheduling.sizes import TRAINS
-from headway.scheduling.traversals import TRAVERSALS
+from headway.scheduling.superboxes import TRAVERSALS
+from headway.scheduling.trains import TRAINS
 from headway.shedding import base as shedding
 from headway.yamls import read_text
 from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, UNCERTAIN

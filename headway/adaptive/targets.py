@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from headway.boxes.durations import DURATION_HINT, Duration
 from headway.errors import HeadwayError, PolicyError, finite
-from headway.scheduling.sizes import Memory, parse_train
+from headway.scheduling.trains import Memory, parse_train
 
 EASED = 0.8
 """A measure with an upper bound that is this share of it, or less, has something to spare."""

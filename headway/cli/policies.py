@@ -10,8 +10,8 @@ from headway.cli.printing import emit, text_table
 from headway.errors import PolicyError, unknown
 from headway.scheduling.policy import PolicyEntry, registered_policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, GRADED_POLICY, PLANS, UNITS, WAITS
-from headway.scheduling.sizes import TRAINS
-from headway.scheduling.traversals import TRAVERSALS
+from headway.scheduling.superboxes import TRAVERSALS
+from headway.scheduling.trains import TRAINS
 from headway.shedding.base import registered_strategies
 
 EPILOG = """\

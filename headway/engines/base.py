@@ -112,9 +112,8 @@ class RunSettings:
         if self.adaptive is None:
             return self.schedule.make_policy()
         names = self.adaptive.layer.policies
-        bare = [make_policy(name) for name in names]
         # The longest wait is about all of them: a policy that has not been asked for long knows of no waits.
-        return self.schedule.bound(Master([self.schedule.train.wrap(policy) for policy in bare], names), bare)
+        return self.schedule.bound(Master([self.schedule.train.wrap(make_policy(name)) for name in names], names))
 
     @property
     def policy_text(self) -> str:

@@ -20,8 +20,7 @@ import numpy as np
 from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.errors import PolicyError
-from headway.scheduling.policy import Plan, Policy, Step, Term, is_preemptive, rule_of, terms_of
-from headway.scheduling.ranking import STEPS, apart, foremost
+from headway.scheduling.policy import STEPS, Plan, Step, Term, Wrapper, apart, foremost, terms_of
 from headway.scheduling.snapshot import Snapshot, Unit
 
 LOOKS = 16
@@ -54,7 +53,7 @@ class Waits(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
+class Bounded(Wrapper):
     """Serve first who has been ready and not served for `longest` ns, then as the policy says.
 
     An overdue unit is given the snapshot's train, or less where the policy has a `size` of its own. A unit counts as
@@ -65,17 +64,11 @@ class Bounded:
     named first until it ends.
     """
 
-    policy: Policy
     longest: int
 
     def __post_init__(self) -> None:
         if self.longest < 1:
             raise PolicyError(f"the longest wait is a time above 0, not {self.longest} ns")
-
-    @property
-    def preemptive(self) -> bool:
-        """Whether the inner policy is."""
-        return is_preemptive(self.policy)
 
     def start(self) -> Waits:
         """Nobody has been seen waiting."""
@@ -132,7 +125,7 @@ class Bounded:
         """Return whether a unit was overdue, or the inner policy's rule."""
         if unit in self._urgent(snapshot, memory):
             return "longest wait"
-        return rule_of(self.policy, snapshot, memory.inner, unit)
+        return self.policy.rule(snapshot, memory.inner, unit)
 
     @property
     def _pause(self) -> int:
@@ -158,7 +151,8 @@ class Bounded:
         if not urgent:
             return plan
         sizes = dict(plan.steps)
-        own = [Step(unit, sizes.get(unit) or self._size(snapshot, unit)) for unit in urgent]
+        train = snapshot.train
+        own = [Step(unit, sizes.get(unit) or min(train, self.policy.size(snapshot, unit))) for unit in urgent]
         if self.preemptive:
             sizes |= dict(own)
             units = apart(snapshot, np.array([*urgent, *dict(plan.steps)], np.intp), snapshot.workers)
@@ -170,10 +164,6 @@ class Bounded:
             own = [step for step in own if step.unit in free]
         named = {step.unit for step in own}
         return Plan((*own, *[step for step in plan.steps if step.unit not in named])[:most], plan.until)
-
-    def _size(self, snapshot: Snapshot, unit: int) -> int:
-        size = getattr(self.policy, "size", None)
-        return snapshot.train if size is None else min(snapshot.train, size(snapshot, unit))
 
     def _asking_again(self, snapshot: Snapshot, plan: Plan, moment: int) -> Plan:
         """Return the plan with a moment at which it is looked again; one that has passed is no such moment."""

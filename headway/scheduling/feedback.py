@@ -21,7 +21,7 @@ An output that delivered nothing since the last look is judged by what waits for
 these tuples is past the good zone, else 0. Waiting as such is no harm, and an interval may be shorter than a good zone
 or a step; but nobody waits unseen, whatever the priority of others: a starving output gains 1 with each look. Outputs
 without a latency graph always deliver the utility 1, so they gain priority by starving only, beyond
-`patience.DEFAULT_GOOD`. Units that lead to no output have the priority 0.
+`graphs.DEFAULT_GOOD`. Units that lead to no output have the priority 0.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ from headway.catalog import Topology
 from headway.clock import MILLISECOND, SECOND
 from headway.columns import Int64s
 from headway.errors import NetworkError, PolicyError
-from headway.scheduling.patience import unit_zones
-from headway.scheduling.policy import Policy, Term, register_policy
-from headway.scheduling.ranking import Ranked
+from headway.scheduling.graphs import unit_zones
+from headway.scheduling.policy import Policy, Ranked, Term, register_policy
 from headway.scheduling.snapshot import Floats, Snapshot, Unit
 
 MOST = 8.0

@@ -22,9 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.columns import Int64s
-from headway.errors import PolicyError
-from headway.scheduling.policy import Policy, Term, register_policy
-from headway.scheduling.ranking import Ranked
+from headway.scheduling.policy import Ranked, Term, register_policy
 from headway.scheduling.snapshot import Snapshot, Unit
 
 
@@ -57,17 +55,12 @@ def unit_places(units: tuple[Unit, ...]) -> Places:
     return Places(units, np.array([max(unit.boxes) for unit in units], np.int64))
 
 
-def _make(argument: str | None) -> Policy:
-    if argument is not None:
-        raise PolicyError(f"policy 'fifo' takes no argument, not '{argument}'")
-    return Fifo()
-
-
 register_policy(
     "fifo",
-    _make,
+    lambda _: Fifo(),
     "the unit with the oldest waiting tuple, among equals the one furthest downstream",
     formula="oldest stamp, smallest first; then the number of the unit's last box, largest first",
     paper="Sharaf et al., Preemptive Rate-based Operator Scheduling in a DSMS, 3.4; AMoS in CAPE, 2.1 (FIFO)",
     use="even latency at all outputs when they are equally urgent, and steady results",
+    takes_argument=False,
 )

@@ -21,7 +21,7 @@ import numpy as np
 from headway.catalog import BoxReadings, Topology
 from headway.clock import SECOND
 from headway.columns import Int64s, Mask
-from headway.scheduling.ranking import Places, Ranked
+from headway.scheduling.policy import Places, Ranked
 from headway.scheduling.snapshot import Floats, Snapshot, Unit
 
 TINY = 1e-12

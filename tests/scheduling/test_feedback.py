@@ -14,7 +14,7 @@ from headway.clock import MILLISECOND, SECOND
 from headway.errors import PolicyError
 from headway.qos import Graph
 from headway.scheduling.feedback import INTERVAL, KEEP, MOST, TOLERANCE, Feedback, Watch, moved, shortfalls
-from headway.scheduling.patience import DEFAULT_GOOD
+from headway.scheduling.graphs import DEFAULT_GOOD
 from headway.scheduling.policy import make_policy
 from headway.scheduling.snapshot import OutputReadings, Snapshot, Unit
 from tests.scheduling.snapshots import Points, measured, replace

@@ -11,19 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.catalog import Topology
-from headway.scheduling import traversals
-from headway.scheduling.superboxes import min_cost_order, superbox_units
-from headway.scheduling.traversals import (
+from headway.scheduling import superboxes
+from headway.scheduling.superboxes import (
     TRAVERSALS,
     View,
     choose,
     mean_latency,
     memory_rates,
     min_cost,
+    min_cost_order,
     min_latency,
     min_memory,
     output_costs,
     spanner,
+    superbox_units,
     total_cost,
 )
 from tests.scheduling.snapshots import replace, topology
@@ -188,7 +189,7 @@ def test_long_sequences_end_in_post_order(name: str, monkeypatch: pytest.MonkeyP
     seen = view(chain, selectivity=[0.9 - at / 20 for at in range(12)])
     boxes = tuple(range(12))
     assert len(TRAVERSALS[name].order(seen, boxes)) == 78
-    monkeypatch.setattr(traversals, "LONGEST", 10)
+    monkeypatch.setattr(superboxes, "LONGEST", 10)
     calls = TRAVERSALS[name].order(seen, boxes)
     assert calls == (11, 10, 11, 9, 10, 11, 8, 9, 10, 11, *boxes)
     assert left(seen, boxes, calls) == 0
@@ -202,7 +203,7 @@ def test_a_ladder_of_diamonds_does_not_take_for_ever() -> None:
     boxes = tuple(range(len(reads)))
     seen = view(made, [1] + [0] * 120, selectivity=[0.999 - at / 1000 for at in boxes])
     calls = min_memory(seen, boxes)
-    assert len(calls) <= traversals.LONGEST + len(boxes)
+    assert len(calls) <= superboxes.LONGEST + len(boxes)
     assert left(seen, boxes, calls) == 0
 
 
@@ -220,7 +221,7 @@ def test_a_deep_unit() -> None:
     )
     boxes = tuple(range(depth))
     calls = min_latency(view(chain), boxes)
-    assert len(calls) < traversals.LONGEST + 2 * depth
+    assert len(calls) < superboxes.LONGEST + 2 * depth
     assert left(view(chain), boxes, calls) == 0
 
 

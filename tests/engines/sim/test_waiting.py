@@ -13,7 +13,7 @@ import headway as hw
 from headway.clock import MILLISECOND
 from headway.engines.sim import engine
 from headway.errors import RunError
-from headway.scheduling import Plan, Snapshot, Step, policy, register_policy
+from headway.scheduling import Plan, Policy, Snapshot, Step, register_policy
 from tests.engines.sim.moments import Moments
 from tests.engines.sim.networks import arriving, at_once, box, every, network, simulate, steps
 
@@ -21,7 +21,7 @@ ONE = network({"b": box("s", "1ms")}, {"o": "b"}, s=every(1, 3))
 
 
 @dataclass(frozen=True)
-class Scripted:
+class Scripted(Policy):
     """Does what a function of the snapshot says, and keeps copies of what it saw."""
 
     decide: Callable[[Snapshot], Plan]
