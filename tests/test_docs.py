@@ -18,8 +18,8 @@ import pytest
 import headway as hw
 from headway import functions as registry
 from headway import runner
-from headway.adaptive import base as adaptive
-from headway.adaptive.learning import base as learning
+from headway.adaptive import layer as adaptive
+from headway.adaptive import learning
 from headway.cli import experiment
 from headway.cli.main import main, make_parser
 from headway.engines.models import LEARNED_KEYS, MODEL_KEYS, OVERHEAD_KEYS

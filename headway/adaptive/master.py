@@ -42,7 +42,7 @@ _NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class MasterLayout:
     """What is looked up once for a network."""
 
     units: tuple[Unit, ...]
@@ -67,7 +67,7 @@ class MasterMemory:
     """The policy to which all units belong, if there is one."""
     asked: int = _NOBODY
     """The policy that was shown all that was ready when the last plan was made: it knows what had changed by then."""
-    layout: Layout | None = None
+    layout: MasterLayout | None = None
 
 
 @dataclass(frozen=True)
@@ -400,12 +400,12 @@ def _lone_counts(snapshot: Snapshot, place: int, count: int) -> Places:
     return counts
 
 
-def _lay_out(units: tuple[Unit, ...]) -> Layout:
+def _lay_out(units: tuple[Unit, ...]) -> MasterLayout:
     single = all(len(unit.boxes) == 1 for unit in units)
-    return Layout(units, Members(units), np.array([unit.boxes[0] for unit in units], np.intp) if single else None)
+    return MasterLayout(units, Members(units), np.array([unit.boxes[0] for unit in units], np.intp) if single else None)
 
 
-def _step_costs(snapshot: Snapshot, layout: Layout) -> tuple[Floats, Floats]:
+def _step_costs(snapshot: Snapshot, layout: MasterLayout) -> tuple[Floats, Floats]:
     """Return by unit the seconds that a step takes before any tuple, and for each tuple.
 
     A snapshot's costs count until tuples are delivered. Where units are single boxes of one network, that is also the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from headway.adaptive.base import registered_adaptives
+from headway.adaptive.layer import registered_adaptives
 from headway.cli.arguments import Parser
 from headway.cli.printing import emit, text_table
 from headway.errors import PolicyError, unknown

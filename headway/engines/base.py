@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from headway.adaptive.base import Adaption
+from headway.adaptive.layer import Adaption
 from headway.adaptive.master import Master
 from headway.catalog import HALF_LIFE, REMEMBER
 from headway.checking import CheckedNetwork

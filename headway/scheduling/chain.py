@@ -23,7 +23,7 @@ import numpy as np
 
 from headway.catalog import BoxReadings
 from headway.columns import Mask
-from headway.scheduling.paths import MANY, ByPath, Kept, Paths, Stretches, unit_levels, unit_priorities
+from headway.scheduling.paths import MANY, ByPath, PathPriorities, Paths, Stretches, unit_levels, unit_priorities
 from headway.scheduling.policy import Term, register_policy
 from headway.scheduling.snapshot import Floats, Snapshot
 
@@ -40,7 +40,7 @@ class Chain(ByPath):
         pieces = envelope(paths.stretches(boxes))
         return paths.largest(pieces, pieces.slope)
 
-    def terms(self, snapshot: Snapshot, memory: Kept) -> tuple[Term, ...]:
+    def terms(self, snapshot: Snapshot, memory: PathPriorities) -> tuple[Term, ...]:
         """Return the slope, the oldest timestamp, and how far downstream."""
         return (
             Term("slope", unit_priorities(snapshot, memory), largest=True),

@@ -27,7 +27,7 @@ from headway.scheduling.snapshot import Snapshot, Unit
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class UnitPlaces:
     """How far downstream the units stand."""
 
     units: tuple[Unit, ...]
@@ -39,20 +39,20 @@ class Places:
 class Fifo(Ranked):
     """Serve the ready units by their oldest tuple, equals from the outputs backwards."""
 
-    def prepare(self, snapshot: Snapshot, memory: Places | None) -> Places:
+    def prepare(self, snapshot: Snapshot, memory: UnitPlaces | None) -> UnitPlaces:
         """Look up the places, once for a network."""
         if memory is None or memory.units is not snapshot.units:
             return unit_places(snapshot.units)
         return memory
 
-    def terms(self, snapshot: Snapshot, memory: Places) -> tuple[Term, ...]:
+    def terms(self, snapshot: Snapshot, memory: UnitPlaces) -> tuple[Term, ...]:
         """Return the oldest timestamp and the place."""
         return Term("oldest", snapshot.oldest), Term("place", memory.last, largest=True)
 
 
-def unit_places(units: tuple[Unit, ...]) -> Places:
+def unit_places(units: tuple[Unit, ...]) -> UnitPlaces:
     """Return the places of all units."""
-    return Places(units, np.array([max(unit.boxes) for unit in units], np.int64))
+    return UnitPlaces(units, np.array([max(unit.boxes) for unit in units], np.int64))
 
 
 register_policy(

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway.catalog import BoxReadings
-from headway.scheduling.paths import ByPath, Kept, Paths, unit_levels, unit_priorities
+from headway.scheduling.paths import ByPath, PathPriorities, Paths, unit_levels, unit_priorities
 from headway.scheduling.policy import Term, register_policy
 from headway.scheduling.snapshot import Floats, Snapshot
 
@@ -30,7 +30,7 @@ class PathCapacity(ByPath):
         whole = whole.joined(~whole.begins)
         return paths.largest(whole, 1.0 / whole.cost)
 
-    def terms(self, snapshot: Snapshot, memory: Kept) -> tuple[Term, ...]:
+    def terms(self, snapshot: Snapshot, memory: PathPriorities) -> tuple[Term, ...]:
         """Return the capacity, how far downstream, and the oldest timestamp."""
         return (
             Term("capacity", unit_priorities(snapshot, memory), largest=True),

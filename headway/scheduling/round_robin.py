@@ -31,7 +31,7 @@ class Turn(NamedTuple):
     """Units that were ready in their turn, but a box of theirs was at work or about to be: they come first."""
 
 
-class Slice(NamedTuple):
+class TimeSlice(NamedTuple):
     """Whose turn it is, and until when."""
 
     turn: Turn = Turn()
@@ -57,9 +57,9 @@ class RoundRobin(Policy):
         """Whether steps end with their slice."""
         return self.slice is not None
 
-    def start(self) -> Turn | Slice:
+    def start(self) -> Turn | TimeSlice:
         """Begin with the first unit."""
-        return Turn() if self.slice is None else Slice()
+        return Turn() if self.slice is None else TimeSlice()
 
     def plan(self, snapshot: Snapshot, memory: Any) -> tuple[Plan, Any]:
         """Return a step for each ready unit, or, with slices, for those whose turn it is."""
@@ -73,7 +73,7 @@ class RoundRobin(Policy):
         """Return the only rule."""
         return IN_TURN
 
-    def _plan_slices(self, snapshot: Snapshot, memory: Slice, length: int) -> tuple[Plan, Slice]:
+    def _plan_slices(self, snapshot: Snapshot, memory: TimeSlice, length: int) -> tuple[Plan, TimeSlice]:
         ready = np.flatnonzero(snapshot.ready)
         running: list[int] = ready[snapshot.busy[ready]].tolist()
         within = memory.until is not None and snapshot.now < memory.until
@@ -82,7 +82,7 @@ class RoundRobin(Policy):
         chosen = in_turn(ready.tolist(), memory.turn)[: snapshot.workers]
         until = snapshot.now + length
         steps = tuple([Step(unit, snapshot.train) for unit in chosen])
-        return Plan(steps, until), Slice(Turn((chosen[-1] + 1) % len(snapshot.units)), until)
+        return Plan(steps, until), TimeSlice(Turn((chosen[-1] + 1) % len(snapshot.units)), until)
 
 
 def next_in_turn(snapshot: Snapshot, turn: Turn) -> tuple[list[int], Turn]:

@@ -19,13 +19,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway.catalog import BoxReadings
-from headway.scheduling.paths import ByPath, Kept, Paths, Stretches, unit_levels, unit_priorities
+from headway.scheduling.paths import ByPath, PathPriorities, Paths, Stretches, unit_levels, unit_priorities
 from headway.scheduling.policy import Term, register_policy
 from headway.scheduling.snapshot import Floats, Snapshot
 
 
 @dataclass(frozen=True)
-class Segment(ByPath):
+class SegmentPolicy(ByPath):
     """Serve the ready units by the release of their segment, then from its end to its beginning."""
 
     def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
@@ -37,7 +37,7 @@ class Segment(ByPath):
         """Return the segments of paths that are given box by box."""
         return single.joined(single.steeper())
 
-    def terms(self, snapshot: Snapshot, memory: Kept) -> tuple[Term, ...]:
+    def terms(self, snapshot: Snapshot, memory: PathPriorities) -> tuple[Term, ...]:
         """Return the release, how far downstream, and the oldest timestamp."""
         return (
             Term("release", unit_priorities(snapshot, memory), largest=True),
@@ -48,7 +48,7 @@ class Segment(ByPath):
 
 register_policy(
     "segment",
-    lambda _: Segment(),
+    lambda _: SegmentPolicy(),
     "first the segment of a path that sets most memory free per second, run as a whole",
     formula="release = (size in - S1 ... Sk * size out) / (C1 + S1 C2 + ... + S1 ... Sk-1 Ck)",
     paper="Jiang and Chakravarthy, Scheduling Strategies for Processing Continuous Queries over Streams, BNCOD 2004",

@@ -13,11 +13,11 @@ import numpy as np
 
 from headway.scheduling.paths import Stretches
 from headway.scheduling.policy import register_policy
-from headway.scheduling.segment import Segment
+from headway.scheduling.segment import SegmentPolicy
 
 
 @dataclass(frozen=True)
-class SimplifiedSegment(Segment):
+class SimplifiedSegment(SegmentPolicy):
     """Serve the ready units by the release of the first or second segment of their path."""
 
     def segments(self, single: Stretches) -> Stretches:

@@ -100,7 +100,7 @@ def min_cost_order(topology: Topology, root: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TraversalView:
     """What a traversal looks at: who feeds whom, and arrays by box."""
 
     topology: Topology
@@ -129,7 +129,7 @@ def min_cost(topology: Topology, boxes: Iterable[int]) -> Calls:
     return tuple([box for box in order if box in inside])
 
 
-def min_latency(view: View, boxes: Boxes) -> Calls:
+def min_latency(view: TraversalView, boxes: Boxes) -> Calls:
     """Return the calls that bring each box's tuples to the output, those first that are there soonest.
 
     Equals go in the order of `boxes`. Where nothing is to be done, the sequence is empty.
@@ -149,7 +149,7 @@ def min_latency(view: View, boxes: Boxes) -> Calls:
     return (*sequence, *flow.rest())
 
 
-def min_memory(view: View, boxes: Boxes) -> Calls:
+def min_memory(view: TraversalView, boxes: Boxes) -> Calls:
     """Return the calls by falling memory reduction rate, each time among the boxes at which something is.
 
     Equals go in the order of `boxes`. Where nothing is to be done, the sequence is empty.
@@ -169,7 +169,7 @@ def min_memory(view: View, boxes: Boxes) -> Calls:
     return (*sequence, *flow.rest())
 
 
-def choose(view: View, boxes: Boxes) -> tuple[str, Calls]:
+def choose(view: TraversalView, boxes: Boxes) -> tuple[str, Calls]:
     """Return the name and the calls of min-cost or min-latency: whichever has the lower mean latency.
 
     Among equals it is min-cost, which never costs more in all.
@@ -178,7 +178,7 @@ def choose(view: View, boxes: Boxes) -> tuple[str, Calls]:
     return ("ml", quick) if mean_latency(view, quick) < mean_latency(view, plain) else ("mc", plain)
 
 
-def spanner(view: View, boxes: Boxes, priorities: Floats, k: int) -> Calls:
+def spanner(view: TraversalView, boxes: Boxes, priorities: Floats, k: int) -> Calls:
     """Return the paper's top-k spanner: the k ready boxes of the highest priority, and all on their way to the end.
 
     The boxes come in the order of `boxes`, and among equals the first of them count. A box that is ready although no
@@ -200,7 +200,7 @@ def spanner(view: View, boxes: Boxes, priorities: Floats, k: int) -> Calls:
     return tuple([box for box in boxes if box in wanted])
 
 
-def output_costs(view: View, boxes: Boxes) -> dict[int, float]:
+def output_costs(view: TraversalView, boxes: Boxes) -> dict[int, float]:
     """Return by box the expected seconds until one result comes out of the tuples that wait at it."""
     own = np.array(boxes, np.intp)
     passing = dict(zip(boxes, view.selectivity[own].tolist(), strict=True))
@@ -221,18 +221,18 @@ def output_costs(view: View, boxes: Boxes) -> dict[int, float]:
     return costs
 
 
-def memory_rates(view: View) -> Floats:
+def memory_rates(view: TraversalView) -> Floats:
     """Return by box the bytes that it is expected to free in a second; below 0 where it adds some."""
     rates: Floats = view.size * (1.0 - view.selectivity) / np.maximum(view.cost, _LEAST)
     return rates
 
 
-def total_cost(view: View, sequence: Calls) -> float:
+def total_cost(view: TraversalView, sequence: Calls) -> float:
     """Return the seconds that a sequence of calls is expected to take, with what waits now."""
     return _timed(view, sequence)[0]
 
 
-def mean_latency(view: View, sequence: Calls) -> float:
+def mean_latency(view: TraversalView, sequence: Calls) -> float:
     """Return the mean seconds, from the start of the sequence, until its results come out; 0 where none do.
 
     Within a call, tuples come out one after the other. Results are what boxes emit that feed an output, or none of
@@ -242,7 +242,7 @@ def mean_latency(view: View, sequence: Calls) -> float:
     return latency / results if results > 0 else 0.0
 
 
-def _timed(view: View, sequence: Calls) -> tuple[float, float, float]:
+def _timed(view: TraversalView, sequence: Calls) -> tuple[float, float, float]:
     """Return the seconds in all, the number of results and the sum of their latencies."""
     own = np.array(sequence, np.intp)
     queued = dict(zip(sequence, view.waiting[own].astype(np.float64).tolist(), strict=True))
@@ -268,7 +268,7 @@ def _timed(view: View, sequence: Calls) -> tuple[float, float, float]:
 class _Flow:
     """At which boxes of a unit something is, while a sequence of calls is made up."""
 
-    def __init__(self, view: View, boxes: Boxes) -> None:
+    def __init__(self, view: TraversalView, boxes: Boxes) -> None:
         """Begin with what is there now."""
         self._boxes = boxes
         self._consumers = view.topology.consumers
@@ -311,7 +311,7 @@ class _Flow:
 class Traversal(NamedTuple):
     """A traversal by name: how the calls are found, and what it is."""
 
-    order: Callable[[View, Boxes], Calls]
+    order: Callable[[TraversalView, Boxes], Calls]
     about: str
 
 
@@ -336,7 +336,7 @@ class Traverser:
         self._order = TRAVERSALS[traversal].order
         self._span = span
         self._seen: Snapshot | None = None
-        self._view: View | None = None
+        self._view: TraversalView | None = None
         self._priorities: Floats = np.zeros(0)
         if span is not None:
             self._graphs = unit_graphs(topology, box_units(topology))
@@ -357,7 +357,7 @@ class Traverser:
         """Read what all steps of a plan need, once for it."""
         boxes = snapshot.boxes
         self._seen = snapshot
-        self._view = View(
+        self._view = TraversalView(
             self._topology,
             snapshot.box_waiting,
             boxes.cost,

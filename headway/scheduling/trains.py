@@ -170,7 +170,7 @@ class Budget(TrainRule):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory(TrainRule):
+class Bytes(TrainRule):
     """As many tuples as fit into some bytes, by the mean size of those that wait."""
 
     bytes: int
@@ -189,7 +189,7 @@ class Memory(TrainRule):
 
 
 @dataclass(frozen=True, slots=True)
-class Spread(TrainRule):
+class LatencySpread(TrainRule):
     """The tuples that arrived within some time of the oldest.
 
     They are taken to have arrived evenly, the newest as far from their mean latency as the oldest.
@@ -330,7 +330,7 @@ def parse_train(value: int | str) -> TrainRule:
     kind, colon, rest = text.partition(":")
     if colon:
         if kind == "spread":
-            return Spread(_duration(rest, value))
+            return LatencySpread(_duration(rest, value))
         if kind == "overhead":
             percent = _percent(rest)
             if percent is not None and percent < 100:
@@ -347,7 +347,7 @@ def parse_train(value: int | str) -> TrainRule:
     if memory:
         bytes = Decimal(memory[1]) * _BYTES[memory[2].replace("KB", "kB")]
         if bytes >= 1 and bytes == int(bytes):
-            return Memory(int(bytes))
+            return Bytes(int(bytes))
         raise _refused(value)
     return Budget(_duration(text, value))
 

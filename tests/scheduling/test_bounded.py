@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headway.clock import MILLISECOND, SECOND
 from headway.errors import PolicyError
 from headway.scheduling import bounded as module
-from headway.scheduling.bounded import LOOKS, Bounded, Waits
+from headway.scheduling.bounded import LOOKS, Bounded, WaitMemory
 from headway.scheduling.policy import Plan, Policy, Step, terms_of
 from headway.scheduling.round_robin import RoundRobin
 from headway.scheduling.slope_slack import SlopeSlack
@@ -118,7 +118,7 @@ def test_all_units_are_looked_at_only_now_and_then(monkeypatch: pytest.MonkeyPat
     looks: list[int] = []
     looked = module._looked
 
-    def counted(seen: Snapshot, memory: Waits) -> Any:
+    def counted(seen: Snapshot, memory: WaitMemory) -> Any:
         looks.append(seen.now)
         return looked(seen, memory)
 
@@ -269,7 +269,7 @@ def test_it_explains_itself() -> None:
     assert not plain.preemptive
 
 
-def replace_inner(memory: Waits, inner: Any) -> Waits:
+def replace_inner(memory: WaitMemory, inner: Any) -> WaitMemory:
     return memory._replace(inner=inner)
 
 

@@ -14,7 +14,7 @@ from headway.catalog import Topology
 from headway.scheduling import superboxes
 from headway.scheduling.superboxes import (
     TRAVERSALS,
-    View,
+    TraversalView,
     choose,
     mean_latency,
     memory_rates,
@@ -47,9 +47,9 @@ def view(
     overhead: float | Sequence[float] = 0.0,
     selectivity: float | Sequence[float] = 1.0,
     ready: Sequence[bool] | None = None,
-) -> View:
+) -> TraversalView:
     count = len(made.boxes)
-    return View(
+    return TraversalView(
         made,
         np.array([1] * count if waiting is None else waiting, np.int64),
         np.zeros(count) + cost,
@@ -60,7 +60,7 @@ def view(
     )
 
 
-def paper(p: float, o: float) -> View:
+def paper(p: float, o: float) -> TraversalView:
     return view(PAPER, cost=p, overhead=o)
 
 
@@ -228,7 +228,7 @@ def test_a_deep_unit() -> None:
 # Laws
 
 
-def left(seen: View, boxes: Sequence[int], calls: Sequence[int]) -> float:
+def left(seen: TraversalView, boxes: Sequence[int], calls: Sequence[int]) -> float:
     """Return the tuples that are expected to be left in a unit after a sequence, moved one call at a time."""
     queued = {box: float(seen.waiting[box]) for box in boxes}
     for box in calls:
@@ -240,7 +240,7 @@ def left(seen: View, boxes: Sequence[int], calls: Sequence[int]) -> float:
     return sum(queued.values())
 
 
-def first_result(seen: View, calls: Sequence[int], root: int) -> float | None:
+def first_result(seen: TraversalView, calls: Sequence[int], root: int) -> float | None:
     """Return when the first tuple leaves the root, moved one tuple at a time (selectivity 1)."""
     queued = {box: int(seen.waiting[box]) for box in calls}
     now = 0.0
@@ -259,7 +259,7 @@ eighth = st.integers(0, 24).map(lambda one: one / 8)
 
 
 @st.composite
-def units(draw: st.DrawFn, plain: bool = False, tree: bool = False) -> tuple[View, tuple[int, ...]]:
+def units(draw: st.DrawFn, plain: bool = False, tree: bool = False) -> tuple[TraversalView, tuple[int, ...]]:
     """A superbox of a random network; `plain`: selectivity 1; `tree`: every box is read by one."""
     count = draw(st.integers(1, 9))
     if tree:
@@ -281,7 +281,7 @@ def units(draw: st.DrawFn, plain: bool = False, tree: bool = False) -> tuple[Vie
 
 @given(case=units(), name=st.sampled_from(sorted(TRAVERSALS)))
 @settings(deadline=None)
-def test_everything_that_waits_is_processed(case: tuple[View, tuple[int, ...]], name: str) -> None:
+def test_everything_that_waits_is_processed(case: tuple[TraversalView, tuple[int, ...]], name: str) -> None:
     seen, boxes = case
     before = [array.copy() for array in (seen.waiting, seen.cost, seen.overhead, seen.selectivity, seen.size)]
     calls = TRAVERSALS[name].order(seen, boxes)
@@ -293,7 +293,7 @@ def test_everything_that_waits_is_processed(case: tuple[View, tuple[int, ...]], 
 
 @given(case=units())
 @settings(deadline=None)
-def test_min_cost_calls_each_box_once_and_is_the_units_own_order(case: tuple[View, tuple[int, ...]]) -> None:
+def test_min_cost_calls_each_box_once_and_is_the_units_own_order(case: tuple[TraversalView, tuple[int, ...]]) -> None:
     seen, boxes = case
     assert min_cost(seen.topology, boxes) == boxes
     assert min_cost(seen.topology, reversed(boxes)) == boxes
@@ -301,7 +301,7 @@ def test_min_cost_calls_each_box_once_and_is_the_units_own_order(case: tuple[Vie
 
 @given(case=units(), name=st.sampled_from(["ml", "mm", "best"]))
 @settings(deadline=None)
-def test_no_traversal_costs_less_than_min_cost(case: tuple[View, tuple[int, ...]], name: str) -> None:
+def test_no_traversal_costs_less_than_min_cost(case: tuple[TraversalView, tuple[int, ...]], name: str) -> None:
     seen, boxes = case
     least = total_cost(seen, min_cost(seen.topology, boxes))
     assert least <= total_cost(seen, TRAVERSALS[name].order(seen, boxes)) * (1 + 1e-9)
@@ -309,7 +309,7 @@ def test_no_traversal_costs_less_than_min_cost(case: tuple[View, tuple[int, ...]
 
 @given(case=units())
 @settings(deadline=None)
-def test_the_best_has_the_lower_mean_latency(case: tuple[View, tuple[int, ...]]) -> None:
+def test_the_best_has_the_lower_mean_latency(case: tuple[TraversalView, tuple[int, ...]]) -> None:
     seen, boxes = case
     found = {name: TRAVERSALS[name].order(seen, boxes) for name in ("mc", "ml")}
     name, calls = choose(seen, boxes)
@@ -319,7 +319,7 @@ def test_the_best_has_the_lower_mean_latency(case: tuple[View, tuple[int, ...]])
 
 @given(case=units(plain=True))
 @settings(deadline=None)
-def test_min_latencys_first_result_is_never_later(case: tuple[View, tuple[int, ...]]) -> None:
+def test_min_latencys_first_result_is_never_later(case: tuple[TraversalView, tuple[int, ...]]) -> None:
     seen, boxes = case
     root = boxes[-1]
     quick = first_result(seen, min_latency(seen, boxes), root)
@@ -331,7 +331,9 @@ def test_min_latencys_first_result_is_never_later(case: tuple[View, tuple[int, .
 
 @given(case=units(plain=True, tree=True))
 @settings(deadline=None)
-def test_without_overhead_and_with_one_cost_min_latency_is_never_worse(case: tuple[View, tuple[int, ...]]) -> None:
+def test_without_overhead_and_with_one_cost_min_latency_is_never_worse(
+    case: tuple[TraversalView, tuple[int, ...]],
+) -> None:
     seen, boxes = case
     free = replace(seen, overhead=np.zeros(len(seen.overhead)), cost=np.ones(len(seen.cost)))
     quick, plain = min_latency(free, boxes), min_cost(free.topology, boxes)
@@ -341,7 +343,7 @@ def test_without_overhead_and_with_one_cost_min_latency_is_never_worse(case: tup
 @given(case=units(), k=st.integers(0, 10), data=st.data())
 @settings(deadline=None)
 def test_a_spanner_is_the_best_boxes_and_what_is_behind_them(
-    case: tuple[View, tuple[int, ...]], k: int, data: st.DataObject
+    case: tuple[TraversalView, tuple[int, ...]], k: int, data: st.DataObject
 ) -> None:
     seen, boxes = case
     rank = np.array(data.draw(st.permutations(range(len(seen.waiting)))), np.float64)
