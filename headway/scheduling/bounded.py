@@ -105,6 +105,10 @@ class Bounded(Wrapper):
             plan = self._asking_again(snapshot, plan, due)
         return plan, memory
 
+    def inner(self, memory: WaitMemory) -> Any:
+        """Return the inner policy's memory."""
+        return memory.inner
+
     def told(self, memory: WaitMemory, change: Callable[[Any], Any]) -> WaitMemory:
         """Return the memory after somebody has changed that of the inner policy."""
         return memory._replace(inner=change(memory.inner))

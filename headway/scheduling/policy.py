@@ -185,7 +185,7 @@ def apart(snapshot: Snapshot, order: Places, most: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Wrapper(Policy):
-    """A policy around another one, which it is as preemptive and as fair as."""
+    """A policy around another one: as preemptive and as fair as that, and with its explanations."""
 
     policy: Policy
 
@@ -202,6 +202,18 @@ class Wrapper(Policy):
     def start(self) -> Any:
         """Return the inner policy's memory."""
         return self.policy.start()
+
+    def inner(self, memory: Any) -> Any:
+        """Return the inner policy's memory; by default it is all that is remembered."""
+        return memory
+
+    def terms(self, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
+        """Return the inner policy's terms."""
+        return terms_of(self.policy, snapshot, self.inner(memory))
+
+    def rule(self, snapshot: Snapshot, memory: Any, unit: int) -> str | None:
+        """Return the inner policy's rule."""
+        return self.policy.rule(snapshot, self.inner(memory), unit)
 
     def size(self, snapshot: Snapshot, unit: int) -> int:
         """Return how large the inner policy lets a step be."""

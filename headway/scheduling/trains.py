@@ -25,7 +25,7 @@ from headway.columns import Int64s, Mask
 from headway.errors import NetworkError, PolicyError, choices
 from headway.scheduling.graphs import Zones, unit_zones
 from headway.scheduling.policy import Plan, Policy, Step, Term, Wrapper, terms_of
-from headway.scheduling.snapshot import Floats, Snapshot
+from headway.scheduling.snapshot import Snapshot
 
 AUTO = "auto"
 TRAINS = {
@@ -84,14 +84,6 @@ class Sized(Wrapper):
     def size(self, snapshot: Snapshot, unit: int) -> int:
         """Return how large a step of a unit may be, also for a policy around this one that adds steps."""
         return self.train.size(snapshot, unit)
-
-    def terms(self, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
-        """Return the inner policy's terms."""
-        return terms_of(self.policy, snapshot, memory)
-
-    def rule(self, snapshot: Snapshot, memory: Any, unit: int) -> str | None:
-        """Return the inner policy's rule."""
-        return self.policy.rule(snapshot, memory, unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +246,10 @@ class Patient(Wrapper):
         """Nothing is prepared; the inner policy's memory comes along."""
         return None, self.policy.start()
 
+    def inner(self, memory: tuple[Zones | None, Any]) -> Any:
+        """Return the inner policy's memory."""
+        return memory[1]
+
     def plan(self, snapshot: Snapshot, memory: tuple[Zones | None, Any]) -> tuple[Plan, tuple[Zones | None, Any]]:
         """Return the inner policy's plan for the units that should not wait, with steps of the right size."""
         zones, inner = memory
@@ -283,16 +279,6 @@ class Patient(Wrapper):
         """Return the inner policy's terms; units that are kept waiting have some, too."""
         return terms_of(self.policy, snapshot.narrowed(snapshot.ready, MOST), memory[1])
 
-    def rule(self, snapshot: Snapshot, memory: tuple[Zones | None, Any], unit: int) -> str | None:
-        """Return the inner policy's rule."""
-        return self.policy.rule(snapshot, memory[1], unit)
-
-
-def _ages(snapshot: Snapshot) -> Floats:
-    """Return by unit the latency in seconds of its oldest waiting tuple, 0 where none waits."""
-    ages: Floats = (snapshot.now - np.where(snapshot.waiting > 0, snapshot.oldest, snapshot.now)) / SECOND
-    return ages
-
 
 def _held(snapshot: Snapshot, zones: Zones) -> tuple[Mask, int | None]:
     """Return which units should wait, and until when."""
@@ -301,7 +287,7 @@ def _held(snapshot: Snapshot, zones: Zones) -> tuple[Mask, int | None]:
         return none, None
     costs, waiting = snapshot.costs, snapshot.waiting
     able = snapshot.ready & (waiting > 0) & (waiting < MOST) & (costs.overhead + costs.cost > 0)
-    age = _ages(snapshot)
+    age = (snapshot.now - np.where(waiting > 0, snapshot.oldest, snapshot.now)) / SECOND
     own = costs.seconds(waiting)
     # What else there is to do may come first: without it, units that wait for the same moment would all be late.
     rest = float(own[snapshot.ready].sum()) - own

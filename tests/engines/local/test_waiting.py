@@ -43,7 +43,7 @@ class Watched(Policy):
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(policy, "_policies", dict(policy._policies))
+    monkeypatch.setattr(registry, "_policies", dict(registry._policies))
 
     def watch(policy: Policy) -> None:
         register_policy("watched", lambda argument: policy, "for a test")

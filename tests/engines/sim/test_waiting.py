@@ -41,7 +41,7 @@ Script = Callable[..., Scripted]
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Script:
-    monkeypatch.setattr(policy, "_policies", dict(policy._policies))
+    monkeypatch.setattr(registry, "_policies", dict(registry._policies))
     monkeypatch.setattr(engine, "_STUCK", 500)  # nobody here is asked so often for nothing, but those who never stop
 
     def make(decide: Callable[[Snapshot], Plan], preemptive: bool = False) -> Scripted:
