@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from headway.clock import SECOND
 from headway.scheduling import Policy, Schedule, Snapshot
 from headway.scheduling.policy import make_policy, terms_of
 from headway.scheduling.snapshot import OutputReadings
-from tests.scheduling.snapshots import Points, graphs, measured
+from tests.scheduling.snapshots import Points, graphs, measured, replace
 
 NAMES = [name for name in hw.policies() if name != "threads"]
 ARGUMENTS = ("bucketed:1", "bucketed:3x40", "feedback:100ms", "round-robin:1ms", "slope-slack:8")
@@ -56,18 +56,11 @@ def frozen(value: Any, seen: set[int] | None = None) -> Any:
 
 def fixed(seen: Snapshot) -> Snapshot:
     """Return the snapshot with arrays that nobody can write to."""
-    for one in fields(seen):
-        value = getattr(seen, one.name)
+    readings = (seen.costs, seen.outputs, seen.queues, seen.boxes)
+    parts = [getattr(reading, one.name) for reading in readings for one in fields(reading)]
+    for value in (*seen.by_unit, *seen.by_box, *seen.occupation, *parts, seen.latencies, seen.rates, seen.held_inside):
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
-    readings = (seen.costs, seen.outputs, seen.queues, seen.boxes)
-    for reading in readings:
-        for one in fields(reading):
-            value = getattr(reading, one.name)
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
-    for array in (seen.latencies, seen.rates):
-        array.flags.writeable = False
     return seen
 
 

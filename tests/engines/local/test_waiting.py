@@ -11,6 +11,7 @@ import pytest
 import headway as hw
 from headway.clock import MILLISECOND, SECOND, ManualClock
 from headway.scheduling import Plan, Snapshot, Step, register_policy
+from headway.scheduling import policy as registry
 from headway.scheduling.policy import Policy
 from headway.scheduling.trains import MOST
 from tests import policies  # noqa: F401  (registers the random policy)

@@ -14,6 +14,7 @@ from headway.clock import MILLISECOND
 from headway.engines.sim import engine
 from headway.errors import RunError
 from headway.scheduling import Plan, Policy, Snapshot, Step, register_policy
+from headway.scheduling import policy as registry
 from tests.engines.sim.moments import Moments
 from tests.engines.sim.networks import arriving, at_once, box, every, network, simulate, steps
 
