@@ -221,7 +221,7 @@ def policy_names() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Threads(Policy):
+class ThreadsPolicy(Policy):
     """No policy at all: each box has a thread, and the operating system decides who runs. Engine `local` only."""
 
     def plan(self, snapshot: Snapshot, memory: None) -> tuple[Plan, None]:
@@ -231,7 +231,7 @@ class Threads(Policy):
 
 register_policy(
     THREADS,
-    lambda _: Threads(),
+    lambda _: ThreadsPolicy(),
     "a thread for each box, and the operating system decides: the baseline; engine local only",
     paper="Carney et al., Operator Scheduling in a Data Stream Manager, VLDB 2003, section 3",
     use="only to compare: it does not scale with the number of boxes, and knows no QoS",

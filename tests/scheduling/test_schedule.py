@@ -14,7 +14,14 @@ from headway.scheduling import Schedule, policy_names
 from headway.scheduling.bounded import Bounded
 from headway.scheduling.policy import make_policy
 from headway.scheduling.round_robin import RoundRobin
-from headway.scheduling.schedule import DEFAULT_SCHEDULES, DEFAULT_TRAIN, LONGEST_WAIT, UNITS, Threads, default_schedule
+from headway.scheduling.schedule import (
+    DEFAULT_SCHEDULES,
+    DEFAULT_TRAIN,
+    LONGEST_WAIT,
+    UNITS,
+    ThreadsPolicy,
+    default_schedule,
+)
 from headway.scheduling.slope_slack import SlopeSlack
 from headway.scheduling.superboxes import TRAVERSALS
 from headway.scheduling.trains import TRAINS, Auto, Patient, Share, Tuples
@@ -163,8 +170,8 @@ def test_graphs_count_unless_there_is_nothing_to_decide(engine: str) -> None:
 
 
 def test_who_asks_the_policy_threads_is_another_engine() -> None:
-    assert isinstance(make_policy("threads"), Threads)
+    assert isinstance(make_policy("threads"), ThreadsPolicy)
     with pytest.raises(PolicyError, match="for the engine 'local'"):
-        Threads().plan(snapshot([True]), None)
+        ThreadsPolicy().plan(snapshot([True]), None)
     with pytest.raises(PolicyError, match="takes no argument"):
         make_policy("threads:4")
