@@ -16,7 +16,7 @@ from headway.errors import HeadwayError, RunError
 from headway.kernels.results import whole
 from headway.scheduling.policy import Step
 from headway.scheduling.snapshot import Occupation, Snapshot, Waits
-from headway.scheduling.traversing import Traverser
+from headway.scheduling.superboxes import Traverser
 from headway.trains import Train
 
 
