@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
@@ -43,6 +43,7 @@ class Term(NamedTuple):
     largest: bool = False
 
 
+@runtime_checkable
 class Policy(Protocol):
     """A pure decision.
 

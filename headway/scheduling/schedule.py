@@ -13,6 +13,7 @@ from typing import Any
 from headway.boxes.durations import Duration
 from headway.catalog import Topology
 from headway.errors import NetworkError, PolicyError, choices, unknown
+from headway.options.table import default_of
 from headway.scheduling import threads
 from headway.scheduling.bounded import Bounded
 from headway.scheduling.policy import Policy, make_policy, registered_policies
@@ -33,12 +34,12 @@ _SPAN = 5
 PARTS = ("policy", "unit", "traversal", "train", "wait", "plan")
 """What a schedule consists of: the keys of its mapping."""
 DEFAULT_TRAIN = 65_536
-LONGEST_WAIT = Duration(10_000_000)
+LONGEST_WAIT = Duration.parse(default_of("wait"))
 WAITS = {
     "wait:10s": "a unit that has been ready for so long is served whatever the policy says (the default)",
     "wait:off": "it may wait for ever: for experiments",
 }
-DEFAULT_PLAN = 256
+DEFAULT_PLAN: int = default_of("plan")
 PLANS = {"plan:1": "steps that are carried out before the policy is asked again: engine local (default 256)"}
 
 
@@ -46,7 +47,8 @@ PLANS = {"plan:1": "steps that are carried out before the policy is asked again:
 class Schedule:
     """Which unit (`policy`, `unit`), in which order within it (`traversal`), and on how many tuples (`train`)."""
 
-    policy: str = "round-robin"
+    policy: str | Policy = "round-robin"
+    """A name of the registry, with its argument, or a policy itself."""
     unit: str = "superbox"
     traversal: str = "mc"
     train: TrainRule = Tuples(DEFAULT_TRAIN)  # noqa: RUF009 - frozen
@@ -57,14 +59,16 @@ class Schedule:
 
     @classmethod
     def parse(
-        cls, text: str | None, train: int | str | None = None, default: Schedule | None = None, **parts: Any
+        cls, text: str | Policy | None, train: int | str | None = None, default: Schedule | None = None, **parts: Any
     ) -> Schedule:
         """Read ``policy/unit/traversal/train``; what is given beside the text (`train`, `unit`, ...) overrides it.
 
-        What neither says is taken from `default`.
+        What neither says is taken from `default`. A policy itself stands for its name.
         """
         schedule = default or cls()
-        if text is not None:
+        if isinstance(text, Policy):
+            schedule = replace(schedule, policy=text)
+        elif text is not None:
             if not isinstance(text, str):
                 raise PolicyError(f"a policy is text such as 'qos/superbox/mc/auto', not {text!r}")
             policy, *rest = text.split("/")
@@ -138,7 +142,8 @@ class Schedule:
         traversal = "" if self.unit == "box" else f"/{self.traversal}"
         wait = "" if self.wait == LONGEST_WAIT else f"/wait:{self.wait or 'off'}"
         plan = "" if self.plan == DEFAULT_PLAN else f"/plan:{self.plan}"
-        return f"{self.policy}/{self.unit}{traversal}/{self.train}{wait}{plan}"
+        policy = self.policy if isinstance(self.policy, str) else type(self.policy).__name__
+        return f"{policy}/{self.unit}{traversal}/{self.train}{wait}{plan}"
 
     @property
     def most(self) -> int:
@@ -157,7 +162,7 @@ class Schedule:
 
     def make_policy(self) -> Policy:
         """Return the policy, with trains and the longest wait put around it where it does not see to them itself."""
-        policy = make_policy(self.policy)
+        policy = make_policy(self.policy) if isinstance(self.policy, str) else self.policy
         return self.bound(self.train.wrap(policy), [policy])
 
     def bound(self, wrapped: Policy, bare: Sequence[Policy]) -> Policy:
