@@ -171,6 +171,12 @@ class Option:
         return f"the file's, or {said}" if said and self.key and self.flag else said
 
     @property
+    def call_default(self) -> str:
+        """The default of the argument of `headway.run`, in words."""
+        said = self.told or ("" if self.default in (None, False, ()) else f"`{_short(self.default)}`")
+        return f"the file's, or {said}" if said and self.key else said
+
+    @property
     def key_text(self) -> str:
         """What a file's key of this option means, in a line."""
         engine = f"engine `{self.engine}`: " if self.engine else ""

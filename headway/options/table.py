@@ -294,7 +294,8 @@ class RunOptions(TypedDict, total=False):
     trace: Annotated[
         bool,
         Option(
-            "record every step and why it was chosen",
+            "record every step and why it was chosen; a file of it opens in `ui.perfetto.dev` or `chrome://tracing`, and "
+            "`headway explain` reads it",
             "flag",
             False,
             flag="--trace FILE",
