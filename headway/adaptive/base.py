@@ -167,11 +167,6 @@ def register_adaptive(name: str, make: Callable[[Mapping[str, Any]], Adaptive], 
     _layers[name] = AdaptiveEntry(name, make, about, paper)
 
 
-def forget_adaptive(name: str) -> None:
-    """Make a layer unknown again, if it was known."""
-    _layers.pop(name, None)
-
-
 def registered_adaptives() -> tuple[AdaptiveEntry, ...]:
     """Return the layers, by name."""
     return tuple(_layers[name] for name in sorted(_layers))

@@ -135,6 +135,7 @@ class RunOptions(TypedDict, total=False):
         "Mapping[str, Any] | None",
         Option(
             "what is behind a static table that the network names",
+            "by name",
             of="table",
             flag="--table NAME=PATH",
             takes="by name: a path, a `pyarrow.Table`, a pandas or polars DataFrame, a mapping of columns, or a list "
@@ -294,8 +295,8 @@ class RunOptions(TypedDict, total=False):
     trace: Annotated[
         bool,
         Option(
-            "record every step and why it was chosen; a file of it opens in `ui.perfetto.dev` or `chrome://tracing`, and "
-            "`headway explain` reads it",
+            "record every step and why it was chosen; a file of it opens in `ui.perfetto.dev` or `chrome://tracing`, "
+            "and `headway explain` reads it",
             "flag",
             False,
             flag="--trace FILE",

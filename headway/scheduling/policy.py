@@ -126,11 +126,6 @@ def register_policy(
     _policies[name] = PolicyEntry(name, make, about, formula, paper, use)
 
 
-def forget_policy(name: str) -> None:
-    """Make a policy unknown again, if it was known."""
-    _policies.pop(name, None)
-
-
 def registered_policies() -> tuple[PolicyEntry, ...]:
     """Return the policies, by name."""
     return tuple(_policies[name] for name in sorted(_policies))
