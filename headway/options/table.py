@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headway.engines.models import Model
     from headway.expressions import Functions
     from headway.scheduling.policy import Policy
+    from headway.shedding.base import Strategy
     from headway.shedding.settings import ShedSettings
     from headway.trust import Trust
 
@@ -254,7 +255,7 @@ class RunOptions(TypedDict, total=False):
         ),
     ]
     shed: Annotated[
-        "bool | str | Mapping[str, Any] | ShedSettings | None",
+        "bool | str | Mapping[str, Any] | Strategy | ShedSettings | None",
         Option(
             "drop tuples when there is too much to do: `on`, `off`, a strategy (`loss`, `uniform`), or settings such "
             "as `{most: 0.5, headroom: 0.8}`",
