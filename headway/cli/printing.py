@@ -138,13 +138,3 @@ def one_line(text: str) -> str:
 def _three(number: float) -> str:
     digits = 0 if number >= 99.95 else 1 if number >= 9.995 else 2
     return f"{number:,.{digits}f}"
-
-
-def span_text(seconds: float) -> str:
-    """Return a span of time as people read it from a clock: 45 s, 4:05, 1:04:05."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
