@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from headway.engines import plaintext
-from headway.engines.plaintext import printable as printable
+from headway.engines import showing
+from headway.engines.showing import printable as printable
 from headway.errors import OutputError
 from headway.paths import unusable
 
@@ -69,7 +69,7 @@ def silence() -> None:
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "") -> str:
     """Return a table, `align` with ``l`` or ``r`` per column. On a terminal long cells are wrapped to its width."""
-    return plaintext.text_table(header, rows, align, _columns())
+    return showing.text_table(header, rows, align, _columns())
 
 
 def _columns() -> int | None:
