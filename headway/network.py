@@ -152,7 +152,9 @@ class Network:
             "outputs": {output.name: output.to_mapping() for output in self.outputs},
         }
         if self.schedule is not None:
-            mapping["schedule"] = thaw(self.schedule)
+            # What only Python can hold, such as a policy of one's own, is told by its name.
+            told = {key: type(one).__name__ if is_object(one) else one for key, one in self.schedule.items()}
+            mapping["schedule"] = thaw(told)
         return mapping
 
 
@@ -190,6 +192,11 @@ def freeze(value: object, where: str = "", depth: int = 0) -> Any:
     raise NetworkError(
         f"{where}: {type(value).__name__} values cannot be in a network; use text, numbers, lists, mappings"
     )
+
+
+def is_object(value: object) -> bool:
+    """Whether it is neither text, number, list nor mapping."""
+    return value is not None and not isinstance(value, str | bool | int | float | Path | Mapping | list | tuple)
 
 
 def thaw(value: Any) -> Any:

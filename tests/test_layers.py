@@ -30,7 +30,7 @@ LAYERS = (
     ("jsonschema", "mermaid", "builder"),
     ("files", "checking"),
     ("boxes",),
-    ("functions", "structure", "tables"),
+    ("functions", "structure", "tables", "options"),
     ("expressions", "catalog", "kept", "sieves"),
     ("network", "trains", "moments", "inferring"),
     ("schema", "qos", "columns", "trust", "yamls", "extras", "fading"),

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.fading import left_after, mixed
-from headway.shedding.base import Demand, Strategy, make_strategy, work_saved
+from headway.shedding.base import Demand, Strategy, work_saved
 from headway.shedding.decisions import ControllerMemory, Decision
 from headway.shedding.forecasts import PAST, Outlook, Prospect, kept_of, losses_of
 from headway.shedding.holding import UNSHOWN, does_not_pay, nothing_allowed
@@ -116,7 +116,7 @@ class Controller:
         self.settings = settings
         self.limits = settings.limits(topology.outputs, topology.qos)
         self._topology = topology
-        self._strategy = make_strategy(settings.strategy) if strategy is None else strategy
+        self._strategy = settings.make_strategy() if strategy is None else strategy
         self.by_value = settings.by_value and getattr(self._strategy, "by_value", True)
         """Whether outputs with a value graph lose their least valuable tuples first."""
         self._half_life = half_life

@@ -33,6 +33,7 @@ from headway.engines.spark.driver.verifying import FORMAT, PLAN, Found, read_let
 from headway.engines.spark.wire.work import CutUnit
 from headway.errors import RunError, choices, unknown
 from headway.network import Network, Source, thaw
+from headway.options.table import CUT_KEYS
 from headway.program import compile_program
 from headway.storage.checksums import checksum, seal
 from headway.storage.filesystems import FAILURES, locate, reason
@@ -115,10 +116,6 @@ def open_directory(
         for source, reader in zip(sources, readers, strict=True):
             check_input(source.name, reader, found.commit.inputs.get(source.name), found.ended)
     return directory
-
-
-CUT_KEYS = ("units", "spread", "shards", "front")
-"""What a network file or a run may say about the cut."""
 
 
 class State:
