@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 from headway.errors import InputError
-from headway.storage.checksums import checksum
+from headway.storage.checked import checksum
 
 _EDGE = 1 << 16
 _BLOCK = 1 << 20

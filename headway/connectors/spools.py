@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from headway.connectors.base import Malformed
 from headway.errors import InputError, RunError
-from headway.storage.files import read_table, write_table
+from headway.storage.checked import read_table, write_table
 from headway.storage.filesystems import FAILURES, locate, reason
 
 _FOLDER = "batches"

@@ -17,13 +17,12 @@ from typing import Any
 from headway.clock import SECOND
 from headway.errors import InputError, RunError, unknown
 from headway.schema import Schema
+from headway.storage.commits import Commit, CommitFiles, Refusal
 from headway.storage.filesystems import FAILURES, Place, locate, reason
-from headway.storage.log_commits import Commit, Refusal
-from headway.storage.log_files import CommitFiles
-from headway.storage.log_index import SourceIndex
 from headway.storage.segments import (
     Segment,
     Slice,
+    SourceIndex,
     check_schema,
     encode,
     open_segment,

@@ -36,7 +36,7 @@ from headway.engines.spark.worker.shards import shard_keys
 from headway.engines.spark.worker.source import LogReader, Task
 from headway.engines.spark.worker.unitcode import unit_code
 from headway.network import Table, thaw
-from headway.storage.files import write_table
+from headway.storage.checked import write_table
 from headway.storage.filesystems import locate
 from headway.storage.log import Log
 from headway.tables import load_table

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from headway.columns import Column
 from headway.errors import InputError, RunError
 from headway.schema import Schema
+from headway.storage import commits, segments
 from headway.storage import log as log_module
-from headway.storage import log_files, segments
-from headway.storage.checksums import seal
+from headway.storage.checked import seal
 from headway.storage.filesystems import Place, locate
 from headway.storage.log import Log, read_slice
 from headway.trains import NOTHING, Tick, Train, join_trains
@@ -217,10 +217,10 @@ def check_rest(log: Log, model: Model) -> None:
 @examples(40)
 @given(appends(), st.data())
 def test_dropping(tmp_path_factory: pytest.TempPathFactory, drawn: list[Any], data: st.DataObject) -> None:
-    path, keep, fold = str(tmp_path_factory.mktemp("log")), data.draw(st.integers(0, 30)), log_files.FOLD
+    path, keep, fold = str(tmp_path_factory.mktemp("log")), data.draw(st.integers(0, 30)), commits.FOLD
     model = Model()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_files, "FOLD", data.draw(st.sampled_from([1, 2, 3, fold])))
+        patch.setattr(commits, "FOLD", data.draw(st.sampled_from([1, 2, 3, fold])))
         log = Log(path, SCHEMAS, sync=False, keep_seconds=keep / 10**9)
         fill(log, model, drawn)
         for _ in range(data.draw(st.integers(1, 3))):
@@ -277,7 +277,7 @@ def test_an_empty_log(tmp_path: Path) -> None:
 
 
 def test_many_commits_are_folded_into_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_files, "FOLD", 10)
+    monkeypatch.setattr(commits, "FOLD", 10)
     log = Log(str(tmp_path), SCHEMAS, sync=False)
     for number in range(35):
         log.append({"a": train([number])}, number, number, positions={"a": number + 1})
@@ -413,7 +413,7 @@ def test_a_remote_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, r
 
     monkeypatch.setattr(log_module, "locate", remote)
     monkeypatch.setattr(Place, "name", lambda self, relative: f"{self.root}/{relative}")
-    monkeypatch.setattr(log_files, "FOLD", 3)
+    monkeypatch.setattr(commits, "FOLD", 3)
     if not renames:
         for source in SOURCES:  # a local disk needs them
             (tmp_path / "segments" / segments.quote_name(source)).mkdir(parents=True)

@@ -40,7 +40,7 @@ from headway.engines.spark.wire.work import Lane, Work
 from headway.errors import RunError
 from headway.network import Output, thaw
 from headway.schema import Schema
-from headway.storage.files import read_table, write_table
+from headway.storage.checked import read_table, write_table
 from headway.storage.filesystems import Place
 from headway.storage.segments import quote_name
 from headway.trains import Train

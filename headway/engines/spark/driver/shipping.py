@@ -17,7 +17,7 @@ from headway.engines.spark.wire.work import CutUnit, Lane, Work
 from headway.errors import NetworkError, unknown
 from headway.expressions.registry import Functions
 from headway.network import Table
-from headway.storage.files import write_table
+from headway.storage.checked import write_table
 from headway.storage.filesystems import Place
 from headway.structure import owner
 from headway.tables import load_table

@@ -33,7 +33,7 @@ from headway.engines.spark.driver.verifying import FORMAT, PLAN, Found, read_let
 from headway.engines.spark.wire.work import CutUnit
 from headway.errors import RunError, choices, unknown
 from headway.network import Network, Source, thaw
-from headway.storage.checksums import checksum, seal
+from headway.storage.checked import checksum, seal
 from headway.storage.filesystems import FAILURES, locate, reason
 from headway.storage.log import Log
 from headway.storage.temporary import clean_temporary, make_temporary, remove_temporary

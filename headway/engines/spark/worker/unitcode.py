@@ -30,8 +30,7 @@ from headway.kernels.chain import ChainKernel
 from headway.kernels.compile import compile_kernel, compile_link
 from headway.kernels.pieces import whole
 from headway.network import Table, arc_name
-from headway.storage.checksums import bulk_checksum
-from headway.storage.files import read_table
+from headway.storage.checked import bulk_checksum, read_table
 from headway.trains import Train
 
 _PIECE = 1 << 20

@@ -1,4 +1,4 @@
-"""The files of a log's commits, and what recovery makes of them.
+"""Commits: one line of JSON for everything that entered at once, and the only truth about the log.
 
 `commits/<sequence>.json` holds one commit. Every FOLD of them are folded into `commits/<last sequence>.jsonl`, so
 that a long log is recovered from few files. `commits/<sequence>.floor` says that what came before this sequence
@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
 
 from headway.errors import RunError
-from headway.storage.checksums import seal, unseal
+from headway.storage.checked import seal, unseal
 from headway.storage.filesystems import FAILURES, TEMPORARY, Place, reason
-from headway.storage.log_commits import Commit
-from headway.trains import NOTHING
+from headway.storage.segments import Segment
+from headway.trains import NOTHING, Tick
 
 FOLD = 256
 """Single commits that are folded into one file."""
@@ -25,6 +27,51 @@ FOLD = 256
 _COMMITS = "commits"
 _NEWEST = f"{_COMMITS}/newest"
 _MEND = "restore the file, or start anew with another --state"
+
+
+Refusal = tuple[str, str, str, str]
+"""A malformed row: its source, where it stands, how it begins, and why it was refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one append put into the log.
+
+    `issued` is the largest arrival number given so far, marks included; `end` the number of the end mark if it is
+    in this commit. `positions` and `refused` count the tuples and the malformed rows of each source so far; `reached`
+    is how long the run has gone on, in nanoseconds, without the time between its processes; `inputs` says of sources
+    that are files which ones they are and how far they have been read (`headway.connectors.identity`).
+    """
+
+    sequence: int
+    issued: int
+    moment: int
+    ticks: tuple[Tick, ...]
+    end: int | None
+    segments: Mapping[str, Segment]
+    positions: Mapping[str, int]
+    malformed: tuple[Refusal, ...]
+    refused: Mapping[str, int]
+    reached: int = 0
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_line(self) -> bytes:
+        """Return the commit as one line of JSON, with a checksum."""
+        values = _members(self) | {"segments": {name: _members(segment) for name, segment in self.segments.items()}}
+        return seal(values) + b"\n"
+
+    @classmethod
+    def from_line(cls, line: bytes) -> Commit:
+        """Read what `to_line` returned; a ValueError, KeyError or TypeError for anything else."""
+        values = unseal(line.rstrip(b"\n"))
+        values["ticks"] = tuple([Tick(*tick) for tick in values["ticks"]])
+        values["segments"] = {source: Segment(**segment) for source, segment in values["segments"].items()}
+        values["malformed"] = tuple([tuple(row) for row in values["malformed"]])
+        return cls(**values)
+
+
+def _members(record: Commit | Segment) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__slots__}
 
 
 class CommitFiles:
