@@ -21,7 +21,7 @@ from headway.builder import NetworkBuilder
 from headway.catalog import HALF_LIFE, REMEMBER
 from headway.checking import check
 from headway.clock import Clock
-from headway.connectors.tagging import tag_shared
+from headway.connectors.jsonl import tag_shared
 from headway.engines.base import RunResult, RunSettings, Status, make_engine
 from headway.engines.claims import check_files
 from headway.engines.control import Control

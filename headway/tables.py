@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from headway.errors import NetworkError, SchemaError, choices, did_you_mean
-from headway.inferring import infer_csv, infer_json_lines
+from headway.tables import infer_csv, infer_json_lines
 from headway.paths import unusable
 from headway.schema import Schema, normalise
 from headway.trust import OWN, Trust

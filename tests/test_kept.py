@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.columns import Int64s
-from headway.kept import Kept, Together, product
+from headway.sieves import Kept, Together, product
 
 Notes = list[tuple[int, float]]
 notes = st.lists(st.tuples(st.integers(0, 40), st.sampled_from([0.0, 0.25, 0.5, 1.0])), max_size=12)
@@ -94,7 +94,7 @@ def test_together_follows_its_parts() -> None:
 
 
 def test_memory_is_bounded_and_old_steps_keep_their_mean(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headway.kept.MOST_STEPS", 64)
+    monkeypatch.setattr("headway.sieves.MOST_STEPS", 64)
     kept = Kept()
     for at in range(1, 1000):
         kept.note(10 * at, 0.5 if at % 2 else 0.25)

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from headway.connectors import source_suffixes
-from headway.connectors.base import FASTEST, SLOWEST
+from headway.connectors.registry import FASTEST, SLOWEST
 from headway.engines.claims import table_refs
 from headway.errors import HeadwayError, NetworkError, PolicyError, choices, unknown
 from headway.functions import load_functions

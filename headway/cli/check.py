@@ -33,8 +33,7 @@ from headway.cli.spark import (
     report_cut,
 )
 from headway.connectors import open_source, sink_kinds, sink_suffixes, source_kinds, source_suffixes
-from headway.connectors.base import permit_sink, permit_source
-from headway.connectors.schemes import scheme_hint
+from headway.connectors.registry import permit_sink, permit_source, scheme_hint
 from headway.engines.base import engine_names
 from headway.engines.claims import file_of, is_standard
 from headway.errors import HeadwayError, InputError, OutputError, choices, unknown

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from headway.boxes.durations import Duration
 from headway.clock import SECOND
 from headway.columns import Int64s
-from headway.connectors.base import FASTEST, check_keys
-from headway.connectors.pacing import LONGEST, whole_moments
+from headway.connectors.readers import LONGEST, whole_moments
+from headway.connectors.registry import FASTEST, check_keys, is_whole
 from headway.errors import InputError, NetworkError, choices, unknown
 
 _YEARS = LONGEST // (365 * 86_400 * SECOND)
@@ -42,7 +42,6 @@ class Constant:
     finite: ClassVar[bool] = False
 
     def __init__(self, rate: float) -> None:
-        """Take the rate in tuples per second."""
         self._gap = SECOND / rate
 
     def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
@@ -51,12 +50,11 @@ class Constant:
 
 
 class Poisson:
-    """Gaps between tuples are independent and exponential, with a mean of 1/rate."""
+    """Gaps between tuples are independent and exponential, with a mean of 1/rate: `rate` is in tuples per second."""
 
     finite: ClassVar[bool] = False
 
     def __init__(self, rate: float) -> None:
-        """Take the mean rate in tuples per second."""
         self._gap = SECOND / rate
         self._last = 0
 
@@ -71,12 +69,11 @@ class Poisson:
 
 
 class Bursts:
-    """Bursts of `size` tuples, one burst every `every` nanoseconds; in a burst they are `gap` apart."""
+    """Bursts of `size` tuples, one burst every `every` nanoseconds; in a burst they are `gap` nanoseconds apart."""
 
     finite: ClassVar[bool] = False
 
     def __init__(self, size: int, every: int, gap: float) -> None:
-        """Take the size of a burst, its period and the gap in a burst, in nanoseconds."""
         self._size, self._every, self._gap = size, every, gap
 
     def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
@@ -89,12 +86,11 @@ class Bursts:
 
 
 class OnOff:
-    """Evenly spaced tuples for `on`, then silence for `off`, and so on."""
+    """Evenly spaced tuples for `on` nanoseconds, then silence for `off`, and so on."""
 
     finite: ClassVar[bool] = False
 
     def __init__(self, rate: float, on: int, off: int) -> None:
-        """Take the rate while on, and both spans in nanoseconds."""
         self._gap, self._on, self._off = SECOND / rate, on, off
 
     def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
@@ -130,7 +126,6 @@ class _Phases:
     finite: ClassVar[bool] = True
 
     def __init__(self, phases: Sequence[Phase]) -> None:
-        """Take the phases in order; at least one rate is above 0."""
         places = [Fraction(0)]
         for phase in phases:
             places.append(places[-1] + phase.tuples)
@@ -149,7 +144,6 @@ class ConstantPhases(_Phases):
     """Tuple i arrives where the integral of the rate reaches i: evenly spaced in each phase."""
 
     def __init__(self, phases: Sequence[Phase]) -> None:
-        """Take the phases in order; at least one rate is above 0."""
         super().__init__(phases)
         bounds = [math.ceil(place) for place in self._places]
         self._firsts = np.array([min(bound, LONGEST) for bound in bounds], np.int64)
@@ -166,7 +160,6 @@ class PoissonPhases(_Phases):
     """A Poisson process whose rate changes: one with rate 1, put through the inverse of the rate's integral."""
 
     def __init__(self, phases: Sequence[Phase]) -> None:
-        """Take the phases in order; at least one rate is above 0."""
         super().__init__(phases)
         self._bounds = np.array([float(place) for place in self._places])
         self._last = 0.0
@@ -244,7 +237,7 @@ def _parse_burst(burst: object, rate: float | None, who: str) -> Arrivals:
     spec = check_keys(burst, ("size", "every", "on", "off"), who, "burst")
     if set(spec) == {"size", "every"}:
         size, every = spec["size"], nanoseconds(spec["every"], f"{who}: burst: every")
-        if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= LONGEST:
+        if not is_whole(size, 1) or size > LONGEST:
             raise InputError(f"{who}: burst: size is a whole number from 1 to {LONGEST}, not {size!r}")
         gap = 0.0 if rate is None else SECOND / rate
         if gap * (size - 1) > every:

@@ -6,20 +6,20 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from headway.connectors.base import SinkRequest, Writer, register_sink
-from headway.connectors.files import StandardOutput
+from headway.connectors.output_files import ImmediateSink, StandardOutput
+from headway.connectors.protocol import SinkRequest, Writer
+from headway.connectors.registry import check_keys, is_whole, register_sink
 from headway.connectors.texts import render_texts
-from headway.errors import OutputError, unknown
+from headway.errors import OutputError
 from headway.trust import STANDARD
 
 ROWS = 20
 """Tuples of a batch that are shown unless the user says otherwise."""
 CELL = 40
 """Longer values are cut."""
-_KEYS = ("rows",)
 
 
-class ConsoleSink:
+class ConsoleSink(ImmediateSink):
     """Prints the first tuples of each batch. The names of the fields stand above them whenever a column widens."""
 
     def __init__(self, request: SinkRequest, rows: int) -> None:
@@ -51,12 +51,6 @@ class ConsoleSink:
             lines.append(f"{self._name}  ... {batch.num_rows - shown.num_rows} more")
         self._target.write(("\n".join(lines) + "\n").encode())
 
-    def close(self) -> None:
-        """Do nothing: all is printed."""
-
-    def abort(self) -> None:
-        """Do nothing: what is printed cannot be taken back."""
-
     def _line(self, cells: object, widths: list[int]) -> str:
         assert isinstance(cells, list | tuple)
         padded = [
@@ -77,11 +71,8 @@ def _open_sink(request: SinkRequest) -> Writer:
     settings = {} if request.settings is None else request.settings
     if not isinstance(settings, Mapping):
         raise OutputError(f"{request.who}: console expects nothing, or {{rows: N}}, not {settings!r}")
-    for key in settings:
-        if key not in _KEYS:
-            raise OutputError(f"{request.who}: console: {unknown('key', str(key), _KEYS)}")
-    rows = settings.get("rows", ROWS)
-    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+    rows = check_keys(settings, ("rows",), request.who, "console", OutputError).get("rows", ROWS)
+    if not is_whole(rows, 1):
         raise OutputError(f"{request.who}: console: rows is a whole number above 0, not {rows!r}")
     return ConsoleSink(request, rows)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headway.connectors.sessions import find_session, first_line
 from headway.errors import NetworkError
-from headway.inferring import csv_options, keep_texts
+from headway.tables import csv_options, keep_texts
 from headway.storage.filesystems import FAILURES, Place, is_uri, locate, reason
 from headway.tables import is_name, register_table_loader, split_quoted
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from headway.connectors.base import Malformed
+from headway.connectors.protocol import Malformed
 from headway.errors import InputError, RunError
 from headway.storage.checked import read_table, write_table
 from headway.storage.filesystems import FAILURES, locate, reason

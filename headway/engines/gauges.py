@@ -17,7 +17,7 @@ from headway.engines.instruments import Effort, Flow, upstream
 from headway.engines.readings import Readings
 from headway.engines.runtime import Arc
 from headway.fading import Faded
-from headway.kept import Kept, Together
+from headway.sieves import Kept, Together
 from headway.kernels.approximate import Weighted
 from headway.shedding.base import Entry, work_saved
 from headway.shedding.sites import find_sites, nested

@@ -39,7 +39,7 @@ from headway.expressions.types import (
     is_numeric,
     is_timestamp,
 )
-from headway.moments import date_texts, timestamp_texts
+from headway.expressions.timestamps import date_texts, timestamp_texts
 from headway.schema import TIMESTAMP, TIMESTAMP_NTZ, type_name
 
 DAY = 86_400_000_000

@@ -17,7 +17,7 @@ from headway.boxes.aggregate import Aggregate
 from headway.boxes.approximate import HIDDEN, widened
 from headway.columns import Column
 from headway.expressions import Functions
-from headway.kept import Kept, Shares
+from headway.sieves import Kept, Shares
 from headway.kernels.aggregate import AggregateKernel, AggregateState
 from headway.kernels.base import DeadLetter, Result
 from headway.kernels.sessions import SessionKernel, SessionState

@@ -40,7 +40,7 @@ class Commit:
     `issued` is the largest arrival number given so far, marks included; `end` the number of the end mark if it is
     in this commit. `positions` and `refused` count the tuples and the malformed rows of each source so far; `reached`
     is how long the run has gone on, in nanoseconds, without the time between its processes; `inputs` says of sources
-    that are files which ones they are and how far they have been read (`headway.connectors.identity`).
+    that are files which ones they are and how far they have been read (`headway.connectors.input_files`).
     """
 
     sequence: int

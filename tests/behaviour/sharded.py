@@ -21,7 +21,7 @@ from typing import Any
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock
 from headway.connectors import open_source
-from headway.connectors.base import Malformed, Reader
+from headway.connectors.protocol import Malformed, Reader
 from headway.engines.base import RunResult, RunSettings, register_engine
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.letters import DeadLetters

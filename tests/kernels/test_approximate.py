@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import headway as hw
 from headway.boxes import REGISTRY
 from headway.columns import UNREAD, Int64s
-from headway.kept import Kept
+from headway.sieves import Kept
 from headway.kernels.aggregate import AggregateKernel
 from headway.kernels.approximate import Weighted, WeightedAggregate, WeightedSessions
 from headway.kernels.base import DeadLetter

@@ -24,8 +24,8 @@ from headway.catalog import HALF_LIFE, REMEMBER, Statistics
 from headway.checking import CheckedNetwork
 from headway.clock import Clock, stopwatch
 from headway.connectors import DiscardSink, TableSink, open_sink
-from headway.connectors.base import Writer, prepare
-from headway.connectors.sinks import CallbackSink
+from headway.connectors.memory import CallbackSink
+from headway.connectors.protocol import Writer, prepare
 from headway.engines.base import RunSettings
 from headway.engines.delivery import Delivery
 from headway.engines.interrupts import Stopping

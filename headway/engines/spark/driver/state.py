@@ -22,8 +22,8 @@ from typing import Any
 from uuid import uuid4
 
 from headway.checking import CheckedNetwork
-from headway.connectors.base import Reader
-from headway.connectors.identity import check_input
+from headway.connectors.input_files import check_input
+from headway.connectors.protocol import Reader
 from headway.engines.base import RunSettings
 from headway.engines.letters import LetterRow
 from headway.engines.spark.driver.cut import Cut, cut, fingerprint

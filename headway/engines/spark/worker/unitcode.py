@@ -22,7 +22,7 @@ from headway.engines.spark.wire.work import Lane, Work
 from headway.engines.spark.worker.shards import ShardStates, check_state, shard_keys, shards_of
 from headway.errors import RunError
 from headway.expressions.safety import never_fails
-from headway.kept import Kept
+from headway.sieves import Kept
 from headway.kernels.aggregate import AggregateKernel
 from headway.kernels.approximate import Weighted
 from headway.kernels.base import Kernel

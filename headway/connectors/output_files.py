@@ -1,4 +1,4 @@
-"""What all files have in common: clear errors on opening, and outputs that appear only when complete."""
+"""Files as outputs: they appear only when complete, small batches are gathered, and text is written line by line."""
 
 from __future__ import annotations
 
@@ -9,50 +9,22 @@ import re
 import secrets
 import stat
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
 import pyarrow as pa
 
-from headway.connectors.base import (
-    PipeClosedError,
-    SinkRequest,
-    SourceRequest,
-    find_path,
-    sink_suffixes,
-    source_suffixes,
-)
-from headway.errors import InputError, OutputError, choices
+from headway.connectors.protocol import PipeClosedError, SinkRequest
+from headway.connectors.registry import find_path, sink_suffixes
+from headway.errors import OutputError, choices
 
+GROUP_ROWS = 1 << 17
+GROUP_BYTES = 1 << 26
+"""So many tuples or bytes are enough for a file or a row group."""
 
-def input_path(request: SourceRequest) -> Path:
-    """Return the path of a file to read, or raise InputError if there is no such file."""
-    path = find_path(request.settings, request.who, request.base, InputError)
-    suffixes = f"a file ({choices(source_suffixes())})"
-    if path.is_dir():
-        raise InputError(f"{request.who}: '{path}' is a directory; expected {suffixes}")
-    if not path.exists():
-        raise InputError(f"{request.who}: there is no file '{path}'; expected {suffixes}")
-    return path
-
-
-def open_input(path: Path, who: str) -> BinaryIO:
-    """Open a file to read, or raise InputError."""
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise InputError(f"{who}: '{path}' cannot be read: {error.strerror or error}") from error
-
-
-_MARKS = {b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
-
-
-def check_encoding(data: bytes, who: str, place: str) -> bytes:
-    """Return the first bytes of a text without UTF-8's byte-order mark; another encoding's raises InputError."""
-    for mark, encoding in _MARKS.items():
-        if data.startswith(mark):
-            raise InputError(f"{who}: {place} is in {encoding}, by its byte-order mark; expected UTF-8")
-    return data.removeprefix(b"\xef\xbb\xbf")
+SLICE = 1 << 16
+"""Tuples that are turned into text at a time."""
 
 
 class PartialFile:
@@ -66,7 +38,7 @@ class PartialFile:
     def __init__(self, request: SinkRequest) -> None:
         """Create the temporary file; raises OutputError if the folder is missing or not writable."""
         self.who = request.who
-        self.path = find_path(request.settings, request.who, request.base, OutputError)
+        self.path = find_path(request, request.settings)
         folder = self.path.parent
         if self.path.is_dir():
             raise OutputError(f"{self.who}: '{self.path}' is a directory; expected a file ({choices(sink_suffixes())})")
@@ -75,10 +47,8 @@ class PartialFile:
         self._placed = False
         self._lock = -1
         _remove_dead(self.path)
-        try:
+        with self.guard():
             self._create()
-        except OSError as error:
-            raise OutputError(f"{self.who}: '{self.path}' cannot be written: {error.strerror or error}") from error
 
     def _create(self) -> None:
         while True:
@@ -132,9 +102,14 @@ class PartialFile:
             os.close(self._lock)
             self._lock = -1
 
-    def guard(self) -> _Guard:
-        """Return a context in which a failing system call becomes an OutputError."""
-        return _Guard(self.who, str(self.path))
+    @contextlib.contextmanager
+    def guard(self) -> Iterator[None]:
+        """Turn a failing system call into an OutputError."""
+        try:
+            yield
+        except (OSError, pa.ArrowException, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise OutputError(f"{self.who}: '{self.path}' cannot be written: {reason}") from error
 
 
 def _remove_dead(target: Path) -> None:
@@ -162,7 +137,6 @@ class StandardOutput:
     """Standard output, flushed with every write. A reader that has gone away raises PipeClosedError."""
 
     def __init__(self, who: str) -> None:
-        """Write to standard output as it is now."""
         self.who = who
         self._stream = sys.stdout
 
@@ -195,14 +169,79 @@ class StandardOutput:
             os.close(nowhere)
 
 
-class _Guard:
-    def __init__(self, who: str, path: str) -> None:
-        self._who, self._path = who, path
+class TextSink:
+    """A file, or with "-" standard output, of one line per tuple. A subclass renders the lines."""
 
-    def __enter__(self) -> Self:
-        return self
+    def __init__(self, request: SinkRequest) -> None:
+        self.schema = request.schema.to_arrow()
+        dash = str(request.settings) == "-"
+        self._target = StandardOutput(request.who) if dash else PartialFile(request)
+        head = self.head()
+        if head:
+            self._target.write(head)
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError | pa.ArrowException | ValueError):
-            reason = getattr(error, "strerror", None) or error
-            raise OutputError(f"{self._who}: '{self._path}' cannot be written: {reason}") from error
+    def head(self) -> bytes:
+        """Return what comes before the first tuple."""
+        return b""
+
+    def lines(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return a text for each tuple, with its line break."""
+        raise NotImplementedError
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write the tuples."""
+        for start in range(0, batch.num_rows, SLICE):
+            lines = self.lines(batch.slice(start, SLICE))
+            _, offsets, data = lines.buffers()
+            # The lines of a string array lie one after the other in memory: they are the text already.
+            bounds = memoryview(offsets).cast("i")[lines.offset : lines.offset + len(lines) + 1]
+            self._target.write(memoryview(data)[bounds[0] : bounds[-1]])
+
+    def prepare(self) -> None:
+        """Bring all lines to the disk."""
+        self._target.prepare()
+
+    def close(self) -> None:
+        """Put the file in its place."""
+        self._target.complete()
+
+    def abort(self) -> None:
+        """Give up the file."""
+        self._target.remove()
+
+
+class ImmediateSink:
+    """What is written is out: there is nothing to complete and nothing to take back."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def abort(self) -> None:
+        """Do nothing."""
+
+
+class GatheringSink:
+    """Gathers small batches until there is enough of them for a file or a row group. A subclass saves them."""
+
+    def __init__(self) -> None:
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+
+    def save(self, batches: list[pa.RecordBatch]) -> None:
+        """Write batches that hold at least one tuple."""
+        raise NotImplementedError
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Gather the batch, and save when there is enough."""
+        self._batches.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Save what is gathered."""
+        batches = self._batches if self._rows else []
+        self._batches, self._rows, self._bytes = [], 0, 0
+        if batches:
+            self.save(batches)

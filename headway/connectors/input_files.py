@@ -1,4 +1,4 @@
-"""Which file a source has read, and how far: so that a run does not go on with another file under the same name.
+"""Files as inputs: opening them, and which one was read how far, so that a run does not resume with another file.
 
 A file that is read from its beginning is known by the checksum of the bytes read so far. It may have grown since: what
 was read is still there. Once it was read to its end it may not: its source has ended, and a last row that nothing ended
@@ -11,35 +11,45 @@ from __future__ import annotations
 import stat
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol, runtime_checkable
+from typing import Any, BinaryIO
 
-from headway.errors import InputError
+from headway.connectors.protocol import Identified, Identity, SourceRequest
+from headway.connectors.registry import find_path, source_suffixes
+from headway.errors import InputError, choices
 from headway.storage.checked import checksum
 
 _EDGE = 1 << 16
 _BLOCK = 1 << 20
 
 
-class Identity(NamedTuple):
-    """What is known of a file: its size, how many bytes of it count, their checksum, and the same for both ends."""
-
-    size: int
-    read: int
-    crc: int
-    ends: int
-    whole: bool
-    """Whether it is known by its ends, and must not grow."""
-    ended: bool | None = None
-    """Whether it was read to its end; None in states of versions that did not say so."""
+def input_path(request: SourceRequest) -> Path:
+    """Return the path of a file to read, or raise InputError if there is no such file."""
+    path = find_path(request, request.settings)
+    suffixes = f"a file ({choices(source_suffixes())})"
+    if path.is_dir():
+        raise InputError(f"{request.who}: '{path}' is a directory; expected {suffixes}")
+    if not path.exists():
+        raise InputError(f"{request.who}: there is no file '{path}'; expected {suffixes}")
+    return path
 
 
-@runtime_checkable
-class Identified(Protocol):
-    """A reader that can say which file it reads."""
+def open_input(path: Path, who: str) -> BinaryIO:
+    """Open a file to read, or raise InputError."""
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise InputError(f"{who}: '{path}' cannot be read: {error.strerror or error}") from error
 
-    def identity(self) -> tuple[Path, Identity] | None:
-        """Return the file and what is known of it by now; None if this reader has none."""
-        ...
+
+_MARKS = {b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+
+
+def check_encoding(data: bytes, who: str, place: str) -> bytes:
+    """Return the first bytes of a text without UTF-8's byte-order mark; another encoding's raises InputError."""
+    for mark, encoding in _MARKS.items():
+        if data.startswith(mark):
+            raise InputError(f"{who}: {place} is in {encoding}, by its byte-order mark; expected UTF-8")
+    return data.removeprefix(b"\xef\xbb\xbf")
 
 
 class TrackedFile:
