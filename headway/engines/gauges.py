@@ -17,11 +17,10 @@ from headway.engines.instruments import Effort, Flow, upstream
 from headway.engines.readings import Readings
 from headway.engines.runtime import Arc
 from headway.fading import Faded
-from headway.sieves import Kept, Together
 from headway.kernels.approximate import Weighted
 from headway.shedding.base import Entry, work_saved
 from headway.shedding.sites import find_sites, nested
-from headway.sieves import Sieve
+from headway.sieves import Kept, Sieve, Together
 from headway.storage.queues import Cursor
 from headway.structure import owner
 from headway.trains import Train, join_trains

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headway.errors import RunError
-from headway.kernels.base import DeadLetter
 from headway.expressions.timestamps import to_python
+from headway.kernels.base import DeadLetter
 
 if TYPE_CHECKING:
     from headway.connectors.protocol import Malformed

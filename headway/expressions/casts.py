@@ -25,6 +25,7 @@ from headway.expressions.nodes import (
     over_values,
     unary,
 )
+from headway.expressions.timestamps import date_texts, timestamp_texts
 from headway.expressions.types import (
     BOOLEAN,
     DATE,
@@ -39,7 +40,6 @@ from headway.expressions.types import (
     is_numeric,
     is_timestamp,
 )
-from headway.expressions.timestamps import date_texts, timestamp_texts
 from headway.schema import TIMESTAMP, TIMESTAMP_NTZ, type_name
 
 DAY = 86_400_000_000

@@ -17,11 +17,11 @@ from headway.boxes.aggregate import Aggregate
 from headway.boxes.approximate import HIDDEN, widened
 from headway.columns import Column
 from headway.expressions import Functions
-from headway.sieves import Kept, Shares
 from headway.kernels.aggregate import AggregateKernel, AggregateState
 from headway.kernels.base import DeadLetter, Result
 from headway.kernels.sessions import SessionKernel, SessionState
 from headway.schema import Schema
+from headway.sieves import Kept, Shares
 from headway.trains import Train
 
 

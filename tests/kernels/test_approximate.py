@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 import headway as hw
 from headway.boxes import REGISTRY
 from headway.columns import UNREAD, Int64s
-from headway.sieves import Kept
 from headway.kernels.aggregate import AggregateKernel
 from headway.kernels.approximate import Weighted, WeightedAggregate, WeightedSessions
 from headway.kernels.base import DeadLetter
 from headway.kernels.compile import compile_kernel
 from headway.schema import Schema
-from headway.sieves import Sieve
+from headway.sieves import Kept, Sieve
 from headway.trains import Train, join_trains
 from tests.behaviour import sharded  # noqa: F401  (it registers itself)
 from tests.kernels.helpers import few

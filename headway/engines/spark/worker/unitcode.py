@@ -22,7 +22,6 @@ from headway.engines.spark.wire.work import Lane, Work
 from headway.engines.spark.worker.shards import ShardStates, check_state, shard_keys, shards_of
 from headway.errors import RunError
 from headway.expressions.safety import never_fails
-from headway.sieves import Kept
 from headway.kernels.aggregate import AggregateKernel
 from headway.kernels.approximate import Weighted
 from headway.kernels.base import Kernel
@@ -30,6 +29,7 @@ from headway.kernels.chain import ChainKernel
 from headway.kernels.compile import compile_kernel, compile_link
 from headway.kernels.pieces import whole
 from headway.network import Table, arc_name
+from headway.sieves import Kept
 from headway.storage.checked import bulk_checksum, read_table
 from headway.trains import Train
 

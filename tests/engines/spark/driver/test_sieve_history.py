@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from headway.engines.spark.driver.journal import _MOST, SIEVES, SieveHistory
 from headway.errors import RunError
-from headway.sieves import Kept
-from headway.sieves import Sieve
+from headway.sieves import Kept, Sieve
 from headway.storage.filesystems import Place, locate
 from tests.searching import examples
 
