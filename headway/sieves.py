@@ -111,7 +111,7 @@ class Sieve:
         )
 
 
-class Shares(Protocol):
+class ShareLookup(Protocol):
     """Says how much was kept of the tuples with some arrival numbers."""
 
     def shares(self, numbers: Int64s) -> Floats:
@@ -119,7 +119,7 @@ class Shares(Protocol):
         ...
 
 
-class Kept:
+class KeptShares:
     """The share of a stream that was kept, as steps over arrival numbers; everything before the first note.
 
     One thread may note while others read: the steps are replaced as a whole.
@@ -128,12 +128,10 @@ class Kept:
     __slots__ = ("_steps",)
 
     def __init__(self) -> None:
-        """Start with everything kept."""
         self._steps: tuple[Int64s, Floats] = (np.zeros(1, np.int64), np.ones(1))
 
     def __repr__(self) -> str:
-        """Show the steps."""
-        return f"Kept.of({self.to_list()})"
+        return f"KeptShares.of({self.to_list()})"
 
     def note(self, first_number: int, share: float) -> None:
         """From this arrival number on, `share` is kept; what was noted for it and for later numbers is void."""
@@ -175,14 +173,14 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class CombinedShares:
     """Several drop boxes in a row, as they are whenever somebody asks.
 
     With seeds of their own they decide independently, so their shares are multiplied. With one seed the finest of them
     decides for all (see `Sieve`), so the least share counts.
     """
 
-    parts: tuple[Shares, ...]
+    parts: tuple[ShareLookup, ...]
     same_seed: bool = False
 
     def shares(self, numbers: Int64s) -> Floats:
@@ -192,14 +190,6 @@ class Together:
             shares = part.shares(numbers)
             found = np.minimum(found, shares) if self.same_seed else found * shares
         return found
-
-
-def product(parts: Sequence[Kept], same_seed: bool = False) -> Kept:
-    """Return what came through several drop boxes in a row, as it is now; see `Together` for `same_seed`."""
-    firsts = sorted({int(first) for part in parts for first, _ in part.to_list()})
-    numbers = np.array(firsts, np.int64)
-    shares = Together(tuple(parts), same_seed).shares(numbers)
-    return Kept.of(list(zip(firsts, shares.tolist(), strict=True)))
 
 
 def _bounded(firsts: Int64s, shares: Floats) -> tuple[Int64s, Floats]:

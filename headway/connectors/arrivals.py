@@ -22,7 +22,7 @@ _YEARS = LONGEST // (365 * 86_400 * SECOND)
 ARRIVALS = ("constant", "poisson", "bursty")
 
 
-class Arrivals(Protocol):
+class ArrivalProcess(Protocol):
     """Gives the moments of tuples, block after block."""
 
     finite: ClassVar[bool]
@@ -36,7 +36,7 @@ class Arrivals(Protocol):
         ...
 
 
-class Constant:
+class ConstantRate:
     """Tuple i arrives at i/rate."""
 
     finite: ClassVar[bool] = False
@@ -175,7 +175,7 @@ class PoissonPhases(_Phases):
         return self._moments(phase, places - self._bounds[phase])
 
 
-def parse_arrivals(settings: Mapping[str, object], rate: float | None, who: str) -> Arrivals | None:
+def parse_arrivals(settings: Mapping[str, object], rate: float | None, who: str) -> ArrivalProcess | None:
     """Read `arrivals`, `rate`, `burst` and `phases` of a generator; None if tuples come as fast as they are asked for.
 
     `rate` is that of the settings, or the one that the run wants instead.
@@ -194,7 +194,7 @@ def parse_arrivals(settings: Mapping[str, object], rate: float | None, who: str)
         raise InputError(f"{who}: arrivals: poisson needs a rate, tuples per second, or phases")
     if rate is None:
         return None
-    return Poisson(rate) if kind == "poisson" else Constant(rate)
+    return Poisson(rate) if kind == "poisson" else ConstantRate(rate)
 
 
 def parse_phases(phases: object, who: str) -> tuple[Phase, ...]:
@@ -219,7 +219,7 @@ def parse_phases(phases: object, who: str) -> tuple[Phase, ...]:
     return tuple(found)
 
 
-def _parse_phased(settings: Mapping[str, object], kind: str, rate: float | None, who: str) -> Arrivals:
+def _parse_phased(settings: Mapping[str, object], kind: str, rate: float | None, who: str) -> ArrivalProcess:
     if settings.get("burst") is not None or kind == "bursty":
         raise InputError(f"{who}: phases go with arrivals: constant or poisson, not with bursts")
     if settings.get("rate") is not None:
@@ -230,7 +230,7 @@ def _parse_phased(settings: Mapping[str, object], kind: str, rate: float | None,
     return PoissonPhases(phases) if kind == "poisson" else ConstantPhases(phases)
 
 
-def _parse_burst(burst: object, rate: float | None, who: str) -> Arrivals:
+def _parse_burst(burst: object, rate: float | None, who: str) -> ArrivalProcess:
     forms = "{size: 100, every: 1s} or {on: 1s, off: 4s}"
     if burst is None:
         raise InputError(f"{who}: arrivals: bursty needs burst: {forms}")

@@ -23,7 +23,6 @@ class ConsoleSink(ImmediateSink):
     """Prints the first tuples of each batch. The names of the fields stand above them whenever a column widens."""
 
     def __init__(self, request: SinkRequest, rows: int) -> None:
-        """Show at most `rows` tuples of a batch."""
         self._target = StandardOutput(request.who)
         self._name, self._rows = request.name, rows
         self._names = list(request.schema.names)

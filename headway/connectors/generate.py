@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.columns import Column, Int64s, numpy_type, to_arrow
-from headway.connectors.arrivals import Arrivals, nanoseconds, parse_arrivals
+from headway.connectors.arrivals import ArrivalProcess, nanoseconds, parse_arrivals
 from headway.connectors.protocol import Chunk, Malformed, SourceRequest
 from headway.connectors.registry import check_keys, check_rate, is_whole, permit_anyone, register_source
 from headway.connectors.values import convert, to_array
@@ -49,7 +49,7 @@ class GenerateReader:
         if count is not None and not is_whole(count, 0):
             raise InputError(f"{who}: count is a whole number from 0, not {count!r}; leave it out for no end")
         rate = request.rate if request.rate is not None else check_rate(settings.get("rate"), who)
-        self._arrivals: Arrivals | None = parse_arrivals(settings, rate, who)
+        self._arrivals: ArrivalProcess | None = parse_arrivals(settings, rate, who)
         self._seed = seed
         self._count: int | None = count
         self._schema = request.schema.to_arrow()

@@ -56,7 +56,6 @@ class TrackedFile:
     """A file that is read from its beginning, with the checksum of what was read. Reads like a binary file."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
-        """Track a file that is open at its beginning."""
         self._file, self._path = file, path
         self._read, self._crc = 0, 0
         self._end = self._broken_off = False

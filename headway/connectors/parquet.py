@@ -53,7 +53,6 @@ class ParquetSink(GatheringSink):
     """Writes a Parquet file; small batches are gathered to row groups of a sensible size."""
 
     def __init__(self, request: SinkRequest) -> None:
-        """Start the file beside its target."""
         super().__init__()
         self._target = PartialFile(request)
         self._schema = request.schema.to_arrow()

@@ -27,7 +27,6 @@ class RowConverter:
     """Turns Python rows into batches of a schema and tells which rows do not convert."""
 
     def __init__(self, schema: Schema) -> None:
-        """Prepare for rows of this schema."""
         self._arrow = schema.to_arrow()
         self._names = schema.names
         self._known = frozenset(schema.names)

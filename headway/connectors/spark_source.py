@@ -24,7 +24,7 @@ from headway.connectors.registry import check_keys, register_source, register_so
 from headway.connectors.sessions import first_line, need_session
 from headway.connectors.spark_columns import check_select, select_columns
 from headway.connectors.spark_options import check_settings
-from headway.connectors.spools import Rest, Spool
+from headway.connectors.spools import Spool, Unlogged
 from headway.errors import ExpressionError, HeadwayError, InputError
 from headway.schema import Schema
 from headway.storage.filesystems import is_uri
@@ -151,7 +151,7 @@ class SparkReader(BatchReader):
         self.timed = request.rate is not None
         self.finite = feed.available_now
         self._lock = threading.Lock()
-        self._ready: Handover[Rest] = Handover(AHEAD, lambda rest: int(rest.table.num_rows))
+        self._ready: Handover[Unlogged] = Handover(AHEAD, lambda rest: int(rest.table.num_rows))
         self._given = 0
         self._acknowledged = (0, 0)
         self._spool: Spool | None = None
@@ -302,7 +302,7 @@ class SparkReader(BatchReader):
             )
         return number > self._spool.newest
 
-    def _cast(self, table: pa.Table, number: int) -> Rest:
+    def _cast(self, table: pa.Table, number: int) -> Unlogged:
         malformed: tuple[Malformed, ...] = ()
         if _CORRUPT in table.column_names:
             texts = table.column(_CORRUPT)
@@ -322,7 +322,7 @@ class SparkReader(BatchReader):
             batches.append(made)
             where = f"{self._feed.place}, batch {number}"
             malformed += tuple([Malformed(self.name, where, text, reason) for text, reason in misfits.values()])
-        return Rest(pa.Table.from_batches(batches, self._request.schema.to_arrow()), malformed)
+        return Unlogged(pa.Table.from_batches(batches, self._request.schema.to_arrow()), malformed)
 
     def _watch(self, query: Any) -> None:
         try:

@@ -26,7 +26,7 @@ _MEND = "restore it, or give another --state"
 _REFUSED = b"headway.malformed"
 
 
-class Kept(NamedTuple):
+class SpooledBatch(NamedTuple):
     """A batch in the spool: its number at its origin, and the numbers of its tuples and malformed rows."""
 
     batch: int
@@ -42,7 +42,7 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class Unlogged:
     """What of a batch is not logged yet."""
 
     table: pa.Table
@@ -63,7 +63,7 @@ class Spool:
         except FAILURES as error:
             raise self._failed(folder, error) from error
         found = [match for match in map(_NAME.fullmatch, names) if match]
-        self._names = {Kept(*map(int, match.groups())): f"{_FOLDER}/{match[0]}" for match in found}
+        self._names = {SpooledBatch(*map(int, match.groups())): f"{_FOLDER}/{match[0]}" for match in found}
         self._kept = sorted(self._names)
         self._check_gaps()
 
@@ -86,7 +86,7 @@ class Spool:
         """The number of the last batch kept, -1 before the first."""
         return self._kept[-1].batch if self._kept else -1
 
-    def rest(self) -> Iterator[Rest]:
+    def rest(self) -> Iterator[Unlogged]:
         """Yield what the log does not have, in order."""
         for kept in list(self._kept):
             skip, forget = self._tuples - kept.first, self._refused - kept.first_refused
@@ -105,13 +105,13 @@ class Spool:
                     "as it was until they are, or give another --state"
                 )
             malformed = tuple(Malformed(self._source, *row) for row in rows[max(0, forget) :])
-            yield Rest(table.slice(min(max(0, skip), table.num_rows)), malformed)
+            yield Unlogged(table.slice(min(max(0, skip), table.num_rows)), malformed)
 
     def keep(self, batch: int, table: pa.Table, malformed: Sequence[Malformed]) -> None:
         """Make a batch durable; returns when it is."""
-        last = self._kept[-1] if self._kept else Kept(-1, 0, self._tuples, 0, self._refused)
+        last = self._kept[-1] if self._kept else SpooledBatch(-1, 0, self._tuples, 0, self._refused)
         first, first_refused = max(last.upto, self._tuples), max(last.upto_refused, self._refused)
-        kept = Kept(batch, first, first + table.num_rows, first_refused, first_refused + len(malformed))
+        kept = SpooledBatch(batch, first, first + table.num_rows, first_refused, first_refused + len(malformed))
         rows = json.dumps([[row.where, row.text, row.reason] for row in malformed])
         try:
             noted = table.replace_schema_metadata({_REFUSED: rows.encode()})

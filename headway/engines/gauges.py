@@ -20,7 +20,7 @@ from headway.fading import Faded
 from headway.kernels.approximate import Weighted
 from headway.shedding.base import Entry, work_saved
 from headway.shedding.sites import find_sites, nested
-from headway.sieves import Kept, Sieve, Together
+from headway.sieves import CombinedShares, KeptShares, Sieve
 from headway.storage.queues import Cursor
 from headway.structure import owner
 from headway.trains import Train, join_trains
@@ -83,14 +83,14 @@ class Gauges:
         index = {**self._runtime.index, **sources}
         return [[index[owner(arc)] for arc in box.inputs] for box in self._runtime.boxes]
 
-    def _estimates(self) -> dict[int, Kept]:
+    def _estimates(self) -> dict[int, KeptShares]:
         """Let boxes that estimate know what drop boxes before them keep; return by site before one where to note it."""
-        kept: dict[int, Kept] = {}
+        kept: dict[int, KeptShares] = {}
         for box in self._runtime.boxes:
             if isinstance(box.kernel, Weighted):
                 above = upstream(self.topology, box.index)
                 sites = [at for at, site in enumerate(self.sites) if any(one.consumer in above for one in site.entries)]
-                box.kernel.kept = Together(tuple([kept.setdefault(at, Kept()) for at in sites]))
+                box.kernel.kept = CombinedShares(tuple([kept.setdefault(at, KeptShares()) for at in sites]))
         return kept
 
     @property

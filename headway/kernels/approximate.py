@@ -21,7 +21,7 @@ from headway.kernels.aggregate import AggregateKernel, AggregateState
 from headway.kernels.base import DeadLetter, Result
 from headway.kernels.sessions import SessionKernel, SessionState
 from headway.schema import Schema
-from headway.sieves import Kept, Shares
+from headway.sieves import KeptShares, ShareLookup
 from headway.trains import Train
 
 
@@ -30,7 +30,7 @@ class Weighted:
 
     def __init__(self, schema: Schema) -> None:
         """Take an input schema."""
-        self.kept: Shares = Kept()
+        self.kept: ShareLookup = KeptShares()
         """How much was kept of the tuples that come in; everything until an engine says otherwise."""
         self._narrow = schema
         self._wide = widened(schema)

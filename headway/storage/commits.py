@@ -18,7 +18,7 @@ from typing import Any
 from headway.errors import RunError
 from headway.storage.checked import seal, unseal
 from headway.storage.filesystems import FAILURES, TEMPORARY, Place, reason
-from headway.storage.segments import Segment
+from headway.storage.segments import LogSegment
 from headway.trains import NOTHING, Tick
 
 FOLD = 256
@@ -48,7 +48,7 @@ class Commit:
     moment: int
     ticks: tuple[Tick, ...]
     end: int | None
-    segments: Mapping[str, Segment]
+    segments: Mapping[str, LogSegment]
     positions: Mapping[str, int]
     malformed: tuple[Refusal, ...]
     refused: Mapping[str, int]
@@ -65,12 +65,12 @@ class Commit:
         """Read what `to_line` returned; a ValueError, KeyError or TypeError for anything else."""
         values = unseal(line.rstrip(b"\n"))
         values["ticks"] = tuple([Tick(*tick) for tick in values["ticks"]])
-        values["segments"] = {source: Segment(**segment) for source, segment in values["segments"].items()}
+        values["segments"] = {source: LogSegment(**segment) for source, segment in values["segments"].items()}
         values["malformed"] = tuple([tuple(row) for row in values["malformed"]])
         return cls(**values)
 
 
-def _members(record: Commit | Segment) -> dict[str, Any]:
+def _members(record: Commit | LogSegment) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
 
 
@@ -78,7 +78,6 @@ class CommitFiles:
     """The directory `commits` of a log. Used by one thread at a time; raises what the file system raises."""
 
     def __init__(self, place: Place, sync: bool) -> None:
-        """Know the directory; `recover` reads it."""
         self._place = place
         self._sync = sync
         self._singles: list[int] = []

@@ -20,8 +20,8 @@ from headway.schema import Schema
 from headway.storage.commits import Commit, CommitFiles, Refusal
 from headway.storage.filesystems import FAILURES, Place, locate, reason
 from headway.storage.segments import (
-    Segment,
-    Slice,
+    LogSegment,
+    LogSlice,
     SourceIndex,
     check_schema,
     encode,
@@ -31,7 +31,7 @@ from headway.storage.segments import (
 )
 from headway.trains import NOTHING, Tick, Train
 
-__all__ = ["Commit", "Log", "Segment", "Slice", "read_slice", "verify_log"]
+__all__ = ["Commit", "Log", "LogSegment", "LogSlice", "read_slice", "verify_log"]
 
 _OWN = re.compile(r"segments/[^/]+/\d{12}\.arrow")
 """What recovery may delete: files that a log names like this."""
@@ -83,7 +83,7 @@ class Log:
     def _check(self, commits: Sequence[Commit], present: Mapping[str, int]) -> None:
         """Refuse a log with missing segments, or of another network."""
         _check_sizes(self._place, commits, present)
-        newest: dict[str, Segment] = {}
+        newest: dict[str, LogSegment] = {}
         for commit in commits:
             newest.update(commit.segments)
         for source, segment in newest.items():
@@ -114,11 +114,6 @@ class Log:
     def end(self) -> int | None:
         """The arrival number of the end mark, if it is in the log."""
         return self._end
-
-    @property
-    def moment(self) -> int:
-        """The moment of the newest commit; 0 if there is none."""
-        return self._commits[-1].moment if self._commits else 0
 
     @property
     def reached(self) -> int:
@@ -219,7 +214,7 @@ class Log:
         if any(later <= earlier for earlier, later in pairwise(marks)):
             raise ValueError("the numbers of ticks and the end must ascend")
 
-    def _write(self, source: str, train: Train, sequence: int) -> Segment:
+    def _write(self, source: str, train: Train, sequence: int) -> LogSegment:
         file = f"{self._directories[source]}/{sequence:012d}.arrow"
         segment, data = encode(source, train, self._schemas[source], file)
         # No rename: nobody looks at a segment before its commit is there.
@@ -237,7 +232,7 @@ class Log:
     def _unwritten(self, error: BaseException) -> RunError:
         return RunError(f"cannot write the log '{self._place.root}': {reason(error)}")
 
-    def slices(self, sources: Iterable[str], after: int, upto: int) -> list[Slice]:
+    def slices(self, sources: Iterable[str], after: int, upto: int) -> list[LogSlice]:
         """Return what these sources have in (after, upto], ascending by first number."""
         with self._lock:
             found = [piece for index in self._chosen(sources, after) for piece in index.slices(after, upto)]
@@ -272,12 +267,6 @@ class Log:
                 low, high = (low, middle) if too_many(middle) else (middle, high)
             return low
 
-    def oldest(self, sources: Iterable[str], after: int) -> int | None:
-        """Return the least stamp of each source's first tuple after `after`; stamps ascend within a source."""
-        with self._lock:
-            stamps = [index.stamp_after(after) for index in self._chosen(sources, after)]
-        return min([stamp for stamp in stamps if stamp is not None], default=None)
-
     def stamps(self, sources: Iterable[str], after: int, upto: int) -> tuple[int, int] | None:
         """Return the oldest and the mean stamp of the tuples in (after, upto], the mean rounded down, or None."""
         with self._lock:
@@ -305,7 +294,7 @@ class Log:
         """Return the moment of the first commit that covers an arrival number, or of the newest if none does."""
         with self._lock:
             at = bisect_left(self._issued, upto)
-            return self._commits[at].moment if at < len(self._commits) else self.moment
+            return self._commits[min(at, len(self._commits) - 1)].moment if self._commits else 0
 
     def drop(self, upto: int, now: int) -> int:
         """Forget the commits wholly at or below `upto` that are as old as the log keeps them; return bytes freed.

@@ -1,9 +1,8 @@
 """Queues: one per arc, shared by all its consumers.
 
-Each consumer has a cursor with two positions: its head, the next tuple that it has not processed, and its
-tail, the oldest tuple that it still needs. A tuple is released when every tail is past it. Sizes are kept as
-tuples come and go, so that reading them costs nothing; the readings of all cursors of a network lie in the
-arrays of one board, which a snapshot copies.
+Each consumer has a cursor at the next tuple that it has not taken. A tuple is released when every cursor is past
+it. Sizes are kept as tuples come and go, so that reading them costs nothing; the readings of all cursors of a
+network lie in the arrays of one board, which a snapshot copies.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ class Board:
     """
 
     def __init__(self, cursors: int) -> None:
-        """Make room for a number of cursors."""
         self.arrived: Int64s = np.zeros(cursors, np.int64)
         self.taken: Int64s = np.zeros(cursors, np.int64)
         self.marks: Int64s = np.zeros(cursors, np.int64)
@@ -68,17 +66,15 @@ class Drop(Protocol):
 
 
 class Cursor:
-    """A consumer's positions in a queue. Used by one thread at a time."""
+    """A consumer's position in a queue. Used by one thread at a time."""
 
-    __slots__ = ("_kept", "_queue", "_segment", "_within", "drop", "ended", "number")
+    __slots__ = ("_queue", "_segment", "_within", "drop", "ended", "number")
 
     def __init__(self, queue: Queue, number: int) -> None:
-        """Start at the queue's present end."""
         self._queue = queue
         self.number = number
         self._segment = queue._end
         self._within = 0
-        self._kept = 0
         self.ended = False
         self.drop: Drop | None = None
         """The drop box that stands between the queue and the consumer; None: there is none."""
@@ -149,12 +145,6 @@ class Cursor:
                 summed -= queue._sum_within(self._segment, self._within)
             board, number = queue._board, self.number
             return int(board.arrived[number]) - int(board.taken[number]), summed
-
-    def keep(self, tuples: int) -> None:
-        """Let the tail stay this many tuples behind the head: a window that the consumer still needs."""
-        with self._queue._lock:
-            self._kept = tuples
-            self._queue._release()
 
     def peek(self, limit: int) -> Train:
         """Return the tuples that would be taken next, at most `limit`, without moving on."""
@@ -266,7 +256,7 @@ class Cursor:
         queue = self._queue
         with queue._lock:
             segments, at = queue._segments, self._segment - queue._first
-            if at >= len(segments) or self._kept:  # a tail that moves on may release something
+            if at >= len(segments):
                 return None
             segment, start = segments[at], self._within
             stop, size = start + limit, len(segment.numbers)
@@ -307,7 +297,6 @@ class Queue:
     """
 
     def __init__(self, schema: Schema, board: Board, cursors: Sequence[int]) -> None:
-        """Make a queue for consumers with these cursor numbers on the board."""
         self.schema = schema
         self.progress = NOTHING
         self.rising = True
@@ -398,11 +387,11 @@ class Queue:
         self._end += 1
 
     def _release(self) -> None:
-        """Drop the segments that lie behind all tails."""
-        if len(self.cursors) == 1 and not self.cursors[0]._kept:
+        """Drop the segments that lie behind all cursors."""
+        if len(self.cursors) == 1:
             oldest = self.cursors[0]._segment
         else:
-            oldest = min([self._tail(cursor) if cursor._kept else cursor._segment for cursor in self.cursors])
+            oldest = min([cursor._segment for cursor in self.cursors])
         if self._first >= oldest:
             return
         size = 0
@@ -434,14 +423,6 @@ class Queue:
             self._within[segment] = int(stamps[0]), np.cumsum(stamps - stamps[0])
         first, later = self._within[segment]
         return first * count + int(later[count - 1])
-
-    def _tail(self, cursor: Cursor) -> int:
-        """Return the segment in which a cursor's tail lies."""
-        needed, at = cursor._kept - cursor._within, cursor._segment
-        while needed > 0 and at > self._first:
-            at -= 1
-            needed -= len(self._segments[at - self._first])
-        return at
 
 
 class Ages:

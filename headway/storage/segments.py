@@ -12,8 +12,8 @@ import re
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +40,7 @@ _MEND = "restore the file, or start anew with another --state"
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class LogSegment:
     """What the log knows about a segment without opening it.
 
     Arrival numbers are first, first + step, ...; with `step` None they stand in the file. The same holds for
@@ -60,7 +60,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class LogSlice:
     """Rows `start` to `stop` of one segment, numbered from `first` to `last`. It travels to executors.
 
     `crc` is the checksum of the whole segment; None: nobody knows it.
@@ -75,17 +75,7 @@ class Slice:
     crc: int | None = None
 
     def __len__(self) -> int:
-        """Return the number of tuples."""
         return self.stop - self.start
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Slice:
-        """Read what `to_json` returned."""
-        return cls(**values)
 
 
 def quote_name(source: str) -> str:
@@ -120,7 +110,7 @@ def regular_values(first: int, step: int, start: int, stop: int) -> Int64s:
     return np.arange(start, stop, dtype=np.int64) * step + first
 
 
-def encode(source: str, train: Train, schema: Schema, file: str) -> tuple[Segment, pa.Buffer]:
+def encode(source: str, train: Train, schema: Schema, file: str) -> tuple[LogSegment, pa.Buffer]:
     """Return a train of at least one tuple as the bytes of a segment, and what there is to know about it."""
     numbers, stamps = train.numbers, train.stamps
     step, stamp_step = regular_step(numbers), regular_step(stamps)
@@ -147,7 +137,7 @@ def encode(source: str, train: Train, schema: Schema, file: str) -> tuple[Segmen
     else:
         total = rows * stamp + stamp_step * (rows * (rows - 1) // 2)
     crc = bulk_checksum(data)
-    segment = Segment(file, rows, first, int(numbers[-1]), data.size, step, stamp, stamp_step, total, crc)
+    segment = LogSegment(file, rows, first, int(numbers[-1]), data.size, step, stamp, stamp_step, total, crc)
     return segment, data
 
 
@@ -240,7 +230,7 @@ def check_schema(opened: Opened, name: str, source: str, schema: Schema) -> None
         )
 
 
-def read_slice(slice: Slice, schema: Schema) -> Train:
+def read_slice(slice: LogSlice, schema: Schema) -> Train:
     """Return the tuples of a slice, in any process; columns of local files are mapped, not copied.
 
     The train's progress is its last number. Raises a RunError for a file that is missing, damaged or another's.
@@ -283,17 +273,16 @@ class SourceIndex:
     """The segments of one source in order. Counts are kept as sums from the start, so that ranges are differences."""
 
     def __init__(self, source: str, place: Place) -> None:
-        """Start without segments."""
         self.source = source
         self._place = place
-        self._segments: list[Segment] = []
+        self._segments: list[LogSegment] = []
         self._firsts: list[int] = []
         self._rows = [0]
         self._sums = [0]
         self._sizes = [0]
         self._recent: OrderedDict[str, tuple[Int64s, Int64s]] = OrderedDict()
 
-    def add(self, segment: Segment, train: Train | None = None) -> None:
+    def add(self, segment: LogSegment, train: Train | None = None) -> None:
         """Take up a segment; `train` holds its tuples, if they are at hand."""
         self._segments.append(segment)
         self._firsts.append(segment.first)
@@ -345,7 +334,7 @@ class SourceIndex:
         at -= bool(at) and number < self._segments[at - 1].last
         return self._sizes[-1] - self._sizes[at]
 
-    def slices(self, after: int, upto: int) -> Iterator[Slice]:
+    def slices(self, after: int, upto: int) -> Iterator[LogSlice]:
         """Return what lies after one arrival number, up to another."""
         begin, end = self._spot(after), self._spot(upto)
         for at in range(begin.segment, min(end.segment + 1, len(self._segments))):
@@ -354,7 +343,7 @@ class SourceIndex:
             stop = end.row if at == end.segment else segment.rows
             if start < stop:
                 first, last = self._number(segment, start), self._number(segment, stop - 1)
-                yield Slice(self.source, self._place.name(segment.file), first, last, start, stop, segment.crc)
+                yield LogSlice(self.source, self._place.name(segment.file), first, last, start, stop, segment.crc)
 
     def _spot(self, number: int) -> _Spot:
         """Return the spot behind the tuples up to an arrival number."""
@@ -368,7 +357,7 @@ class SourceIndex:
             return _Spot(at, int(np.searchsorted(self._hidden(segment)[0], number, side="right")))
         return _Spot(at, (number - segment.first) // segment.step + 1)
 
-    def _number(self, segment: Segment, row: int) -> int:
+    def _number(self, segment: LogSegment, row: int) -> int:
         if row == 0:
             return segment.first
         if row == segment.rows - 1:
@@ -377,7 +366,7 @@ class SourceIndex:
             return int(self._hidden(segment)[0][row])
         return segment.first + segment.step * row
 
-    def _hidden(self, segment: Segment) -> tuple[Int64s, Int64s]:
+    def _hidden(self, segment: LogSegment) -> tuple[Int64s, Int64s]:
         """Return the numbers and the stamps of a segment."""
         held = self._recent.get(segment.file)
         if held is None:

@@ -138,7 +138,6 @@ def test_the_log_agrees_with_a_list(
     for reopened in (log, Log(path, SCHEMAS, sync=False)):
         assert reopened.issued == model.issued
         assert reopened.positions == {source: len(model.within([source], -1, 10**9)) for source in SOURCES}
-        assert reopened.moment == (len(drawn) - 1) * 10
         sources = data.draw(chosen)
         cuts = sorted(data.draw(st.lists(st.integers(-1, model.issued + 1), max_size=5)))
         together: list[Tuple] = []
@@ -155,8 +154,6 @@ def test_the_log_agrees_with_a_list(
         assert together == model.within(sources, NOTHING, model.issued)
         after, tuples = data.draw(st.integers(-1, model.issued)), data.draw(st.integers(-1, 20))
         assert reopened.cut(sources, after, tuples) == model.cut(sources, after, tuples)
-        waiting = [model.within([source], after, model.issued)[:1] for source in sources]
-        assert reopened.oldest(sources, after) == min([first[0][2] for first in waiting if first], default=None)
         covering = [at for at, bound in enumerate(model.bounds) if bound >= after]
         assert reopened.moment_at(after) == covering[0] * 10
 
@@ -270,10 +267,10 @@ def test_marks_malformed_and_the_end_survive(tmp_path: Path) -> None:
 
 def test_an_empty_log(tmp_path: Path) -> None:
     log = Log(str(tmp_path / "new" / "er"), SCHEMAS)
-    assert (log.issued, log.end, log.moment, log.bytes, log.commits) == (NOTHING, None, 0, 0, ())
+    assert (log.issued, log.end, log.bytes, log.commits) == (NOTHING, None, 0, ())
     assert log.positions == dict.fromkeys(SOURCES, 0)
     assert (log.cut(SOURCES, NOTHING, 5), log.slices(SOURCES, NOTHING, 9), log.drop(9, 9)) == (NOTHING, [], 0)
-    assert (log.stamps(SOURCES, NOTHING, 9), log.oldest(SOURCES, NOTHING), log.moment_at(0)) == (None, None, 0)
+    assert (log.stamps(SOURCES, NOTHING, 9), log.moment_at(0)) == (None, 0)
 
 
 def test_many_commits_are_folded_into_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ from headway.kernels.chain import ChainKernel
 from headway.kernels.compile import compile_kernel, compile_link
 from headway.kernels.pieces import whole
 from headway.network import Table, arc_name
-from headway.sieves import Kept
+from headway.sieves import KeptShares
 from headway.storage.checked import bulk_checksum, read_table
 from headway.trains import Train
 
@@ -236,7 +236,7 @@ class UnitCode:
             return out, None
         readings = TaskReport()
         for kernel in self._estimating:
-            kernel.kept = Kept.of(marks.kept)
+            kernel.kept = KeptShares.of(marks.kept)
         arcs = self._receive(shard, by_lane, marks)
         check_state(self.work.unit.name, shard, saved, dict(marks.states).get(key))
         states = ShardStates(saved, self._kernels, self.work.prints)
