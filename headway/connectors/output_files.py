@@ -7,7 +7,6 @@ import fcntl
 import os
 import re
 import secrets
-import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ import pyarrow as pa
 from headway.connectors.protocol import PipeClosedError, SinkRequest
 from headway.connectors.registry import find_path, sink_suffixes
 from headway.errors import OutputError, choices
+from headway.storage.temporary import is_abandoned
 
 GROUP_ROWS = 1 << 17
 GROUP_BYTES = 1 << 26
@@ -118,19 +118,17 @@ def _remove_dead(target: Path) -> None:
     with contextlib.suppress(OSError):
         for entry in os.scandir(target.parent):
             if own.fullmatch(entry.name):
-                _remove_unheld(entry.path)
+                with contextlib.suppress(OSError):
+                    _remove_unheld(entry.path)
 
 
 def _remove_unheld(path: str) -> None:
-    with contextlib.suppress(OSError):
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        try:
-            found = os.fstat(handle)
-            if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                Path(path).unlink()
-        finally:
-            os.close(handle)
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if is_abandoned(handle):
+            Path(path).unlink()
+    finally:
+        os.close(handle)
 
 
 class StandardOutput:
