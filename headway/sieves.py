@@ -40,7 +40,7 @@ def chances(numbers: Int64s, seed: int) -> Floats:
 
 def _draws(numbers: Int64s, seed: int) -> npt.NDArray[np.uint64]:
     """Return the same as whole numbers below 2^53: the numbers that SplitMix64 draws from a start of the seed's own."""
-    # Seeds lie far apart, or neighbours behind two drop boxes in a row would have much the same luck.
+    # Seeds lie far apart, or two drop boxes in a row with neighbouring seeds would drop much the same tuples.
     places = numbers.astype(np.uint64)
     places += np.uint64(((seed + 1) * _APART - 1) & 0xFFFFFFFFFFFFFFFF)
     places *= GOLDEN
@@ -116,7 +116,6 @@ class ShareLookup(Protocol):
 
     def shares(self, numbers: Int64s) -> Floats:
         """Return for each arrival number the share that was kept of the tuples about it."""
-        ...
 
 
 class KeptShares:
@@ -176,8 +175,8 @@ class KeptShares:
 class CombinedShares:
     """Several drop boxes in a row, as they are whenever somebody asks.
 
-    With seeds of their own they decide independently, so their shares are multiplied. With one seed the finest of them
-    decides for all (see `Sieve`), so the least share counts.
+    With different seeds they decide independently, so their shares are multiplied. With the same seed the finest of
+    them decides for all (see `Sieve`), so the least share counts.
     """
 
     parts: tuple[ShareLookup, ...]

@@ -170,7 +170,7 @@ def _first(error: BaseException) -> str:
 
 
 def _read(path: Path, suffix: str) -> pa.Table:
-    """Return what a file holds; raise ArrowInvalid for text that is none, which Arrow itself reads or dies of."""
+    """Return what a file holds; raise ArrowInvalid for text that is not UTF-8, which Arrow accepts or crashes on."""
     if suffix == ".parquet":
         table = pyarrow.parquet.read_table(path)
         table.validate(full=True)
@@ -286,7 +286,7 @@ def infer_json_lines(data: bytes) -> pa.Table:
     numbers: list[int] = []
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if line.strip():
-            if _levels(line) > DEEPEST + 1:  # readers of JSON go down with every level
+            if _levels(line) > DEEPEST + 1:  # parsers of JSON recurse with every level
                 raise pa.ArrowInvalid(f"line {number}: arrays and objects lie more than {DEEPEST} deep in the row")
             rows.append(_object(line, number))
             numbers.append(number)

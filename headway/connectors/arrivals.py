@@ -23,17 +23,16 @@ ARRIVALS = ("constant", "poisson", "bursty")
 
 
 class ArrivalProcess(Protocol):
-    """Gives the moments of tuples, block after block."""
+    """Says when tuples arrive, block after block."""
 
     finite: ClassVar[bool]
-    """Whether they end by themselves."""
+    """Whether arrivals end by themselves."""
 
     def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
         """Return the moments, ascending, of the tuples with these numbers; blocks are asked for in order.
 
         Finite arrivals return fewer moments than numbers where the last tuple comes, and none after that.
         """
-        ...
 
 
 class ConstantRate:
@@ -117,7 +116,7 @@ class Phase:
 
 
 class _Phases:
-    """What is common to rates that change: where each phase begins and ends, in time and in tuples.
+    """The base of rates that change: where each phase begins and ends, in time and in tuples.
 
     With r(t) the rate and R(t) its integral from 0, the tuple at place x comes where R reaches x; where R stays at x
     for a while, as in silence, it comes when the rate rises again. All tuples come before the last phase ends.

@@ -1,4 +1,4 @@
-"""Bring Arrow data to a source's schema; a value that would be changed makes its row a malformed one."""
+"""Cast Arrow data to a source's schema; a row with a value that the cast would change is malformed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INTO: dict[str, tuple[str, ...]] = {
     "decimal": ("decimal", "integer"),
     "date": ("date", "timestamp"),
 }
-"""Kinds of types whose values another kind may hold exactly; every other kind only goes into itself."""
+"""By kind of type, the kinds that it may be cast to where the value stays the same; others only to their own kind."""
 
 
 Misfits = dict[int, tuple[str, str]]
@@ -75,7 +75,7 @@ class Caster:
         """Return the rows that fit the source's schema, and those with a value that would be changed.
 
         The batch needs no more than the columns in `names`. Arrow looks at no text when it takes one over, and fails
-        wherever the text is used: so texts are looked at here.
+        wherever the text is used: so texts are checked here.
         """
         arrays = [_plain(batch.column(name)) for name in self.names]
         bad = self._invalid(arrays)
@@ -133,7 +133,7 @@ class Caster:
 def _invalid(array: pa.Array, wanted: pa.DataType) -> dict[int, str]:
     """Return where values are none of their type, and why; raises ArrowInvalid if the array itself is damaged.
 
-    What a field of a struct holds that nobody reads, and what stands under a NULL, is nobody's business.
+    Struct fields that nobody reads do not matter, nor does what stands under a NULL.
     """
     try:
         array.validate(full=True)
@@ -158,7 +158,7 @@ def _invalid(array: pa.Array, wanted: pa.DataType) -> dict[int, str]:
 
 
 def _invalid_ones(array: pa.Array, offset: int) -> dict[int, str]:
-    """Return the same of numbers and times, whose slices are looked at by themselves."""
+    """Do the same for numbers and times, half by half."""
     try:
         array.validate(full=True)
         return {}
@@ -199,7 +199,7 @@ def _cast_values(
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Return an array as values: one bad text in a dictionary says nothing of rows that do not name it."""
+    """Return an array as plain values: a bad text in a dictionary must not spoil rows that do not refer to it."""
     if pa.types.is_dictionary(array.type):
         return _plain(array.dictionary_decode())
     if pa.types.is_string_view(array.type):  # Arrow cannot filter it
@@ -209,7 +209,7 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _own(array: pa.Array) -> pa.Array:
-    """Return an array of these values only: Arrow also casts the items that stand outside a slice."""
+    """Return a copy of these values only: Arrow also casts the items outside a slice."""
     return array.take(pa.array(np.arange(len(array)))) if pa.types.is_nested(array.type) else array
 
 

@@ -14,9 +14,9 @@ from headway.errors import OutputError
 from headway.trust import STANDARD
 
 ROWS = 20
-"""Tuples of a batch that are shown unless the user says otherwise."""
+"""How many tuples of a batch are shown by default."""
 CELL = 40
-"""Longer values are cut."""
+"""Longer values are truncated."""
 
 
 class ConsoleSink(ImmediateSink):
@@ -32,7 +32,7 @@ class ConsoleSink(ImmediateSink):
         self._widths = [0] * len(self._names)
 
     def begin(self, unit: str, batch: int) -> None:
-        """Do nothing: having this tells an engine that what is printed needs no second delivery."""
+        """Do nothing; that this exists tells an engine not to print a micro-batch twice."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Print the tuples."""

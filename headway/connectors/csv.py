@@ -32,7 +32,7 @@ from headway.expressions.timestamps import in_python
 
 BLOCK = 1 << 20
 MAX_RECORD = 1 << 22
-"""A quoted value may not make a record longer than this; then its quote is taken for one that is never closed."""
+"""A quoted value may not make a record longer than this; beyond, its quote counts as one that is never closed."""
 
 _PARTS = 4
 """How often a record over several lines is taken apart before each of its lines is read by itself."""
@@ -209,7 +209,7 @@ class CsvReader(BatchReader):
         """Return the good rows of a block that has malformed ones, refuse those, and say how much of it that was.
 
         A record over several lines that is no row is taken apart: its first line has a quote that is not closed in
-        it and is refused, the lines after it are read anew. Where that finds no row at all, the record was one after
+        it and is refused, the lines after it are read again. Where that finds no row at all, the record was one after
         all, and is refused as a whole.
         """
         records = records or scan(block, True)

@@ -30,7 +30,7 @@ class DirectorySink(GatheringSink):
     """
 
     def __init__(self, request: SinkRequest, path: str | Path, format_: str) -> None:
-        """Make the directory if its parent is there; raises OutputError if it cannot be."""
+        """Make the directory if its parent exists; raises OutputError if that fails."""
         super().__init__()
         self._request, self._format = request, format_
         who = request.who
@@ -77,7 +77,7 @@ class DirectorySink(GatheringSink):
         self._closed = True
 
     def abort(self) -> None:
-        """Take back the files of a run that has no micro-batches; those of one that has can be continued."""
+        """Delete the files of a run without micro-batches; a run with micro-batches can continue with its files."""
         if not self._closed:
             self._closed = True
             for path in self._written:

@@ -88,7 +88,7 @@ class GenerateReader:
         return []
 
     def close(self) -> None:
-        """Let go of the current block."""
+        """Drop the current block."""
         self._batch = self._due = None
 
     def _make(self, block: int) -> None:

@@ -1,9 +1,9 @@
 """Files as inputs: opening them, and which one was read how far, so that a run does not resume with another file.
 
-A file that is read from its beginning is known by the checksum of the bytes read so far. It may have grown since: what
-was read is still there. Once it was read to its end it may not: its source has ended, and a last row that nothing ended
-would be another one now. A file that is read in places (Parquet) is known by its size, its first and its last bytes,
-where it says what it holds.
+A file that is read from its beginning is identified by the checksum of the bytes read so far. It may have grown since:
+what was read is still there. Once it was read to its end it may not grow: its source has ended, and a last row without
+a line break would be a different row now. A file with random access (Parquet) is identified by its size and by its
+first and last bytes, where it says what it holds.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class TrackedFile:
         return b"" if self._end else self._note(self._file.read1(size))  # type: ignore[attr-defined]
 
     def break_off(self) -> None:
-        """Note that the last bytes were taken for a record that nothing ends: with more bytes it would be another."""
+        """Note that the last record has no line break: with more bytes it would be another record."""
         self._broken_off = True
 
     def _note(self, data: bytes) -> bytes:
@@ -100,7 +100,7 @@ def identify_whole(path: Path) -> Identity | None:
 
 
 def check_input(source: str, reader: object, known: Any, ended: bool) -> None:
-    """Refuse an input that is not the one which the saved run has read: an InputError names the file.
+    """Raise an InputError that names the file if an input is not the one that the saved run has read.
 
     `known` is what `describe` returned then; with `ended` the saved run has read all inputs to their ends.
     """
@@ -118,9 +118,9 @@ def check_input(source: str, reader: object, known: Any, ended: bool) -> None:
 
 
 def describe(readers: Mapping[str, object], known: Mapping[str, Any], ended: Collection[str] = ()) -> dict[str, Any]:
-    """Return by source that is a file what is known of it, as JSON can hold it, where that is more than is `known`.
+    """Return what is known of each source that is a file, as plain JSON values, where that is more than `known`.
 
-    `ended` names the sources that have ended. A run that goes on reads a file from its beginning again, and knows less
+    `ended` names the sources that have ended. A run that resumes reads a file from its beginning again, and knows less
     than before until it is where it was.
     """
     found = {name: reader.identity() for name, reader in readers.items() if isinstance(reader, Identified)}

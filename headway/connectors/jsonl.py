@@ -30,7 +30,7 @@ from headway.expressions.timestamps import to_python
 
 BLOCK = 1 << 20
 MAX_LINE = 1 << 24
-"""A longer line is malformed; so memory has a bound whatever comes in."""
+"""A longer line is malformed, so that memory is bounded."""
 
 
 class JsonLinesReader(BatchReader):
@@ -192,8 +192,8 @@ def _is_file(stream: Any) -> bool:
 class Tagged(str):
     """The path ``-`` of an output that shares standard output with others.
 
-    Its lines are ``{"output": NAME, "tuple": {...}}``: the fields have an object of their own, so that one that is
-    called output stays what it is.
+    Its lines are ``{"output": NAME, "tuple": {...}}``: the fields have an object of their own, so that a field
+    may be called output.
     """
 
     __slots__ = ()

@@ -115,7 +115,7 @@ class LiveRowReader(RowReader):
         return rows
 
     def close(self) -> None:
-        """Stop taking rows; an iterator that blocks is left to its thread, which ends with its next row."""
+        """Stop taking rows; if the iterator blocks, its thread ends with the next row."""
         self._ready.close()
 
     def _pump(self) -> None:
@@ -124,7 +124,7 @@ class LiveRowReader(RowReader):
             for row in self._rows:
                 if not self._ready.put(row):
                     break
-        except BaseException as caught:  # also what would end a program: whoever waits for rows has to hear of it
+        except BaseException as caught:  # also SystemExit and the like: the reader waits for rows and must be told
             error = caught
         self._ready.end(error)
         closing = getattr(self._rows, "close", None)
@@ -159,7 +159,7 @@ class TableSink:
         """Do nothing: the table is complete at any time."""
 
     def abort(self) -> None:
-        """Let go of what was collected."""
+        """Drop what was collected."""
         self._batches, self.count = [], 0
 
     @property
@@ -169,7 +169,7 @@ class TableSink:
 
 
 class DiscardSink(ImmediateSink):
-    """Counts the tuples of an output and lets them go."""
+    """Counts the tuples of an output and drops them."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -21,7 +21,7 @@ from headway.storage.temporary import is_abandoned
 
 GROUP_ROWS = 1 << 17
 GROUP_BYTES = 1 << 26
-"""So many tuples or bytes are enough for a file or a row group."""
+"""As many tuples or bytes as a file or a row group should have."""
 
 SLICE = 1 << 16
 """Tuples that are turned into text at a time."""
@@ -31,8 +31,8 @@ class PartialFile:
     """A file under a temporary name beside its target, renamed when it is complete.
 
     So a crashed run never leaves a file that looks like a result, and an old result stays until the new one is whole.
-    Whoever writes holds a lock on it. What a process leaves that was killed has none, and goes when somebody writes the
-    same target again.
+    Its writer holds a lock on it. What a killed process leaves is not locked, and is removed when the same target is
+    written again.
     """
 
     def __init__(self, request: SinkRequest) -> None:
@@ -58,7 +58,7 @@ class PartialFile:
                 fcntl.flock(self.file, fcntl.LOCK_EX)
             if os.fstat(self.file.fileno()).st_nlink:
                 return
-            self.file.close()  # somebody took it for dead before it was locked
+            self.file.close()  # another process took it for abandoned before it was locked
 
     def write(self, data: bytes | memoryview) -> None:
         """Append bytes; raises OutputError, for instance when the disk is full."""
@@ -66,7 +66,7 @@ class PartialFile:
             self.file.write(data)
 
     def prepare(self) -> None:
-        """Bring everything to the disk; only the name is missing then."""
+        """Write everything to the disk; only the final name is missing then."""
         if self.file.closed:
             return
         with self.guard():
@@ -78,7 +78,7 @@ class PartialFile:
             self.file.close()
 
     def complete(self) -> None:
-        """Put the file in its place; does nothing if that is done."""
+        """Give the file its final name, once."""
         if self._placed:
             return
         self.prepare()
@@ -113,7 +113,7 @@ class PartialFile:
 
 
 def _remove_dead(target: Path) -> None:
-    """Remove what killed processes of this user have left of a target: what is named so and nobody holds."""
+    """Remove partial files of a target that killed processes of this user have left."""
     own = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.partial")
     with contextlib.suppress(OSError):
         for entry in os.scandir(target.parent):
@@ -196,7 +196,7 @@ class TextSink:
             self._target.write(memoryview(data)[bounds[0] : bounds[-1]])
 
     def prepare(self) -> None:
-        """Bring all lines to the disk."""
+        """Write all lines to the disk."""
         self._target.prepare()
 
     def close(self) -> None:
@@ -209,7 +209,7 @@ class TextSink:
 
 
 class ImmediateSink:
-    """What is written is out: there is nothing to complete and nothing to take back."""
+    """A sink that writes at once: `close` has nothing to complete, `abort` nothing to take back."""
 
     def close(self) -> None:
         """Do nothing."""
@@ -219,7 +219,7 @@ class ImmediateSink:
 
 
 class GatheringSink:
-    """Gathers small batches until there is enough of them for a file or a row group. A subclass saves them."""
+    """Gathers small batches until there is enough of them for a file or a row group. Subclasses save them."""
 
     def __init__(self) -> None:
         self._batches: list[pa.RecordBatch] = []

@@ -18,7 +18,7 @@ TEXT_LIMIT = 500
 """At most this many characters of a malformed row are kept."""
 
 PENDING_LIMIT = 10_000
-"""A read that has met this many malformed rows hands over, so that memory does not grow with the input."""
+"""A read returns after this many malformed rows, so that memory does not grow with the input."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,18 +55,15 @@ class Reader(Protocol):
 
     @property
     def timed(self) -> bool:
-        """Whether chunks carry `due` moments. The reader never sleeps: who reads it waits until they are due."""
-        ...
+        """Whether chunks carry `due` moments. The reader never sleeps: its caller waits until they are due."""
 
     @property
     def finite(self) -> bool:
         """Whether the source is known to end."""
-        ...
 
     @property
     def live(self) -> bool:
         """Whether `read` can block on the outside world, so that it needs a thread of its own."""
-        ...
 
     def read(self, limit: int) -> Chunk | None:
         """Return the next tuples, at most `limit`, or None at the end.
@@ -75,15 +72,12 @@ class Reader(Protocol):
         an empty chunk gives the caller a chance to collect them. How a source is cut into reads does not change
         its tuples.
         """
-        ...
 
     def malformed(self) -> list[Malformed]:
         """Return the malformed rows met since the last call."""
-        ...
 
     def close(self) -> None:
         """Release what the source holds. May be called twice."""
-        ...
 
 
 @runtime_checkable
@@ -94,14 +88,12 @@ class Resumable(Protocol):
         """Keep what is needed to resume in `folder` (a path or URI of this source alone), from now on.
 
         Called once, before the first read, also in the first run. `tuples` and `refused` say how many tuples and
-        malformed rows of this source the log has: exactly what follows them is read. Moments of a timed source go on
-        where they were: they count from the start of the very first run.
+        malformed rows of this source the log has: exactly what follows them is read. Moments of a timed source
+        continue where they were: they count from the start of the very first run.
         """
-        ...
 
     def acknowledge(self, tuples: int, refused: int) -> None:
         """Note that so many tuples and malformed rows, from the very first one on, are durable. Never blocks."""
-        ...
 
 
 def begins_anew(reader: Reader) -> bool:
@@ -132,37 +124,33 @@ class Identified(Protocol):
 
     def identity(self) -> tuple[Path, Identity] | None:
         """Return the file and what is known of it by now; None if this reader has none."""
-        ...
 
 
 @runtime_checkable
 class Writer(Protocol):
     """One open output. Used by one thread at a time.
 
-    It may also have a method `prepare`, without arguments, that does beforehand what takes long in `close` or may fail.
+    It may also have a method `prepare`, without arguments, for whatever takes long in `close` or may fail.
     A run prepares all its outputs before it closes any, so that all of them appear or none. `abort` may still follow.
     """
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take the next tuples. It may block: that holds the run back."""
-        ...
+        """Take the next tuples. It may block, which holds up the run."""
 
     def close(self) -> None:
         """Complete the output. Only now does a file appear under its name."""
-        ...
 
     def abort(self) -> None:
         """Give up, so that what was written is not mistaken for a result. Does nothing after `close`."""
-        ...
 
 
 def prepare(writer: Writer) -> None:
-    """Let a writer do beforehand what closing it takes; nothing for those that need no preparation."""
+    """Prepare a writer to be closed, if it has a method for that."""
     getattr(writer, "prepare", lambda: None)()
 
 
 class PipeClosedError(OutputError):
-    """Whoever read the output has stopped reading, as `head` does. A reason to end quietly."""
+    """The reader of the output has gone away, as `head` does. A reason to end quietly."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ class CastingReader(BatchReader):
         """Cast the next batch."""
         try:
             batch = next(self.batches, None)
-        except Exception as error:  # behind a reader of Arrow's may be anybody's iterator
+        except Exception as error:  # an Arrow reader may wrap any Python iterator
             raise InputError(f"{self._who}: {self._place} {self.unreadable}: {error}") from error
         if batch is None:
             return None
@@ -120,15 +120,15 @@ class CastingReader(BatchReader):
         return made
 
     def close(self) -> None:
-        """Let go of the data."""
+        """Drop the data."""
         self.batches = iter(())
 
 
 class Handover(Generic[_Item]):
-    """Passes items from a thread that brings them to the one that reads; the first waits while there is no room."""
+    """A bounded queue between the thread that brings items, which waits for room, and the one that reads them."""
 
     def __init__(self, room: int, size: Callable[[_Item], int] = lambda item: 1) -> None:
-        """Let items of `room` in all wait; one that is larger waits alone."""
+        """Hold items of at most `room` in all; an item that is larger is held alone."""
         self._room, self._size, self.held = room, size, 0
         self._items: deque[_Item] = deque()
         self._change = threading.Condition()
@@ -160,7 +160,7 @@ class Handover(Generic[_Item]):
         return taken
 
     def end(self, error: BaseException | None = None) -> None:
-        """Say that nothing more comes; the first error stays, unless the reader has closed."""
+        """Note that no more items come; the first error is kept, unless the reader has closed."""
         with self._change:
             if self.error is None and not self.closed:
                 self.error = error
@@ -168,7 +168,7 @@ class Handover(Generic[_Item]):
             self._change.notify_all()
 
     def close(self) -> None:
-        """Want no more: what waits is let go."""
+        """Stop reading: what is held is dropped."""
         with self._change:
             self.closed = True
             self._items.clear()
@@ -176,14 +176,14 @@ class Handover(Generic[_Item]):
 
 
 class Wrapped:
-    """Passes on what the reader under it says; subclasses add `timed` and `read`. Closes that reader."""
+    """A reader around another, which it closes; subclasses override what they change."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
     @property
     def finite(self) -> bool:
-        """Whether the source under it is known to end."""
+        """Whether the inner source is known to end."""
         return self._reader.finite
 
     @property
@@ -219,7 +219,7 @@ class Wrapped:
 
 
 class Awaited(Wrapped):
-    """A live source that is waited for like any other, where time does not pass meanwhile."""
+    """A live source that is read like any other, for an engine whose time does not pass meanwhile."""
 
     live = False
 
@@ -249,7 +249,7 @@ def constant_due(start: int, count: int, rate: float) -> Int64s:
 
 
 def whole_moments(moments: npt.NDArray[np.floating[Any]]) -> Int64s:
-    """Return moments in whole nanoseconds; what lies beyond LONGEST comes at its end, 146 years from now: never."""
+    """Return moments in whole nanoseconds; what lies beyond LONGEST, 146 years from now, is put there."""
     due: Int64s = np.minimum(np.rint(moments), LONGEST).astype(np.int64)
     return due
 
@@ -303,7 +303,7 @@ def skip(reader: Reader, tuples: int, source: str = "", refused: int | None = No
     """Return a reader of what comes after the first `tuples` tuples of another, which it closes.
 
     Skipping happens at the first `read`, which raises an InputError that names the source if the input ends too
-    early. The moments of a timed source stay as they are: only who knows all sources can shift them, all by as much.
+    early. The moments of a timed source stay as they are: all sources must be shifted together.
 
     `refused` says how many malformed rows the saved run has reported: so many are forgotten, which is exact,
     because malformed rows come in the input's order. Without it, those met while skipping are forgotten. That

@@ -1,4 +1,4 @@
-"""How a connector is found for what the user gave, and what connectors check alike in their settings.
+"""Find the connector for what the user gave, and check what the settings of connectors have in common.
 
 Kinds register themselves here (`register_source`, `register_sink`); this module names none of them.
 """
@@ -27,7 +27,7 @@ from headway.schema import Schema
 from headway.trust import OWN, Trust
 
 SLOWEST, FASTEST = 1e-9, 1e18
-"""The bounds of rates and speeds: a tuple in 31 years, and more than any clock tells apart."""
+"""The bounds of rates and speeds: one tuple in 31 years, and more than any clock resolves."""
 
 _Asked = TypeVar("_Asked", SourceRequest, SinkRequest)
 _Opened = TypeVar("_Opened")

@@ -17,7 +17,7 @@ from headway.errors import did_you_mean
 from headway.schema import Schema
 
 LOOKED_AT = 1000
-"""So many rows of a source are looked at; after them nothing is done."""
+"""Only so many rows of a source are checked for missing fields."""
 
 _KEYS = 1000
 _log = logging.getLogger("headway")
@@ -95,7 +95,7 @@ class Sightings:
         self._looked = self._rows = 0
 
     def look(self, rows: Iterable[Any]) -> None:
-        """Look at the next rows, as far as need be; rows without keys say nothing."""
+        """Look at the next rows, as far as necessary; rows without keys are passed over."""
         if not self._unseen:
             return
         for row in islice(rows, LOOKED_AT - self._looked):

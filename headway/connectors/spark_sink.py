@@ -23,7 +23,7 @@ _KEYS = ("format", "path", "table", "options", "mode")
 _MODES = ("append", "overwrite", "ignore", "error")
 _TABLE = re.compile(r"\w+(?:\.\w+){0,2}")
 _FILES = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
-"""Formats whose directories can be put together from directories."""
+"""Formats whose directories may consist of directories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class SparkSink(GatheringSink):
         self.flush()
 
     def abort(self) -> None:
-        """Leave what Spark has written; what is gathered is let go."""
+        """Leave what Spark has written, and drop what is gathered."""
 
     def save(self, batches: list[pa.RecordBatch]) -> None:
         """Write what is gathered as a micro-batch of this run."""

@@ -37,9 +37,9 @@ AHEAD = 1 << 18
 
 _KEYS = ("format", "path", "options", "schema", "select", "available_now", "frame")
 _TYPED = ("avro", "csv", "json", "orc", "parquet", "xml")
-"""Formats whose columns are the reader's to say."""
+"""Formats whose columns the reader declares."""
 _MARKING = ("csv", "json")
-"""Formats that can hand over a row that is none."""
+"""Formats that can return a row that does not parse."""
 _CORRUPT = "__hw_corrupt"
 _PACKAGES = {
     "avro": "org.apache.spark:spark-avro_2.13",
@@ -159,10 +159,10 @@ class SparkReader(BatchReader):
         self._query: Any = None
         self._begun = False
 
-    # What an engine with a state directory says
+    # Resuming
 
     def resume(self, folder: str, tuples: int, refused: int) -> None:
-        """Go on where a saved run stopped, and keep batches in `folder` until they are acknowledged."""
+        """Resume where a saved run stopped, and keep batches in `folder` until they are acknowledged."""
         self._spool = Spool(folder, self._request.schema.to_arrow(), self.name, tuples, refused)
         self._acknowledged, self._given = (tuples, refused), tuples
         for rest in self._spool.rest():
@@ -205,7 +205,7 @@ class SparkReader(BatchReader):
             return super().malformed()
 
     def close(self) -> None:
-        """Stop the feeding query; what is in no spool and was not read is let go."""
+        """Stop the feeding query; what is neither spooled nor read is dropped."""
         self._ready.close()
         with self._lock:
             query, self._query = self._query, None
@@ -288,7 +288,7 @@ class SparkReader(BatchReader):
                 self._spool.keep(number, rest.table, rest.malformed)
                 self._spool.trim(*self._acknowledged)
             self._ready.put(rest)
-        except BaseException as error:  # whatever ends it, somebody waits for tuples
+        except BaseException as error:  # whatever it is: the reader waits for tuples and must be told
             self._fail(error)
             raise
 

@@ -1,7 +1,7 @@
 """Batches of a feed, kept on disk from the moment their origin counts them as read until the log has them.
 
-A feed commits a batch when it is kept here. So each batch is read once, whatever order its origin would give it
-in another time, and however much of it had reached the log when the process died.
+A feed commits a batch when it is kept here. So each batch is read once, even if its origin would order
+it differently the next time, and however much of it had reached the log when the process died.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ import pyarrow as pa
 
 from headway.connectors.protocol import Malformed
 from headway.errors import InputError, RunError
-from headway.storage.checked import read_table, write_table
+from headway.storage.checked import RESTORE, read_table, write_table
 from headway.storage.filesystems import FAILURES, locate, reason
 
 _FOLDER = "batches"
 _NAME = re.compile(r"(\d+)-(\d+)-(\d+)-(\d+)-(\d+)\.[0-9a-f]{8}\.arrow")
-_MEND = "restore it, or give another --state"
 _REFUSED = b"headway.malformed"
 
 
@@ -43,7 +42,7 @@ class SpooledBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unlogged:
-    """What of a batch is not logged yet."""
+    """The part of a batch that is not logged yet."""
 
     table: pa.Table
     malformed: tuple[Malformed, ...]
@@ -79,7 +78,7 @@ class Spool:
             gap = self._kept[0].batch - 1
         if gap is not None:
             where = self._place.name(_FOLDER)
-            raise InputError(f"source '{self._source}': '{where}' has no file for batch {gap} any more; {_MEND}")
+            raise InputError(f"source '{self._source}': '{where}' has no file for batch {gap} any more; {RESTORE}")
 
     @property
     def newest(self) -> int:

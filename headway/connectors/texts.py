@@ -23,7 +23,7 @@ from headway.expressions.timestamps import date_texts, in_python, timestamp_text
 from headway.schema import type_name
 
 _SMALL = 512
-"""Below this many values they are asked one by one, which bounds the cost where nearly all of them fail."""
+"""So few values are parsed one by one, which bounds the cost where nearly all of them fail."""
 
 _TRUE, _FALSE = ("true", "1"), ("false", "0")
 
@@ -31,7 +31,7 @@ _TRUE, _FALSE = ("true", "1"), ("false", "0")
 def parse_texts(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad]:
     """Return the values that a column of text stands for, NULL where one does not convert, and those positions.
 
-    Empty text is NULL for every type but string and binary. Only the parts that fail are looked at value by value.
+    Empty text is NULL for every type but string and binary. Only the parts that fail are parsed value by value.
     What a text stands for does not depend on the others: whatever Arrow takes, `parse_text` takes for the same value.
     """
     if pa.types.is_string(type_):
@@ -122,7 +122,7 @@ def _parse_floats(texts: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _parse_decimals(texts: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Cast decimals as they are written; of longer ones, and with exponents, Arrow drops the first digits unsaid."""
+    """Cast decimals as they are written; of longer ones, and with exponents, Arrow silently drops the first digits."""
     plain = rf"^[+-]?\d{{0,{type_.precision - type_.scale}}}(\.\d{{0,{type_.scale}}})?$"
     if pc.all(pc.match_substring_regex(texts, plain)).as_py() is False:
         raise pa.ArrowInvalid("not a plain decimal")

@@ -26,7 +26,7 @@ _NONE = type(None)
 _NOT_FINITE = {"nan": math.nan, "infinity": math.inf, "+infinity": math.inf, "-infinity": -math.inf}
 _NOT_FINITE |= {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
 NO_ZONE = re.compile(r"[0-9][+-][0-9]{2}:?[6-9][0-9]\s*$")
-"""An offset with more than 59 minutes, which neither Arrow nor Python minds."""
+"""An offset with more than 59 minutes, which both Arrow and Python accept."""
 _WIDE = Context(prec=100)
 _SHOWN = 50
 
@@ -49,7 +49,7 @@ def to_array(values: Sequence[Any], type_: pa.DataType) -> tuple[pa.Array, Bad]:
         except (ValueError, TypeError, OverflowError) as error:
             bad[position] = str(error)
             converted.append(None)
-        except Exception as error:  # of an object that somebody else wrote
+        except Exception as error:  # raised by a foreign object
             bad[position] = f"{_wrong(value, type_)}, which raised {type(error).__name__}"
             converted.append(None)
     return pa.array(converted, type_), bad
@@ -71,7 +71,7 @@ def show_whole(value: Any) -> str:
     try:
         return repr(value)
     except Exception:
-        pass  # too many digits, too deep, or an object that somebody else wrote
+        pass  # too many digits, too deep, or a foreign object
     if type(value) is dict:
         return "{" + ", ".join(f"{show(key)}: {show(one)}" for key, one in islice(value.items(), _SHOWN)) + "}"
     if type(value) in (list, tuple):
@@ -103,7 +103,7 @@ _KINDS: tuple[tuple[str, Callable[[pa.DataType], bool]], ...] = (
     ("struct", pa.types.is_struct),
 )
 _EXACT = {"integer": int, "float": float, "string": str, "boolean": bool, "date": date, "binary": bytes}
-"""By kind the Python type that Arrow converts exactly as we want; it would cut 1.5 to an int without a word."""
+"""By kind the Python type that Arrow converts exactly as we want; it would silently cut 1.5 to an int."""
 
 
 def _boolean(value: Any, type_: pa.DataType) -> bool:

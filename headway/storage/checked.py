@@ -21,7 +21,7 @@ from headway.storage.filesystems import FAILURES, Place, open_input, reason
 
 SUFFIX = ".arrow"
 _NAMED = re.compile(r"\.([0-9a-f]{8})\.arrow(?:\?|$)")
-_MEND = "restore it, or give another --state"
+RESTORE = "restore it, or give another --state"
 
 _WORDS = 512
 """Words in a row of large data: four kilobytes, as pages have."""
@@ -92,11 +92,11 @@ def read_table(name: str) -> pa.Table:
     try:
         return pa.ipc.open_file(pa.BufferReader(data)).read_all()
     except FAILURES as error:
-        raise RunError(f"'{name}' is damaged: {reason(error)}; {_MEND}") from error
+        raise RunError(f"'{name}' is damaged: {reason(error)}; {RESTORE}") from error
 
 
 def verify_table(name: str) -> None:
-    """Look at every byte of a table's file; a RunError that names it if it is missing or damaged."""
+    """Check every byte of a table's file; a RunError names it if it is missing or damaged."""
     _open(name)
 
 
@@ -105,9 +105,9 @@ def _open(name: str) -> pa.Buffer:
     try:
         data = open_input(name).read_buffer()
     except FileNotFoundError as error:
-        raise RunError(f"'{name}' is missing; {_MEND}") from error
+        raise RunError(f"'{name}' is missing; {RESTORE}") from error
     except FAILURES as error:
-        raise RunError(f"'{name}' cannot be read: {reason(error)}; {_MEND}") from error
+        raise RunError(f"'{name}' cannot be read: {reason(error)}; {RESTORE}") from error
     if found is None or int(found[1], 16) != bulk_checksum(data):
-        raise RunError(f"'{name}' is damaged: its checksum is wrong; {_MEND}")
+        raise RunError(f"'{name}' is damaged: its checksum is wrong; {RESTORE}")
     return data

@@ -20,6 +20,7 @@ from headway.schema import Schema
 from headway.storage.commits import Commit, CommitFiles, Refusal
 from headway.storage.filesystems import FAILURES, Place, locate, reason
 from headway.storage.segments import (
+    MEND,
     LogSegment,
     LogSlice,
     SourceIndex,
@@ -35,8 +36,6 @@ __all__ = ["Commit", "Log", "LogSegment", "LogSlice", "read_slice", "verify_log"
 
 _OWN = re.compile(r"segments/[^/]+/\d{12}\.arrow")
 """What recovery may delete: files that a log names like this."""
-
-_MEND = "restore the file, or start anew with another --state"
 
 
 class Log:
@@ -91,7 +90,7 @@ class Log:
             if source not in self._schemas:
                 raise RunError(
                     f"the log's segment '{name}': {unknown('source', source, self._schemas)}; "
-                    "run the network that wrote it, or start anew with another --state"
+                    "run the network that wrote it, or start over with another --state"
                 )
             # One is enough: all segments of a source were written under a schema that was checked like this.
             check_schema(open_segment(name, source, segment.crc), name, source, self._schemas[source])
@@ -299,7 +298,7 @@ class Log:
     def drop(self, upto: int, now: int) -> int:
         """Forget the commits wholly at or below `upto` that are as old as the log keeps them; return bytes freed.
 
-        The newest commit stays. Whoever still asks for what is forgotten gets a RunError.
+        The newest commit stays. Asking for what is forgotten raises a RunError.
         """
         with self._writing, self._lock:
             count, most = 0, bisect_right(self._issued, upto, hi=max(0, len(self._issued) - 1))
@@ -335,7 +334,7 @@ class Log:
         if after < self._forgotten:
             raise RunError(
                 f"the log '{self._place.root}' no longer holds the arrivals after {after}, only those after "
-                f"{self._forgotten}; keep more of it, or start anew with another --state"
+                f"{self._forgotten}; keep more of it, or start over with another --state"
             )
         try:
             return [self._indexes[source] for source in dict.fromkeys(sources)]
@@ -344,9 +343,9 @@ class Log:
 
 
 def verify_log(path: str) -> tuple[Commit | None, int]:
-    """Look whether a log is whole; return its newest commit, and the largest arrival number that is forgotten.
+    """Check that a log is whole; return its newest commit, and the largest arrival number that is forgotten.
 
-    Every byte on a local disk is looked at, elsewhere what costs no transfer: there readers notice what is damaged.
+    On a local disk every byte is checked, elsewhere only what needs no transfer: readers notice damage there.
     Raises a RunError that names the first file that is missing or damaged. Nobody may have the log open.
     """
     place = locate(path)
@@ -365,7 +364,7 @@ def _check_sizes(place: Place, commits: Sequence[Commit], present: Mapping[str, 
             size = present.get(segment.file)
             if size != segment.bytes:
                 what = "missing" if size is None else f"damaged: {size} bytes, not {segment.bytes}"
-                raise RunError(f"source '{source}': the log's segment '{place.name(segment.file)}' is {what}; {_MEND}")
+                raise RunError(f"source '{source}': the log's segment '{place.name(segment.file)}' is {what}; {MEND}")
 
 
 def _number(tick: Any) -> int:

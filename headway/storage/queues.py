@@ -58,11 +58,9 @@ class Drop(Protocol):
 
     def stretch(self, limit: int) -> int:
         """Return how many tuples to take so that about `limit` of them pass."""
-        ...
 
     def sift(self, train: Train) -> Train:
         """Return the tuples of a train that pass, with its progress, ticks and end."""
-        ...
 
 
 class Cursor:
@@ -252,7 +250,7 @@ class Cursor:
             return Train.empty(queue.schema, queue.progress if progress is None else progress, end=self.ended)
 
     def _take_simply(self, limit: int) -> Train | None:
-        """Take a part of one segment, or all of one: what short trains mostly meet, at half the cost."""
+        """Take a part of one segment, or all of one: the usual case of short trains, at half the cost."""
         queue = self._queue
         with queue._lock:
             segments, at = queue._segments, self._segment - queue._first
@@ -343,7 +341,7 @@ class Queue:
         with self._lock:
             if self.cursors and (len(train.numbers) or train.ticks or train.end):
                 self._append_all(train)
-            # Last: whoever reads the promise without the lock must find queued what it is about.
+            # Last: who reads the progress without the lock must find its tuples queued.
             if train.progress > self.progress:
                 self.progress = train.progress
 

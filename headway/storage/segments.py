@@ -36,7 +36,7 @@ _OPEN_FILES = 64
 _OPEN_BYTES = 256 << 20
 _RECENT = 8
 """Segments whose irregular numbers and stamps stay in memory: those that a cut usually falls into."""
-_MEND = "restore the file, or start anew with another --state"
+MEND = "restore the file, or start over with another --state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,10 +212,10 @@ def open_segment(name: str, source: str, crc: int | None = None) -> Opened:
     try:
         return _cache.open(name, crc)
     except FileNotFoundError as error:
-        raise RunError(f"source '{source}': the log's segment '{name}' is missing; {_MEND}") from error
+        raise RunError(f"source '{source}': the log's segment '{name}' is missing; {MEND}") from error
     except (*FAILURES, ValueError, KeyError, TypeError, IndexError) as error:
         raise RunError(
-            f"source '{source}': the log's segment '{name}' cannot be read: {reason(error)}; {_MEND}"
+            f"source '{source}': the log's segment '{name}' cannot be read: {reason(error)}; {MEND}"
         ) from error
 
 
@@ -226,7 +226,7 @@ def check_schema(opened: Opened, name: str, source: str, schema: Schema) -> None
         held = ", ".join(f"{field.name} {field.type}" for field in found)
         raise RunError(
             f"source '{source}': the log's segment '{name}' has the fields ({held}), the network's source has "
-            f"({schema}); run the network that wrote it, or start anew with another --state"
+            f"({schema}); run the network that wrote it, or start over with another --state"
         )
 
 
@@ -240,7 +240,7 @@ def read_slice(slice: LogSlice, schema: Schema) -> Train:
     if not 0 <= slice.start <= slice.stop <= opened.rows:
         raise RunError(
             f"source '{slice.source}': the log's segment '{slice.path}' has {opened.rows} rows, "
-            f"not rows {slice.start} to {slice.stop}; {_MEND}"
+            f"not rows {slice.start} to {slice.stop}; {MEND}"
         )
     return Train.from_batch(
         opened.batch.slice(slice.start, slice.stop - slice.start),
