@@ -127,7 +127,7 @@ class CastingReader(BatchReader):
 class Handover(Generic[_Item]):
     """A bounded queue between the thread that brings items, which waits for room, and the one that reads them."""
 
-    def __init__(self, room: int, size: Callable[[_Item], int] = lambda item: 1) -> None:
+    def __init__(self, room: int, size: Callable[[_Item], int] | None = None) -> None:
         """Hold items of at most `room` in all; an item that is larger is held alone."""
         self._room, self._size, self.held = room, size, 0
         self._items: deque[_Item] = deque()
@@ -138,10 +138,10 @@ class Handover(Generic[_Item]):
 
     def put(self, item: _Item, wait: bool = True) -> bool:
         """Add an item once there is room; returns False if the reader has closed."""
-        size = self._size(item)
+        size = 1 if self._size is None else self._size(item)
         with self._change:
-            if wait:
-                self._change.wait_for(lambda: not self.held or self.held + size <= self._room or self.closed)
+            while wait and self.held and self.held + size > self._room and not self.closed:
+                self._change.wait()
             if self.closed:
                 return False
             self._items.append(item)
@@ -155,7 +155,7 @@ class Handover(Generic[_Item]):
         with self._change:
             self._change.wait_for(lambda: self._items or self._ended or self.closed)
             taken = [self._items.popleft() for _ in range(min(most, len(self._items)))]
-            self.held -= sum(map(self._size, taken))
+            self.held -= len(taken) if self._size is None else sum(map(self._size, taken))
             self._change.notify_all()
         return taken
 
