@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from headway.errors import RunError
 from headway.expressions.timestamps import to_python
-from headway.kernels.base import DeadLetter
+from headway.kernels.kernel import DeadLetter
 
 if TYPE_CHECKING:
     from headway.connectors.protocol import Malformed
