@@ -31,23 +31,18 @@ class FrozenMap(Mapping[str, Any]):
         self._entries = dict(entries)
 
     def __getitem__(self, key: str) -> Any:
-        """Return the value of a key."""
         return self._entries[key]
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the keys in order."""
         return iter(self._entries)
 
     def __len__(self) -> int:
-        """Return the number of keys."""
         return len(self._entries)
 
     def __hash__(self) -> int:
-        """Hash by value."""
         return hash(frozenset(self._entries.items()))
 
     def __repr__(self) -> str:
-        """Show the entries."""
         return f"FrozenMap({self._entries!r})"
 
 

@@ -18,7 +18,7 @@ import headway.shedding.uniform  # noqa: F401  (engines, layers and strategies r
 from headway.adaptive.layer import parse_adaptive
 from headway.builder import NetworkBuilder
 from headway.checking import CheckedNetwork, check
-from headway.connectors.tagging import tag_shared
+from headway.connectors.jsonl import tag_shared
 from headway.engines.base import RunResult, RunSettings, Status, make_engine
 from headway.engines.claims import check_files
 from headway.engines.models import Model, parse_model

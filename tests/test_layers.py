@@ -31,8 +31,8 @@ LAYERS = (
     ("files", "checking"),
     ("boxes",),
     ("functions", "structure", "tables", "options"),
-    ("expressions", "catalog", "kept", "sieves"),
-    ("network", "trains", "moments", "inferring"),
+    ("expressions", "catalog", "sieves"),
+    ("network", "trains"),
     ("schema", "qos", "columns", "trust", "yamls", "extras", "fading"),
     ("clock", "errors", "paths"),
 )

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from headway.boxes.durations import Duration
 from headway.connectors import source_suffixes
-from headway.connectors.base import FASTEST, SLOWEST
+from headway.connectors.registry import FASTEST, SLOWEST
 from headway.engines.base import engine_names
 from headway.engines.claims import table_refs
 from headway.errors import HeadwayError, InputError, NetworkError, OutputError, PolicyError, choices, unknown

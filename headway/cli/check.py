@@ -31,8 +31,7 @@ from headway.cli.loads import LOAD_OPTIONS, load_mapping, load_text, report_load
 from headway.cli.printing import emit, plural, printable, text_table, warning_lines
 from headway.cli.run import SPARK
 from headway.connectors import open_source, sink_kinds, sink_suffixes, source_kinds, source_suffixes
-from headway.connectors.base import permit_sink, permit_source
-from headway.connectors.schemes import scheme_hint
+from headway.connectors.registry import permit_sink, permit_source, scheme_hint
 from headway.engines.base import engine_names
 from headway.engines.claims import file_of, is_standard
 from headway.engines.spark.driver.cut import Cut, cut

@@ -21,7 +21,7 @@ from headway.checking import CheckedNetwork
 from headway.cli.arguments import check_names, rates_of
 from headway.cli.printing import plural, printable, seconds_text, share_text, text_table
 from headway.connectors.arrivals import nanoseconds, parse_arrivals, parse_phases
-from headway.connectors.base import check_rate
+from headway.connectors.registry import check_rate
 from headway.costs import HEADROOM, TRAIN, CostModel, Loads, analyse, default_arcs, measured_arcs, shares_of
 from headway.engines.models import Model, parse_model
 from headway.errors import HeadwayError, RunError

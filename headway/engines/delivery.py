@@ -13,8 +13,8 @@ import pyarrow as pa
 from headway.catalog import HALF_LIFE, Floats
 from headway.clock import SECOND, Clock
 from headway.columns import Column, as_floats, exporter
-from headway.connectors.base import Writer, prepare
-from headway.connectors.sinks import DiscardSink
+from headway.connectors.memory import DiscardSink
+from headway.connectors.protocol import Writer, prepare
 from headway.engines.ingest import ArrivalTimes
 from headway.fading import Faded, left_after
 from headway.network import Output

@@ -17,10 +17,9 @@ from headway.engines.instruments import Effort, Flow, upstream
 from headway.engines.readings import Readings
 from headway.engines.runtime import Arc
 from headway.fading import Faded
-from headway.kept import Kept, Together
 from headway.shedding.base import Entry, work_saved
 from headway.shedding.sites import find_sites, nested
-from headway.sieves import Sieve
+from headway.sieves import CombinedShares, KeptShares, Sieve
 from headway.storage.queues import Cursor
 from headway.trains import Train, join_trains
 
@@ -76,14 +75,14 @@ class Gauges:
         self._called: Int64s = np.zeros(count, np.int64)
         self._avoidable = 0.0
 
-    def _estimates(self) -> dict[int, Kept]:
+    def _estimates(self) -> dict[int, KeptShares]:
         """Let boxes that estimate know what drop boxes before them keep; return by site before one where to note it."""
-        kept: dict[int, Kept] = {}
+        kept: dict[int, KeptShares] = {}
         for box in self._runtime.boxes:
             if self._runtime.program.boxes[box.index].spec.approximate:
                 above = upstream(self.topology, box.index)
                 sites = [at for at, site in enumerate(self.sites) if any(one.consumer in above for one in site.entries)]
-                box.kernel.weigh_by(Together(tuple([kept.setdefault(at, Kept()) for at in sites])))
+                box.kernel.weigh_by(CombinedShares(tuple([kept.setdefault(at, KeptShares()) for at in sites])))
         return kept
 
     @property

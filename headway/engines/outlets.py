@@ -10,7 +10,7 @@ import pyarrow as pa
 from headway.checking import CheckedNetwork
 from headway.clock import Clock
 from headway.connectors import TableSink, open_sink
-from headway.connectors.base import Writer, prepare
+from headway.connectors.protocol import Writer, prepare
 from headway.engines.base import RunSettings
 from headway.engines.delivery import Delivery, output_readings
 from headway.engines.interrupts import Stopping

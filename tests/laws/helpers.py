@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import headway as hw
 from headway.clock import MILLISECOND
-from headway.connectors.base import Chunk, Malformed
+from headway.connectors.protocol import Chunk, Malformed
 from headway.engines.base import RunResult
 from headway.engines.traces import CallRecord, Trace
 from headway.scheduling.policy import Plan, Policy, Step

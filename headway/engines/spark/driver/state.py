@@ -22,8 +22,8 @@ from typing import Any
 from uuid import uuid4
 
 from headway.checking import CheckedNetwork
-from headway.connectors.base import Reader
-from headway.connectors.identity import check_input
+from headway.connectors.input_files import check_input
+from headway.connectors.protocol import Reader
 from headway.engines.base import RunSettings
 from headway.engines.letters import LetterRow
 from headway.engines.spark.driver.cut import Cut, cut, fingerprint
@@ -35,7 +35,7 @@ from headway.errors import RunError, choices, unknown
 from headway.network import Network, Source, thaw
 from headway.options.table import CUT_KEYS
 from headway.program import compile_program
-from headway.storage.checksums import checksum, seal
+from headway.storage.checked import checksum, seal
 from headway.storage.filesystems import FAILURES, locate, reason
 from headway.storage.log import Log
 from headway.storage.temporary import clean_temporary, make_temporary, remove_temporary
