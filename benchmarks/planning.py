@@ -27,18 +27,11 @@ import numpy as np
 from benchmarks.throughput import processor_seconds
 from headway.catalog import Statistics, Topology
 from headway.clock import SECOND
+from headway.costs import CostModel, UnitCostModel
 from headway.errors import PolicyError
 from headway.qos import Graph, QoS
-from headway.scheduling.base import (
-    OutputReadings,
-    Plan,
-    QueueReadings,
-    Snapshot,
-    Unit,
-    make_policy,
-    registered_policies,
-)
-from headway.scheduling.costs import CostModel
+from headway.scheduling.policy import Plan, make_policy, registered_policies
+from headway.scheduling.snapshot import OutputReadings, QueueReadings, Snapshot, Unit
 
 SIZES = (1_000, 10_000, 100_000)
 ROUNDS, PLANS = 5, 200
@@ -121,7 +114,9 @@ class Load:
         self._ready = np.zeros(count, np.bool_)
         self._waiting = np.zeros(count, np.int64)
         self._oldest = np.full(count, NEVER)
-        self._costs = CostModel(self._topology, self._units).read(self._boxes, self._waiting)
+        self._costs = UnitCostModel(CostModel(self._topology), [unit.boxes for unit in self._units]).read(
+            self._boxes, self._waiting
+        )
         self._changed: list[int] = []
         self._arrive(min(count // 2, READY if case.share is None else int(case.share * count)))
 

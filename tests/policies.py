@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.scheduling.base import Plan, Policy, Snapshot, Step, register_policy
+from headway.scheduling.policy import Plan, Policy, Step, register_policy
+from headway.scheduling.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ LAYERS = (
     ("connectors",),
     ("adaptive", "shedding"),
     ("scheduling", "storage"),
+    ("costs",),
     ("kernels",),
     ("jsonschema", "mermaid", "builder"),
     ("files", "checking"),

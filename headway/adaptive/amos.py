@@ -34,7 +34,7 @@ from headway.boxes.durations import DURATION_HINT, Duration
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.errors import NetworkError, PolicyError, finite, unknown
-from headway.scheduling.base import make_policy
+from headway.scheduling.policy import make_policy
 
 POLICIES = ("round-robin", "fifo", "most-tuples", "chain")
 """The algorithms of the paper's experiments."""

@@ -44,7 +44,7 @@ from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.errors import PolicyError, choices, unknown
-from headway.scheduling.base import make_policy, registered_policies
+from headway.scheduling.policy import make_policy, registered_policies
 
 NAME = "optimizer"
 NEVER = 2**63 - 1

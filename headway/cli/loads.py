@@ -16,28 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from headway.catalog import Topology
+from headway.catalog import Floats, Topology
 from headway.checking import CheckedNetwork
 from headway.cli.arguments import Pair, positive, rate
 from headway.cli.printing import plural, printable, seconds_text, share_text, text_table
 from headway.connectors.arrivals import nanoseconds, parse_arrivals, parse_phases
 from headway.connectors.base import check_rate
+from headway.costs import HEADROOM, TRAIN, CostModel, Loads, analyse, default_arcs, measured_arcs, shares_of
 from headway.engines.models import Model, parse_model
 from headway.engines.topology import topology_of
 from headway.errors import HeadwayError, InputError, RunError, unknown
 from headway.network import Source, thaw
 from headway.scheduling.schedule import Schedule
-from headway.shedding.loads import (
-    HEADROOM,
-    TRAIN,
-    Floats,
-    LoadModel,
-    Loads,
-    analyse,
-    default_arcs,
-    measured_arcs,
-    shares_of,
-)
 from headway.structure import owner
 from headway.trust import OWN, Trust
 from headway.yamls import read_text
@@ -142,7 +132,7 @@ def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport
     costs, overheads = _costs(checked, model, ran)
     selectivity, guessed = _selectivities(checked, ran)
     arcs = {} if ran is None else measured_arcs(checked, ran.taken, ran.made, ran.delivered)
-    shared = LoadModel(topology, shares_of(checked, arcs))
+    shared = CostModel(topology, shares_of(checked, arcs))
     missing = _no_rates([name for name, found in rates.items() if found is None and checked.consumers[name]])
     flow = np.array([found or 0.0 for found in rates.values()])
     if not missing:  # what nothing comes to may cost what it likes

@@ -8,7 +8,7 @@ from headway.adaptive.base import registered_adaptives
 from headway.cli.arguments import Parser
 from headway.cli.printing import emit, text_table
 from headway.errors import PolicyError, unknown
-from headway.scheduling.base import PolicyEntry, registered_policies
+from headway.scheduling.policy import PolicyEntry, registered_policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, GRADED_POLICY, PLANS, UNITS, WAITS
 from headway.scheduling.sizes import TRAINS
 from headway.scheduling.traversals import TRAVERSALS

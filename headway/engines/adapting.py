@@ -13,8 +13,9 @@ from headway.catalog import Floats
 from headway.clock import MILLISECOND, SECOND
 from headway.engines.changes import Change, ChangeLog
 from headway.engines.instruments import Instruments, Reach, reach_of
-from headway.scheduling.base import Policy, Unit
 from headway.scheduling.bounded import Bounded
+from headway.scheduling.policy import Policy
+from headway.scheduling.snapshot import Unit
 from headway.storage.queues import FAR
 
 _SAMPLES = 16

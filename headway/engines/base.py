@@ -18,7 +18,7 @@ from headway.engines.control import Control
 from headway.engines.models import Model
 from headway.engines.traces import Trace
 from headway.errors import HeadwayError, unknown
-from headway.scheduling.base import Policy, make_policy
+from headway.scheduling.policy import Policy, make_policy
 from headway.scheduling.schedule import Schedule
 from headway.shedding.settings import ShedSettings
 

@@ -19,8 +19,8 @@ from headway.engines.ingest import ArrivalTimes
 from headway.fading import Faded, left_after
 from headway.network import Output
 from headway.qos import Graph
-from headway.scheduling.base import OutputReadings
 from headway.scheduling.schedule import Schedule
+from headway.scheduling.snapshot import OutputReadings
 from headway.schema import Schema
 from headway.trains import Train, is_constant
 

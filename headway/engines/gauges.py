@@ -9,17 +9,17 @@ import numpy as np
 from headway.catalog import BoxReadings, Floats
 from headway.checking import CheckedNetwork
 from headway.columns import Int64s
+from headway.costs import CostModel, shares_of
 from headway.engines.delivery import Delivered, Delivery
 from headway.engines.drops import DropBox
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.instruments import Effort, Flow, upstream
-from headway.engines.runtime import Arc, Runtime
+from headway.engines.readings import Readings
+from headway.engines.runtime import Arc
 from headway.fading import Faded
 from headway.kept import Kept, Together
 from headway.kernels.approximate import Weighted
-from headway.scheduling.base import Unit
 from headway.shedding.base import Entry, work_saved
-from headway.shedding.loads import LoadModel, shares_of
 from headway.shedding.sites import find_sites, nested
 from headway.sieves import Sieve
 from headway.storage.queues import Cursor
@@ -40,23 +40,23 @@ class Gauges:
     def __init__(
         self,
         checked: CheckedNetwork,
-        runtime: Runtime,
+        readings: Readings,
         feeds: Sequence[Feed],
         ingest: Ingest,
         deliveries: Sequence[Delivery],
         workers: int,
-        units: Sequence[Unit],
         train: int,
         effort: Callable[[], Effort],
     ) -> None:
         """Find out where drop boxes can stand."""
         self._checked = checked
-        self._runtime = runtime
+        self._readings = readings
+        self._runtime = runtime = readings.runtime
         self._feeds = feeds
         self._ingest = ingest
         self._deliveries = deliveries
         self.workers = workers
-        self._units = [np.array(unit.boxes, np.intp) for unit in units]
+        self._units = [np.array(unit.boxes, np.intp) for unit in readings.units]
         self._train = min(train, _LONG) if train < _LONGER else _LONGER
         self.effort = effort
         self.topology = runtime.topology
@@ -64,7 +64,6 @@ class Gauges:
         inputs = self._inputs_of = self._inputs()
         self.sites = find_sites(self.topology, inputs)
         self.nested = nested(self.sites, inputs)
-        self._model = LoadModel(self.topology, shares_of(checked))
         self._routes = [box for box in runtime.boxes if len(box.arcs) > 1]
         self._drops: dict[Entry, DropBox] = {}
         self._kept_at: Floats = np.ones(len(self.topology.boxes))  # what drop boxes before a box let through
@@ -125,7 +124,7 @@ class Gauges:
         """Return what tuples that arrive at these rates cause, by what boxes have cost lately."""
         readings = self.boxes(now)
         costs, selectivity = self._costs(readings), readings.selectivity
-        model = self._divided()
+        model = self._readings.model = self._divided()
         box_rates, work = model.rates(rates, selectivity), model.work(costs, selectivity)
         box_loads = box_rates * costs
         waiting, _ = self.waiting()
@@ -173,7 +172,7 @@ class Gauges:
         most = max([float(box_loads[boxes].sum()) for boxes in self._units], default=0.0)
         return min(float(self.workers), max(1.0, float(box_loads.sum()) / most)) if most > 0 else float(self.workers)
 
-    def _share_of(self, model: LoadModel, entry: Entry) -> float:
+    def _share_of(self, model: CostModel, entry: Entry) -> float:
         """Return the share of its producer's tuples that comes to an entry; a box may read a producer twice."""
         ways = self._inputs_of[entry.consumer].count(entry.producer)
         return model.share(entry.producer, entry.consumer) / ways
@@ -202,10 +201,10 @@ class Gauges:
         costs: Floats = np.where(known, np.minimum(spent / np.where(known, taken, 1.0), amortised), unknown)
         return costs
 
-    def _divided(self) -> LoadModel:
+    def _divided(self) -> CostModel:
         """Return the load model with what routes have let through so far."""
         if not self._routes:
-            return self._model
+            return self._readings.model
         shares: dict[str, float] = {}
         for box in self._routes:
             counts = {}
@@ -216,7 +215,7 @@ class Gauges:
             total = int(self._runtime.statistics.readings().tuples_out[box.index])
             if total:
                 shares |= {arc: count / total for arc, count in counts.items()}
-        return self._model.with_shares(shares_of(self._checked, shares))
+        return self._readings.model.with_shares(shares_of(self._checked, shares))
 
     # Drop boxes
 

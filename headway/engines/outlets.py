@@ -16,7 +16,7 @@ from headway.engines.delivery import Delivery, output_readings
 from headway.engines.interrupts import Stopping
 from headway.engines.opening import open_letters
 from headway.network import thaw
-from headway.scheduling.base import OutputReadings
+from headway.scheduling.snapshot import OutputReadings
 from headway.schema import Schema
 
 

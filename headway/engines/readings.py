@@ -18,13 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.catalog import BoxReadings, Floats
+from headway.checking import CheckedNetwork
 from headway.clock import SECOND
 from headway.columns import Int64s, Mask
+from headway.costs import CostModel, UnitCostModel, UnitCosts, shares_of
 from headway.engines.runtime import RunningBox, Runtime
 from headway.errors import RunError
-from headway.scheduling.base import OutputReadings, QueueReadings, Snapshot, Unit, UnitCosts
-from headway.scheduling.costs import CostModel
 from headway.scheduling.members import Members
+from headway.scheduling.snapshot import OutputReadings, QueueReadings, Snapshot, Unit
 from headway.storage.queues import FAR, Ages
 from headway.structure import owner
 
@@ -51,10 +52,13 @@ class Waits(NamedTuple):
 class Readings:
     """Looks at a runtime; changes nothing but the progress of arcs, where it finds it out. For the scheduler thread."""
 
-    def __init__(self, runtime: Runtime, units: tuple[Unit, ...]) -> None:
+    def __init__(self, checked: CheckedNetwork, runtime: Runtime, units: tuple[Unit, ...]) -> None:
         """Lay out which boxes belong to which units."""
-        self._runtime = runtime
+        self.checked = checked
+        self._runtime = self.runtime = runtime
         self.units = units
+        self.model = CostModel(runtime.topology, shares_of(checked))
+        """The cost model; whoever finds out how boxes divide their tuples replaces it."""
         self.members = Members(units)
         self._large = len(runtime.cursor_box) > _FEW
         self._units_of: list[list[int]] = [[] for _ in runtime.boxes] if self._large else []
@@ -70,7 +74,7 @@ class Readings:
         self._holder: dict[int, int] = {}
         self._stuck: set[int] = set()
         self._ages: Ages | None = None  # these two are made when a policy first asks
-        self._cost_model: CostModel | None = None
+        self._unit_model: UnitCostModel | None = None
         self._boxes: BoxReadings | None = None
         self._boxes_at = 0
         self._asked = 0
@@ -300,10 +304,11 @@ class Readings:
         return QueueReadings(waiting, (waiting * sizes).astype(np.int64), seconds / np.maximum(counts, 1), age)
 
     def _costs(self, now: int) -> UnitCosts:
-        if self._cost_model is None:
-            self._cost_model = CostModel(self._runtime.topology, self.units)
+        if self._unit_model is None:
+            self._unit_model = UnitCostModel(self.model, [unit.boxes for unit in self.units])
+        self._unit_model.model = self.model
         boxes = self.boxes(now)
         # In large networks, where exactly tuples wait within a unit is looked at as seldom as what boxes cost.
         if self._unit_costs is None or self._costs_of is not boxes or not self._large:
-            self._unit_costs, self._costs_of = self._cost_model.read(boxes, self.box_waiting), boxes
+            self._unit_costs, self._costs_of = self._unit_model.read(boxes, self.box_waiting), boxes
         return self._unit_costs

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from headway.clock import SECOND
-from headway.scheduling.base import Plan, Policy, Snapshot, Term, is_preemptive, rule_of, terms_of
+from headway.scheduling.policy import Plan, Policy, Term, is_preemptive, rule_of, terms_of
 from headway.scheduling.ranking import foremost
+from headway.scheduling.snapshot import Snapshot
 
 MOMENTS = frozenset({"oldest", "deadline"})
 """Terms that are moments (ns)."""

@@ -23,7 +23,8 @@ from headway.engines.changes import Change
 from headway.engines.ingest import Feed
 from headway.engines.reasons import Reason, Terms, Values, reasons, span_text, why
 from headway.errors import InputError
-from headway.scheduling.base import Plan, Policy, Snapshot
+from headway.scheduling.policy import Plan, Policy
+from headway.scheduling.snapshot import Snapshot
 from headway.trains import Train
 
 MOST = 1_000_000

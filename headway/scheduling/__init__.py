@@ -17,9 +17,10 @@ from headway.scheduling import (
     threads,
     weighted_round_robin,
 )
-from headway.scheduling.base import Plan, Policy, Snapshot, Step, Term, Unit, UnitCosts, register_policy
+from headway.scheduling.policy import Plan, Policy, Step, Term, register_policy
 from headway.scheduling.ranking import Ranked
 from headway.scheduling.schedule import Schedule, policy_names
+from headway.scheduling.snapshot import Snapshot, Unit
 
 __all__ = [
     "Plan",

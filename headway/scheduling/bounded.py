@@ -20,8 +20,9 @@ import numpy as np
 from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.errors import PolicyError
-from headway.scheduling.base import Plan, Policy, Snapshot, Step, Term, Unit, is_preemptive, rule_of, terms_of
+from headway.scheduling.policy import Plan, Policy, Step, Term, is_preemptive, rule_of, terms_of
 from headway.scheduling.ranking import STEPS, apart, foremost
+from headway.scheduling.snapshot import Snapshot, Unit
 
 LOOKS = 16
 """How often in a longest wait all units are looked at."""

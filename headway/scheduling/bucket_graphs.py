@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 from headway.catalog import Topology
 from headway.qos import Graph
-from headway.scheduling.base import Floats, Unit
 from headway.scheduling.graphs import critical_latencies, padded, slopes
+from headway.scheduling.snapshot import Floats, Unit
 
 Places = npt.NDArray[np.intp]
 

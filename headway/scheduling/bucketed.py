@@ -26,10 +26,11 @@ import numpy as np
 
 from headway.clock import SECOND
 from headway.errors import PolicyError
-from headway.scheduling.base import Floats, Plan, Policy, Snapshot, Step, Term, register_policy
 from headway.scheduling.bucket_graphs import Places, bucket_graphs
 from headway.scheduling.calendars import Calendar
+from headway.scheduling.policy import Plan, Policy, Step, Term, register_policy
 from headway.scheduling.ranking import STEPS, WORK, apart
+from headway.scheduling.snapshot import Floats, Snapshot
 
 _DEFAULT = 20
 _MOST = 4096

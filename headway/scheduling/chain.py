@@ -24,8 +24,9 @@ import numpy as np
 from headway.catalog import BoxReadings
 from headway.columns import Mask
 from headway.errors import PolicyError
-from headway.scheduling.base import Floats, Policy, Snapshot, Term, register_policy
 from headway.scheduling.paths import MANY, ByPath, Kept, Paths, Stretches, unit_levels, unit_priorities
+from headway.scheduling.policy import Policy, Term, register_policy
+from headway.scheduling.snapshot import Floats, Snapshot
 
 _ROUNDS = 16
 """Rounds over all paths at once; few paths need more, and those are finished one by one."""

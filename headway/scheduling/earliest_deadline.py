@@ -24,10 +24,11 @@ import numpy as np
 from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.errors import PolicyError
-from headway.scheduling.base import Policy, Snapshot, Term, Unit, register_policy
 from headway.scheduling.fifo import unit_places
 from headway.scheduling.patience import unit_zones
+from headway.scheduling.policy import Policy, Term, register_policy
 from headway.scheduling.ranking import Ranked
+from headway.scheduling.snapshot import Snapshot, Unit
 
 _NEVER = int(np.iinfo(np.int64).max)
 _LONGEST = 2**62

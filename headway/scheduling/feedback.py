@@ -36,9 +36,10 @@ from headway.catalog import Topology
 from headway.clock import MILLISECOND, SECOND
 from headway.columns import Int64s
 from headway.errors import NetworkError, PolicyError
-from headway.scheduling.base import Floats, Policy, Snapshot, Term, Unit, register_policy
 from headway.scheduling.patience import unit_zones
+from headway.scheduling.policy import Policy, Term, register_policy
 from headway.scheduling.ranking import Ranked
+from headway.scheduling.snapshot import Floats, Snapshot, Unit
 
 MOST = 8.0
 """The highest priority: an output that starves is there after as many looks."""

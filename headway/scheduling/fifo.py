@@ -23,8 +23,9 @@ import numpy as np
 
 from headway.columns import Int64s
 from headway.errors import PolicyError
-from headway.scheduling.base import Policy, Snapshot, Term, Unit, register_policy
+from headway.scheduling.policy import Policy, Term, register_policy
 from headway.scheduling.ranking import Ranked
+from headway.scheduling.snapshot import Snapshot, Unit
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from headway.catalog import Topology
 from headway.qos import Graph
-from headway.scheduling.base import Floats, Unit
+from headway.scheduling.snapshot import Floats, Unit
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from headway.columns import Int64s, Mask
-from headway.scheduling.base import Floats, Unit
+from headway.scheduling.snapshot import Floats, Unit
 
 
 class Members:

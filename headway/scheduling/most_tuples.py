@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.errors import PolicyError
-from headway.scheduling.base import Policy, Snapshot, Term, register_policy
+from headway.scheduling.policy import Policy, Term, register_policy
 from headway.scheduling.ranking import Ranked
+from headway.scheduling.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

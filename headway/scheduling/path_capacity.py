@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 from headway.catalog import BoxReadings
 from headway.errors import PolicyError
-from headway.scheduling.base import Floats, Policy, Snapshot, Term, register_policy
 from headway.scheduling.paths import ByPath, Kept, Paths, unit_levels, unit_priorities
+from headway.scheduling.policy import Policy, Term, register_policy
+from headway.scheduling.snapshot import Floats, Snapshot
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ import numpy as np
 from headway.catalog import BoxReadings, Topology
 from headway.clock import SECOND
 from headway.columns import Int64s, Mask
-from headway.scheduling.base import Floats, Snapshot, Unit
 from headway.scheduling.ranking import Places, Ranked
+from headway.scheduling.snapshot import Floats, Snapshot, Unit
 
 TINY = 1e-12
 """Seconds that a tuple costs at least, so that what was never measured counts as very fast."""

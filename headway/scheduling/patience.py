@@ -15,7 +15,8 @@ import numpy as np
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.columns import Int64s, Mask
-from headway.scheduling.base import Floats, Plan, Policy, Snapshot, Step, Term, Unit, is_preemptive, rule_of, terms_of
+from headway.scheduling.policy import Plan, Policy, Step, Term, is_preemptive, rule_of, terms_of
+from headway.scheduling.snapshot import Floats, Snapshot, Unit
 
 SHARE = 0.5
 """How much of a good zone is used for waiting, and for others' steps: the other half is for what was not foreseen."""

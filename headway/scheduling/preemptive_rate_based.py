@@ -22,9 +22,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from headway.errors import PolicyError
-from headway.scheduling.base import Policy, Snapshot, Term, register_policy
+from headway.scheduling.policy import Policy, Term, register_policy
 from headway.scheduling.ranking import Ranked
 from headway.scheduling.rate_based import output_rates
+from headway.scheduling.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

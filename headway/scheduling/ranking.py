@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from headway.scheduling.base import Plan, Snapshot, Step, Term
+from headway.scheduling.policy import Plan, Step, Term
+from headway.scheduling.snapshot import Snapshot
 
 Places = npt.NDArray[np.intp]
 

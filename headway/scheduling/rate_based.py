@@ -24,10 +24,12 @@ from typing import Any
 import numpy as np
 
 from headway.columns import Int64s
+from headway.costs import UnitCosts
 from headway.errors import PolicyError
-from headway.scheduling.base import Floats, Policy, Snapshot, Term, UnitCosts, register_policy
 from headway.scheduling.paths import TINY
+from headway.scheduling.policy import Policy, Term, register_policy
 from headway.scheduling.ranking import Ranked
+from headway.scheduling.snapshot import Floats, Snapshot
 
 
 @dataclass(frozen=True)

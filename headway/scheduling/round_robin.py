@@ -13,7 +13,8 @@ import numpy as np
 
 from headway.boxes.durations import Duration
 from headway.errors import NetworkError, PolicyError
-from headway.scheduling.base import Plan, Policy, Snapshot, Step, register_policy
+from headway.scheduling.policy import Plan, Policy, Step, register_policy
+from headway.scheduling.snapshot import Snapshot
 from headway.scheduling.turns import Turn, in_turn, next_in_turn
 
 

@@ -14,9 +14,10 @@ from headway.boxes.durations import Duration
 from headway.catalog import Topology
 from headway.errors import NetworkError, PolicyError, choices, unknown
 from headway.scheduling import threads
-from headway.scheduling.base import Policy, Unit, make_policy, registered_policies
 from headway.scheduling.bounded import Bounded
+from headway.scheduling.policy import Policy, make_policy, registered_policies
 from headway.scheduling.sizes import TRAINS, Auto, Budget, TrainRule, Tuples, parse_train
+from headway.scheduling.snapshot import Unit
 from headway.scheduling.superboxes import box_units, superbox_units
 from headway.scheduling.traversals import TRAVERSALS
 from headway.scheduling.traversing import Traverser

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.errors import PolicyError
-from headway.scheduling.base import Policy, register_policy
 from headway.scheduling.paths import Stretches
+from headway.scheduling.policy import Policy, register_policy
 from headway.scheduling.segment import Segment
 
 

@@ -23,8 +23,9 @@ from headway.boxes.durations import Duration
 from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.errors import NetworkError, PolicyError, choices
-from headway.scheduling.base import Plan, Policy, Snapshot, Step, Term, is_preemptive, rule_of, terms_of
 from headway.scheduling.patience import FIRST, MOST, Patient
+from headway.scheduling.policy import Plan, Policy, Step, Term, is_preemptive, rule_of, terms_of
+from headway.scheduling.snapshot import Snapshot
 
 AUTO = "auto"
 TRAINS = {

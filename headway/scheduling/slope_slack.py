@@ -29,9 +29,10 @@ import numpy as np
 
 from headway.clock import SECOND
 from headway.errors import PolicyError
-from headway.scheduling.base import Floats, Policy, Snapshot, Term, register_policy
 from headway.scheduling.graphs import UnitGraphs, unit_graphs
+from headway.scheduling.policy import Policy, Term, register_policy
 from headway.scheduling.ranking import Ranked
+from headway.scheduling.snapshot import Floats, Snapshot
 
 _MOST_SAMPLES = 64
 _QOS_SAMPLES = 8

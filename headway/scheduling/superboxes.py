@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headway.catalog import Topology, paths_to_outputs
-from headway.scheduling.base import Unit
+from headway.scheduling.snapshot import Unit
 
 
 def box_units(topology: Topology) -> tuple[Unit, ...]:

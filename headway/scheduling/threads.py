@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway.errors import PolicyError
-from headway.scheduling.base import Plan, Policy, Snapshot, register_policy
+from headway.scheduling.policy import Plan, Policy, register_policy
+from headway.scheduling.snapshot import Snapshot
 
 NAME = "threads"
 

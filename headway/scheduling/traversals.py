@@ -30,7 +30,7 @@ import numpy as np
 
 from headway.catalog import Topology
 from headway.columns import Int64s, Mask
-from headway.scheduling.base import Floats
+from headway.scheduling.snapshot import Floats
 from headway.scheduling.superboxes import min_cost_order
 
 Boxes = Sequence[int]

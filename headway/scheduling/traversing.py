@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from headway.catalog import Topology
-from headway.scheduling.base import Floats, Snapshot
-from headway.scheduling.costs import CostModel
+from headway.costs import CostModel, UnitCostModel
 from headway.scheduling.graphs import unit_graphs
+from headway.scheduling.snapshot import Floats, Snapshot
 from headway.scheduling.superboxes import box_units
 from headway.scheduling.traversals import TRAVERSALS, Calls, View, spanner
 
@@ -26,7 +26,7 @@ class Traverser:
         if span is not None:
             alone = box_units(topology)
             self._graphs = unit_graphs(topology, alone)
-            self._costs = CostModel(topology, alone)
+            self._costs = UnitCostModel(CostModel(topology), [unit.boxes for unit in alone])
 
     def order(self, unit: int, snapshot: Snapshot) -> Calls | None:
         """Return the boxes to call for a step of a unit; None where its own order will do."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import NamedTuple
 
-from headway.scheduling.base import Snapshot
+from headway.scheduling.snapshot import Snapshot
 
 STEPS = 256
 """The most steps in a plan, so that a plan in a large network does not become stale."""

@@ -21,7 +21,8 @@ import numpy as np
 
 from headway.catalog import Topology
 from headway.errors import PolicyError, unknown
-from headway.scheduling.base import Floats, Plan, Policy, Snapshot, Step, Unit, register_policy
+from headway.scheduling.policy import Plan, Policy, Step, register_policy
+from headway.scheduling.snapshot import Floats, Snapshot, Unit
 from headway.scheduling.turns import Turn, next_in_turn
 
 _READS_SOURCE = 2.0

@@ -14,22 +14,14 @@ from hypothesis import strategies as st
 from headway.adaptive.master import MOST_OWED, Master, MasterMemory
 from headway.catalog import BoxReadings
 from headway.clock import MILLISECOND, SECOND
+from headway.costs import UnitCosts
 from headway.errors import PolicyError
-from headway.scheduling.base import (
-    OutputReadings,
-    Plan,
-    Policy,
-    Snapshot,
-    Step,
-    UnitCosts,
-    is_preemptive,
-    make_policy,
-    terms_of,
-)
 from headway.scheduling.bounded import Bounded
+from headway.scheduling.policy import Plan, Policy, Step, is_preemptive, make_policy, terms_of
 from headway.scheduling.round_robin import RoundRobin
 from headway.scheduling.sizes import parse_train
 from headway.scheduling.slope_slack import SlopeSlack
+from headway.scheduling.snapshot import OutputReadings, Snapshot
 from tests.policies import RandomPolicy
 from tests.scheduling.snapshots import Points, graphs, measured, snapshot
 from tests.searching import examples

@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 from headway.checking import CheckedNetwork, check
 from headway.engines.base import Engine, RunResult, RunSettings
 from headway.network import Box, Network, Table
-from headway.scheduling.base import Plan, Policy, Snapshot, Step, register_policy
+from headway.scheduling.policy import Plan, Policy, Step, register_policy
 from headway.scheduling.schedule import Schedule
+from headway.scheduling.snapshot import Snapshot
 
 Tests = Mapping[str, Callable[[], object]]
 

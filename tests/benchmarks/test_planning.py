@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import planning
 from benchmarks.planning import Case, Cost, Load, check, measure, network
-from headway.scheduling.base import make_policy, registered_policies
+from headway.scheduling.policy import make_policy, registered_policies
 
 
 @pytest.mark.alone

@@ -14,6 +14,7 @@ from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
 from headway.engines.instruments import Effort
 from headway.engines.letters import DeadLetters
+from headway.engines.readings import Readings
 from headway.engines.runtime import Runtime
 from headway.network import thaw
 from headway.scheduling.superboxes import box_units
@@ -87,12 +88,11 @@ class Bench:
         self.busy = 0  # nanoseconds
         self.gauges = Gauges(
             self.checked,
-            self.runtime,
+            Readings(self.checked, self.runtime, box_units(self.runtime.topology)),
             self.feeds,
             self.ingest,
             self.deliveries,
             workers,
-            box_units(self.runtime.topology),
             train,
             lambda: Effort(self.busy),
         )

@@ -16,8 +16,8 @@ from headway.clock import SECOND
 from headway.engines.adapting import Adapting
 from headway.engines.changes import ChangeLog
 from headway.errors import PolicyError
-from headway.scheduling.base import Policy, make_policy
 from headway.scheduling.bounded import Bounded
+from headway.scheduling.policy import Policy, make_policy
 from headway.scheduling.superboxes import box_units
 from headway.trains import Tick, Train
 from tests.engines.overloads import SOON, Bench, box, network, output

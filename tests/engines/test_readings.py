@@ -20,7 +20,7 @@ from headway.engines.letters import DeadLetters
 from headway.engines.local.steps import StepRunner
 from headway.engines.readings import Readings
 from headway.engines.runtime import Runtime
-from headway.scheduling.base import OutputReadings, Snapshot
+from headway.scheduling.snapshot import OutputReadings, Snapshot
 from headway.scheduling.superboxes import box_units, superbox_units
 from headway.storage.queues import FAR
 from headway.trains import Tick, Train
@@ -49,7 +49,7 @@ class Running:
 
     def __init__(self, boxes: dict[str, Any] = BOXES, outputs: dict[str, str] = OUTPUTS) -> None:
         self.clock = ManualClock()
-        checked = check(hw.load(network(boxes, outputs, ("s", "r"))))
+        checked = self.checked = check(hw.load(network(boxes, outputs, ("s", "r"))))
         deliveries = {
             one.name: Delivery(
                 one, checked.output_schema(one.name), TableSink(checked.output_schema(one.name)), self.clock
@@ -110,10 +110,10 @@ def test_piece_by_piece_is_as_a_whole(data: st.DataObject, superboxes: bool) -> 
     units = superbox_units(runtime.topology) if superboxes else box_units(runtime.topology)
     steps = StepRunner(runtime, units)
     with pytest.MonkeyPatch.context() as patch:
-        whole = Readings(runtime, units)
+        whole = Readings(running.checked, runtime, units)
         patch.setattr(module, "_FEW", 0)
         patch.setattr(module, "_MANY", 0)  # never as a whole, but for the first time
-        pieces = Readings(runtime, units)
+        pieces = Readings(running.checked, runtime, units)
         asked: dict[str, list[Any]] | None = None
         for action in data.draw(st.lists(ACTIONS, min_size=10, max_size=40)):
             if action in ("s", "r"):
@@ -157,7 +157,7 @@ def test_piece_by_piece_is_as_a_whole_while_steps_are_under_way(
     def refresh(self: Readings) -> None:
         nonlocal compared
         plain(self)
-        whole = Readings(self._runtime, self.units)
+        whole = Readings(self.checked, self._runtime, self.units)
         whole._large = False
         plain(whole)
         assert _seen(self) == _seen(whole)
@@ -179,7 +179,7 @@ def test_what_is_held_up_is_looked_at_again_when_its_holder_has_moved(monkeypatc
     runtime = running.runtime
     units = box_units(runtime.topology)
     names = [unit.name for unit in units]
-    readings, steps = Readings(runtime, units), StepRunner(runtime, units)
+    readings, steps = Readings(running.checked, runtime, units), StepRunner(runtime, units)
     looked: list[str] = []
     is_ready = Runtime.is_ready
 
@@ -213,7 +213,7 @@ def test_large_networks_are_read_piece_by_piece_by_themselves() -> None:
     boxes = {f"b{at}": POSITIVE for at in range(1100)}
     running = Running({**boxes, "w": {**POSITIVE, "in": "r"}}, {"o": "b0", "p": "w"})
     units = box_units(running.runtime.topology)
-    readings = Readings(running.runtime, units)
+    readings = Readings(running.checked, running.runtime, units)
     readings.refresh()
     assert _snapshot(readings).changed is None  # nobody was told of anything yet
     readings.told()
@@ -231,7 +231,7 @@ def test_large_networks_are_read_piece_by_piece_by_themselves() -> None:
 
 def test_nothing_waits() -> None:
     running = Running()
-    readings = Readings(running.runtime, box_units(running.runtime.topology))
+    readings = Readings(running.checked, running.runtime, box_units(running.runtime.topology))
     readings.refresh()
     seen = _snapshot(readings)
     assert not seen.ready.any()
@@ -245,7 +245,9 @@ def test_nothing_waits() -> None:
 def test_latencies_are_means_of_what_waits(superboxes: bool) -> None:
     running = Running({"x": POSITIVE, "z": {**POSITIVE, "in": "r"}}, {"o": "x", "p": "z"})
     topology = running.runtime.topology
-    readings = Readings(running.runtime, superbox_units(topology) if superboxes else box_units(topology))
+    readings = Readings(
+        running.checked, running.runtime, superbox_units(topology) if superboxes else box_units(topology)
+    )
     running.push("s", [1, 2])
     running.clock.advance(2 * SECOND)
     running.push("s", [3, 4])
@@ -265,7 +267,7 @@ def test_latencies_are_means_of_what_waits(superboxes: bool) -> None:
 def test_statistics_are_read_anew_when_they_have_grown_old(monkeypatch: pytest.MonkeyPatch) -> None:
     running = Running()
     units = box_units(running.runtime.topology)
-    readings, report = Readings(running.runtime, units), running.runtime.statistics.report
+    readings, report = Readings(running.checked, running.runtime, units), running.runtime.statistics.report
     calls = 0
 
     def call(many: int) -> None:
@@ -288,7 +290,7 @@ def test_statistics_are_read_anew_when_they_have_grown_old(monkeypatch: pytest.M
 def test_first_impressions_of_a_large_network_grow_by_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FEW", 0)
     running = Running({f"b{at}": POSITIVE for at in range(100)} | {"w": {**POSITIVE, "in": "r"}}, {"o": "b0", "p": "w"})
-    readings = Readings(running.runtime, box_units(running.runtime.topology))
+    readings = Readings(running.checked, running.runtime, box_units(running.runtime.topology))
     counts = []
     for _ in range(200):
         running.runtime.statistics.report(0, 1, 1, 1000, -1)
@@ -304,7 +306,7 @@ def test_costs_follow_the_statistics(monkeypatch: pytest.MonkeyPatch, large: boo
     if large:
         monkeypatch.setattr(module, "_FEW", 0)
     running = Running({"x": POSITIVE, "y": {"op": "map", "in": "x", "select": "a, v"}}, {"o": "y"})
-    readings = Readings(running.runtime, box_units(running.runtime.topology))
+    readings = Readings(running.checked, running.runtime, box_units(running.runtime.topology))
     running.runtime.statistics.declare(cost=np.array([1e-3, 4e-3]), selectivity=np.array([0.5, 1]), exact=True)
     readings.refresh()
     costs = _snapshot(readings).costs

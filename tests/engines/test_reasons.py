@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from headway.clock import SECOND
 from headway.engines.reasons import COMPETITORS, Reason, reasons, span_text, why
-from headway.scheduling.base import Plan, Policy, Snapshot, Step, Term
+from headway.scheduling.policy import Plan, Policy, Step, Term
 from headway.scheduling.slope_slack import SlopeSlack
+from headway.scheduling.snapshot import Snapshot
 from tests.scheduling.snapshots import measured, snapshot
 
 STAIRS = ((0.0, 1.0), (1.0, 1.0), (3.0, 0.6), (4.0, 0.1), (5.0, 0.0))

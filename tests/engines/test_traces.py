@@ -32,8 +32,9 @@ from headway.engines.traces import (
     read_trace,
 )
 from headway.errors import InputError, OutputError
-from headway.scheduling.base import Plan, Snapshot, Step
+from headway.scheduling.policy import Plan, Step
 from headway.scheduling.slope_slack import SlopeSlack
+from headway.scheduling.snapshot import Snapshot
 from headway.schema import Schema
 from headway.trains import Train
 from tests.scheduling.snapshots import measured, snapshot

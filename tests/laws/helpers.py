@@ -19,8 +19,9 @@ from headway.clock import MILLISECOND
 from headway.connectors.base import Chunk, Malformed
 from headway.engines.base import RunResult
 from headway.engines.traces import CallRecord, Trace
-from headway.scheduling.base import Plan, Policy, Snapshot, Step, register_policy
-from headway.scheduling.base import _policies as registered
+from headway.scheduling.policy import Plan, Policy, Step, register_policy
+from headway.scheduling.policy import _policies as registered
+from headway.scheduling.snapshot import Snapshot
 
 SCHEMA = {"n": "bigint"}
 

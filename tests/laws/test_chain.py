@@ -29,7 +29,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.clock import SECOND
-from headway.scheduling.base import make_policy
+from headway.scheduling.policy import make_policy
 from tests.laws.helpers import Box, Net, Order, Sizes, policy_named, totals
 from tests.laws.strategies import EVERY, ends, laws, rows
 

@@ -10,7 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.scheduling.base import Plan, Policy, Snapshot, make_policy, terms_of
+from headway.scheduling.policy import Plan, Policy, make_policy, terms_of
+from headway.scheduling.snapshot import Snapshot
 from tests.laws.helpers import Box, Net, calls_of, moves_of, ms, policy_named
 from tests.laws.strategies import ends, forests, laws, rows
 

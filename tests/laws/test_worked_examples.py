@@ -12,7 +12,7 @@ from headway.boxes.costs import Constant
 from headway.clock import MILLISECOND
 from headway.engines.base import RunResult
 from headway.engines.models import Model
-from headway.scheduling.base import Policy, make_policy
+from headway.scheduling.policy import Policy, make_policy
 from tests.laws.helpers import Box, Net, Order, Sizes, calls_of, mean_latency, ms, names_of, policy_named, spans
 
 # Traversals: Carney et al., Operator Scheduling in a Data Stream Manager, 4.1.2.

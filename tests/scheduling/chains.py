@@ -10,8 +10,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from headway.catalog import BoxReadings, Topology
-from headway.scheduling.base import Policy, Snapshot, Unit
-from headway.scheduling.costs import CostModel
+from headway.costs import CostModel, UnitCostModel
+from headway.scheduling.policy import Policy
+from headway.scheduling.snapshot import Snapshot, Unit
 from headway.scheduling.superboxes import box_units
 from tests.scheduling.snapshots import snapshot, topology
 
@@ -59,7 +60,7 @@ def seen(
     many = np.array(waiting or [1] * count, np.int64)
     stamps = np.array(oldest or [0] * count, np.int64)
     by_unit = np.array([many[list(unit.boxes)].sum() for unit in made], np.int64)
-    costs = CostModel(where, made).read(boxes, many)
+    costs = UnitCostModel(CostModel(where), [unit.boxes for unit in made]).read(boxes, many)
     plain = replace(
         snapshot([True] * len(made)),
         topology=where,

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from headway.catalog import Statistics, Topology
 from headway.clock import SECOND
+from headway.costs import UnitCosts
 from headway.qos import Graph, QoS
-from headway.scheduling.base import OutputReadings, QueueReadings, Snapshot, Unit, UnitCosts
+from headway.scheduling.snapshot import OutputReadings, QueueReadings, Snapshot, Unit
 
 
 def topology(reads: Mapping[str, Sequence[str]], outputs: Mapping[str, str]) -> Topology:

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from headway.clock import MILLISECOND, SECOND
 from headway.errors import PolicyError
 from headway.scheduling import bounded as module
-from headway.scheduling.base import Plan, Policy, Snapshot, Step, is_preemptive, terms_of
 from headway.scheduling.bounded import LOOKS, Bounded, Waits
 from headway.scheduling.patience import Patient
+from headway.scheduling.policy import Plan, Policy, Step, is_preemptive, terms_of
 from headway.scheduling.round_robin import RoundRobin
 from headway.scheduling.sizes import parse_train
 from headway.scheduling.slope_slack import SlopeSlack
+from headway.scheduling.snapshot import Snapshot
 from tests.policies import RandomPolicy
 from tests.scheduling.snapshots import measured, snapshot
 from tests.searching import examples

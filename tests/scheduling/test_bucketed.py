@@ -13,14 +13,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from headway.clock import SECOND
+from headway.costs import UnitCosts
 from headway.errors import PolicyError
-from headway.scheduling.base import Plan, Snapshot, UnitCosts, make_policy
 from headway.scheduling.bucket_graphs import bucket_graphs
 from headway.scheduling.bucketed import Bucketed, Buckets, Ring
 from headway.scheduling.graphs import unit_graphs
+from headway.scheduling.policy import Plan, make_policy
 from headway.scheduling.ranking import STEPS
 from headway.scheduling.round_robin import RoundRobin
 from headway.scheduling.slope_slack import SlopeSlack
+from headway.scheduling.snapshot import Snapshot
 from tests.scheduling.snapshots import Points, eighths, graphs, measured, snapshot
 
 STAIRS = ((0.0, 1.0), (1.0, 1.0), (3.0, 0.6), (4.0, 0.1), (5.0, 0.0))

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.errors import PolicyError
-from headway.scheduling.base import make_policy
 from headway.scheduling.chain import Chain, envelope
 from headway.scheduling.paths import Paths
+from headway.scheduling.policy import make_policy
 from headway.scheduling.superboxes import superbox_units
 from tests.scheduling.chains import Row, order, readings, row, rows, seen
 from tests.scheduling.snapshots import topology

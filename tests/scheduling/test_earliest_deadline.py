@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from headway.clock import SECOND
 from headway.errors import PolicyError
-from headway.scheduling.base import Snapshot, Unit, make_policy
 from headway.scheduling.earliest_deadline import EarliestDeadline
 from headway.scheduling.patience import DEFAULT_GOOD
+from headway.scheduling.policy import make_policy
+from headway.scheduling.snapshot import Snapshot, Unit
 from tests.scheduling.snapshots import Points, measured
 
 NEVER = int(np.iinfo(np.int64).max)

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from headway.clock import MILLISECOND, SECOND
 from headway.errors import PolicyError
 from headway.qos import Graph
-from headway.scheduling.base import OutputReadings, Snapshot, Unit, make_policy
 from headway.scheduling.feedback import INTERVAL, KEEP, MOST, TOLERANCE, Feedback, Watch, moved, shortfalls
 from headway.scheduling.patience import DEFAULT_GOOD
+from headway.scheduling.policy import make_policy
+from headway.scheduling.snapshot import OutputReadings, Snapshot, Unit
 from tests.scheduling.snapshots import Points, measured
 
 NEVER = int(np.iinfo(np.int64).max)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from headway.errors import PolicyError
-from headway.scheduling.base import Snapshot, Unit, make_policy
 from headway.scheduling.fifo import Fifo
+from headway.scheduling.policy import make_policy
+from headway.scheduling.snapshot import Snapshot, Unit
 from tests.scheduling.snapshots import measured, topology
 
 NEVER = int(np.iinfo(np.int64).max)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.scheduling.base import Unit
 from headway.scheduling.members import Members
+from headway.scheduling.snapshot import Unit
 
 READY = np.array([True, False, False])
 WAITING = np.array([4, 0, 2], np.int64)

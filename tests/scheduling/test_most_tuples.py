@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.errors import PolicyError
-from headway.scheduling.base import Snapshot, make_policy
 from headway.scheduling.most_tuples import MostTuples
+from headway.scheduling.policy import make_policy
+from headway.scheduling.snapshot import Snapshot
 from tests.scheduling.snapshots import measured
 
 NEVER = int(np.iinfo(np.int64).max)

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.scheduling import earliest_deadline, feedback, fifo, most_tuples, weighted_round_robin
-from headway.scheduling.base import OutputReadings, Policy, Snapshot, make_policy, registered_policies, terms_of
+from headway.scheduling.policy import Policy, make_policy, registered_policies, terms_of
+from headway.scheduling.snapshot import OutputReadings, Snapshot
 from tests.scheduling.snapshots import Points, graphs, measured
 
 MODULES = (earliest_deadline, feedback, fifo, most_tuples, weighted_round_robin)

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.catalog import BoxReadings, Statistics, Topology
-from headway.scheduling.base import Floats, Snapshot, Term, Unit
 from headway.scheduling.paths import PAUSE, ByPath, Kept, Paths, UnitBoxes, unit_levels, unit_priorities
+from headway.scheduling.policy import Term
+from headway.scheduling.snapshot import Floats, Snapshot, Unit
 from tests.scheduling.chains import Row, readings, row, rows, seen
 from tests.scheduling.snapshots import topology
 from tests.scheduling.test_superboxes import topologies

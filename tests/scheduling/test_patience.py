@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.clock import SECOND
-from headway.scheduling.base import Plan, Policy, Snapshot, Step
 from headway.scheduling.patience import DEFAULT_GOOD, FIRST, MOST, SHARE, Patient
+from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.round_robin import RoundRobin
 from headway.scheduling.slope_slack import SlopeSlack
+from headway.scheduling.snapshot import Snapshot
 from tests.policies import RandomPolicy
 from tests.scheduling.snapshots import Points, graphs, measured
 

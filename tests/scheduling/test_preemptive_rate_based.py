@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.errors import PolicyError
-from headway.scheduling.base import Snapshot, is_preemptive, make_policy
+from headway.scheduling.policy import is_preemptive, make_policy
 from headway.scheduling.preemptive_rate_based import PreemptiveRateBased
 from headway.scheduling.ranking import STEPS
 from headway.scheduling.rate_based import RateBased
+from headway.scheduling.snapshot import Snapshot
 from tests.scheduling.chains import Row, order, readings, row, rows, seen
 from tests.scheduling.snapshots import measured
 

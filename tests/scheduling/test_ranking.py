@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from headway.scheduling.base import Snapshot, Term, Unit
+from headway.scheduling.policy import Term
 from headway.scheduling.ranking import STEPS, WORK, Ranked, apart
+from headway.scheduling.snapshot import Snapshot, Unit
 from tests.scheduling.snapshots import measured, snapshot
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from headway.costs import UnitCosts
 from headway.errors import PolicyError
-from headway.scheduling.base import UnitCosts, make_policy
+from headway.scheduling.policy import make_policy
 from headway.scheduling.rate_based import RateBased, output_rates
 from headway.scheduling.superboxes import superbox_units
 from tests.scheduling.chains import Row, order, readings, row, rows, seen

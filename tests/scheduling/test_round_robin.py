@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import PolicyError
-from headway.scheduling.base import Plan, Step, Unit, is_indifferent, is_preemptive, make_policy
+from headway.scheduling.policy import Plan, Step, is_indifferent, is_preemptive, make_policy
 from headway.scheduling.round_robin import RoundRobin
 from headway.scheduling.schedule import Schedule
+from headway.scheduling.snapshot import Unit
 from headway.scheduling.turns import STEPS, Turn
 from tests.scheduling.snapshots import snapshot
 

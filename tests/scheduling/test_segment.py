@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.errors import PolicyError
-from headway.scheduling.base import make_policy
 from headway.scheduling.paths import Paths
+from headway.scheduling.policy import make_policy
 from headway.scheduling.segment import Segment
 from tests.scheduling.chains import Row, order, readings, row, rows, seen
 

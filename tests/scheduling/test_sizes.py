@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from headway.boxes.durations import Duration
 from headway.clock import MILLISECOND, SECOND
 from headway.errors import PolicyError
-from headway.scheduling.base import Plan, Policy, QueueReadings, Snapshot, Step, Unit, is_preemptive, terms_of
 from headway.scheduling.patience import FIRST, MOST, Patient
+from headway.scheduling.policy import Plan, Policy, Step, is_preemptive, terms_of
 from headway.scheduling.round_robin import RoundRobin
 from headway.scheduling.sizes import (
     TRAINS,
@@ -32,6 +32,7 @@ from headway.scheduling.sizes import (
     parse_train,
 )
 from headway.scheduling.slope_slack import SlopeSlack
+from headway.scheduling.snapshot import QueueReadings, Snapshot, Unit
 from tests.policies import RandomPolicy
 from tests.scheduling.snapshots import measured
 

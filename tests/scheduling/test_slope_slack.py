@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from headway.clock import SECOND
 from headway.errors import PolicyError
-from headway.scheduling.base import Snapshot, make_policy
 from headway.scheduling.graphs import unit_graphs
+from headway.scheduling.policy import make_policy
 from headway.scheduling.ranking import STEPS, foremost
 from headway.scheduling.slope_slack import SlopeSlack
+from headway.scheduling.snapshot import Snapshot
 from tests.scheduling.snapshots import Points, eighths, graphs, measured, snapshot
 
 STAIRS = ((0.0, 1.0), (1.0, 1.0), (3.0, 0.6), (4.0, 0.1), (5.0, 0.0))

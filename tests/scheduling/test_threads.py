@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headway.errors import PolicyError
-from headway.scheduling.base import make_policy
+from headway.scheduling.policy import make_policy
 from headway.scheduling.threads import Threads
 from tests.scheduling.snapshots import snapshot
 

@@ -11,7 +11,7 @@ import numpy as np
 from headway.catalog import Statistics
 from headway.clock import SECOND
 from headway.qos import Graph, QoS
-from headway.scheduling.base import QueueReadings, Snapshot
+from headway.scheduling.snapshot import QueueReadings, Snapshot
 from headway.scheduling.superboxes import superbox_units
 from headway.scheduling.traversing import Traverser
 from tests.scheduling.snapshots import snapshot, topology

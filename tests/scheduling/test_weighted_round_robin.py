@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.errors import PolicyError
-from headway.scheduling.base import Policy, Snapshot, Step, Unit, make_policy
+from headway.scheduling.policy import Policy, Step, make_policy
+from headway.scheduling.snapshot import Snapshot, Unit
 from headway.scheduling.superboxes import box_units, superbox_units
 from headway.scheduling.turns import STEPS
 from headway.scheduling.weighted_round_robin import WeightedRoundRobin, box_weights

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headway.clock import SECOND
 from headway.engines.traces import Trace
 from headway.runner import run
-from headway.scheduling.base import Plan, Policy, Snapshot, Step, forget_policy, make_policy, register_policy
+from headway.scheduling.policy import Plan, Policy, Step, forget_policy, make_policy, register_policy
+from headway.scheduling.snapshot import Snapshot
 from headway_experiments.base import Experiment, Task, register
 from headway_experiments.checks import Check
 from headway_experiments.plots import finish, line, panels

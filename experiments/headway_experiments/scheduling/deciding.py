@@ -20,9 +20,11 @@ import numpy as np
 
 from headway.catalog import Topology
 from headway.clock import SECOND, stopwatch
+from headway.costs import UnitCosts
 from headway.qos import Graph, QoS
-from headway.scheduling.base import Policy, Snapshot, Unit, UnitCosts
+from headway.scheduling.policy import Policy
 from headway.scheduling.schedule import Schedule
+from headway.scheduling.snapshot import Snapshot, Unit
 from headway_experiments.scheduling.loads import LOOSE, TIGHT, draw_costs
 
 NEVER = np.iinfo(np.int64).max

@@ -15,7 +15,7 @@ from headway.engines.runtime import ALL, Arc, Runtime
 from headway.engines.traces import CallRecord
 from headway.kernels.base import Kernel, Result
 from headway.kernels.pieces import whole
-from headway.scheduling.base import Unit
+from headway.scheduling.snapshot import Unit
 from headway.storage.queues import Cursor
 from headway.trains import Train
 

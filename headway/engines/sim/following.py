@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from headway.engines.parts import Parts
 from headway.engines.sim.processors import Processors
 from headway.engines.sim.work import Costs
-from headway.scheduling.base import Snapshot, Step
+from headway.scheduling.policy import Step
+from headway.scheduling.snapshot import Snapshot
 
 
 class Following:

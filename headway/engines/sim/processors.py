@@ -16,7 +16,8 @@ from headway.engines.sim.work import Costs, Stretch, UnderWay, Work
 from headway.engines.traces import CallRecord, Recorder
 from headway.errors import HeadwayError, RunError
 from headway.kernels.pieces import whole
-from headway.scheduling.base import Snapshot, Step
+from headway.scheduling.policy import Step
+from headway.scheduling.snapshot import Snapshot
 from headway.scheduling.traversing import Traverser
 from headway.trains import Train
 

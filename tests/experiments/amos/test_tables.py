@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.scheduling.base import _policies
+from headway.scheduling.policy import _policies
 from headway_experiments.amos.tables import (
     TABLES,
     check_fifo,

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from headway.catalog import Floats, Topology
+from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, stopwatch
 from headway.columns import Int64s
+from headway.costs import CostModel, UnitCostModel, UnitCosts, shares_of
 from headway.engines.base import OutputStatus, RunSettings, Status
 from headway.engines.delivery import output_readings
 from headway.engines.ingest import Feed, Ingest
@@ -19,8 +21,7 @@ from headway.engines.spark.driver.arrivals import Arrivals
 from headway.engines.spark.driver.delivery import Collector, OutputResults
 from headway.engines.spark.driver.units import RunningUnit
 from headway.engines.summaries import summarise_boxes
-from headway.scheduling.base import OutputReadings, QueueReadings, Snapshot, Unit, UnitCosts
-from headway.scheduling.costs import CostModel
+from headway.scheduling.snapshot import OutputReadings, QueueReadings, Snapshot, Unit
 from headway.storage.log import Log
 
 _NEVER = int(np.iinfo(np.int64).max)
@@ -41,6 +42,7 @@ class Spent:
 class Overview:
     """Looks at all parts of a run; changes none."""
 
+    checked: CheckedNetwork
     topology: Topology
     units: Sequence[RunningUnit]
     log: Log
@@ -66,7 +68,8 @@ class Overview:
         )
         reading = {box for some in self.topology.readers for box in some}
         self._entries = [np.array([box for box in view.boxes if box in reading], np.intp) for view in self.views]
-        self._model = CostModel(self.topology, self.views)
+        self.model = CostModel(self.topology, shares_of(self.checked))
+        self._unit_model = UnitCostModel(self.model, [view.boxes for view in self.views])
 
     @property
     def queued(self) -> int:
@@ -146,7 +149,7 @@ class Overview:
     def _costs(self, box_waiting: Int64s) -> UnitCosts:
         """Return what micro-batches cost, as measured; what they yield is told by their boxes."""
         overhead = np.array([unit.cost.overhead for unit in self.units])
-        yields = self._model.read(self.takings.statistics.readings(), box_waiting).yields
+        yields = self._unit_model.read(self.takings.statistics.readings(), box_waiting).yields
         return UnitCosts(overhead, np.array([unit.cost.cost for unit in self.units]), yields)
 
     def _box_readings(self, counts: Int64s, oldest: Int64s) -> tuple[Int64s, Int64s]:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from headway.catalog import BoxReadings, Floats, Topology
-from headway.checking import CheckedNetwork
 from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.engines.delivery import Delivered, Delivery
@@ -20,7 +19,6 @@ from headway.engines.spark.driver.journal import SieveHistory
 from headway.engines.spark.driver.overview import Overview
 from headway.engines.spark.driver.units import RunningUnit
 from headway.shedding.base import Entry, Site, work_saved
-from headway.shedding.loads import LoadModel, shares_of
 from headway.sieves import Sieve
 from headway.trains import Train
 
@@ -40,7 +38,6 @@ class Panel:
 
     def __init__(
         self,
-        checked: CheckedNetwork,
         overview: Overview,
         units: Sequence[RunningUnit],
         ids: Sequence[str],
@@ -61,7 +58,7 @@ class Panel:
         self.sites = tuple(self._site(unit) for unit in units if unit.cut.outputs)
         self._site_units = [unit for unit in units if unit.cut.outputs]
         self.nested: tuple[tuple[int, ...], ...] = ((),) * len(self.sites)
-        self._model = LoadModel(self.topology, shares_of(checked))
+        self._model = overview.model
         self._drops: dict[Entry, DropBox] = {}
         self.measures = False
         self._lasting = np.array([self._batch(site) for site in self.sites])

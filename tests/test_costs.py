@@ -13,19 +13,11 @@ from hypothesis import strategies as st
 
 from headway.catalog import Topology
 from headway.checking import CheckedNetwork, check
+from headway.costs import CostModel, Shares, analyse, default_arcs, measured_arcs, shares_of
 from headway.engines.topology import topology_of
 from headway.errors import HeadwayError
 from headway.files import load
 from headway.qos import QoS
-from headway.shedding.loads import (
-    LoadModel,
-    Shares,
-    analyse,
-    default_arcs,
-    measured_arcs,
-    shares_of,
-    work_per_tuple,
-)
 
 ROUTES = """
 network: routes
@@ -65,7 +57,7 @@ CHAIN = make([["s"], [0], [1]], roots=[2])
 
 def test_box_by_box() -> None:
     # 500 tuples at 1 ms: half of what one processor can; 250 go on, and of those 25.
-    loads = analyse(CHAIN, floats(500), floats(0.001, 0.002, 0.004), floats(0.5, 0.1, 2))
+    loads = analyse(CostModel(CHAIN), floats(500), floats(0.001, 0.002, 0.004), floats(0.5, 0.1, 2))
     assert loads.rate_in.tolist() == pytest.approx([500, 250, 25])
     assert loads.rate_out.tolist() == pytest.approx([250, 25, 50])
     assert loads.load.tolist() == pytest.approx([0.5, 0.5, 0.1])
@@ -83,7 +75,7 @@ UNSTABLE = floats(0.0002, 0.004, 0.001), floats(0.5, 0.4, 1)
 
 
 def test_the_formula_of_the_paper_throttles() -> None:
-    loads = analyse(CHAIN, floats(1000), *UNSTABLE, throttled=True)
+    loads = analyse(CostModel(CHAIN), floats(1000), *UNSTABLE, throttled=True)
     assert loads.rate_in.tolist() == pytest.approx([1000, 500, 100])
     assert loads.rate_out.tolist() == pytest.approx([500, 100, 100])  # min(1 / 0.004, 500) * 0.4
     assert loads.load.tolist() == pytest.approx([0.2, 1, 0.1])
@@ -92,7 +84,7 @@ def test_the_formula_of_the_paper_throttles() -> None:
 
 
 def test_the_demand_is_not_hidden_by_a_slow_box() -> None:
-    loads = analyse(CHAIN, floats(1000), *UNSTABLE)
+    loads = analyse(CostModel(CHAIN), floats(1000), *UNSTABLE)
     assert loads.rate_in.tolist() == pytest.approx([1000, 500, 200])
     assert loads.load.tolist() == pytest.approx([0.2, 2, 0.2])
     assert loads.stable.tolist() == [True, False, True]
@@ -105,20 +97,20 @@ def test_the_demand_is_not_hidden_by_a_slow_box() -> None:
     [(900, True, True, False), (901, True, False, False), (1000, True, False, False), (1001, False, False, True)],
 )
 def test_bounds(rate: float, stable: bool, fits: bool, overloaded: bool) -> None:
-    loads = analyse(make([["s"]]), floats(rate), floats(0.001), floats(1))
+    loads = analyse(CostModel(make([["s"]])), floats(rate), floats(0.001), floats(1))
     assert (bool(loads.stable[0]), loads.fits, loads.overloaded) == (stable, fits, overloaded)
 
 
 def test_bounds_hold_for_decimals() -> None:
     """0.3 s of work for a processor of which 0.3 may be used, although binary fractions add up to a little more."""
-    loads = analyse(make([["s"]] * 3), floats(1), floats(0.1, 0.1, 0.1), floats(1, 1, 1), headroom=0.3)
+    loads = analyse(CostModel(make([["s"]] * 3)), floats(1), floats(0.1, 0.1, 0.1), floats(1, 1, 1), headroom=0.3)
     assert sum([0.1, 0.1, 0.1]) > 0.3
     assert loads.fits
     assert loads.excess == 0
 
 
 def test_capacity_and_headroom() -> None:
-    given = (make([["s"]]), floats(1000), floats(0.0015), floats(1))
+    given = (CostModel(make([["s"]])), floats(1000), floats(0.0015), floats(1))
     assert analyse(*given, capacity=2).fits
     assert not analyse(*given, capacity=2, headroom=0.7).fits
     assert not analyse(*given, capacity=2, headroom=0.7).overloaded
@@ -128,7 +120,7 @@ def test_capacity_and_headroom() -> None:
 def test_several_inputs_add_up() -> None:
     # b2 reads b0, b1 and the source t: 50 + 400 + 7.
     topology = make([["s"], ["t"], [0, 1, "t"]], roots=[2], sources="st")
-    loads = analyse(topology, floats(100, 7), floats(0, 0, 0.001), floats(0.5, 400 / 7, 3))
+    loads = analyse(CostModel(topology), floats(100, 7), floats(0, 0, 0.001), floats(0.5, 400 / 7, 3))
     assert loads.rate_in.tolist() == pytest.approx([100, 7, 457])
     assert loads.outputs.tolist() == pytest.approx([1371])
     assert loads.load.tolist() == pytest.approx([0, 0, 0.457])
@@ -136,7 +128,7 @@ def test_several_inputs_add_up() -> None:
 
 def test_fan_out_copies() -> None:
     topology = make([["s"], [0], [0], [1, 2]], roots=[0, 3])
-    loads = analyse(topology, floats(100), floats(0.001, 0.001, 0.002, 0.001), floats(0.5, 1, 0.5, 1))
+    loads = analyse(CostModel(topology), floats(100), floats(0.001, 0.001, 0.002, 0.001), floats(0.5, 1, 0.5, 1))
     assert loads.rate_in.tolist() == pytest.approx([100, 50, 50, 75])
     assert loads.outputs.tolist() == pytest.approx([50, 75])
     assert loads.min_cap == pytest.approx(0.1 + 0.05 + 0.1 + 0.075)
@@ -144,14 +136,14 @@ def test_fan_out_copies() -> None:
 
 
 def test_calls_are_spread_over_trains() -> None:
-    given = (make([["s"]]), floats(100), floats(0.001), floats(1))
+    given = (CostModel(make([["s"]])), floats(100), floats(0.001), floats(1))
     assert analyse(*given, overheads=floats(0.004), train=10).min_cap == pytest.approx(0.14)
     assert analyse(*given, overheads=floats(0.004), train=1).min_cap == pytest.approx(0.5)
     assert analyse(*given, overheads=floats(0.004)).min_cap == pytest.approx(0.1004)
 
 
 def test_a_box_that_costs_nothing_has_no_limit() -> None:
-    loads = analyse(CHAIN, floats(1e9), floats(0, 0, 0), floats(1, 1, 1), throttled=True)
+    loads = analyse(CostModel(CHAIN), floats(1e9), floats(0, 0, 0), floats(1, 1, 1), throttled=True)
     assert loads.outputs.tolist() == [1e9]
     assert loads.stable.all()
     assert loads.fits
@@ -159,12 +151,12 @@ def test_a_box_that_costs_nothing_has_no_limit() -> None:
 
 def test_work_per_tuple() -> None:
     # b2: 4 ms. b1: 2 ms and a tenth of that. b0: 1 ms and half of b1's 2.4 ms.
-    work = work_per_tuple(CHAIN, floats(0.001, 0.002, 0.004), floats(0.5, 0.1, 2))
+    work = CostModel(CHAIN).work(floats(0.001, 0.002, 0.004), floats(0.5, 0.1, 2))
     assert work.tolist() == pytest.approx([0.0022, 0.0024, 0.004])
 
 
 def test_work_of_a_source_is_that_of_all_who_read_it() -> None:
-    model = LoadModel(make([["s"], ["s", "t"], [0, 1]], sources="st"))
+    model = CostModel(make([["s"], ["s", "t"], [0, 1]], sources="st"))
     work = model.work(floats(1, 2, 4), floats(0.5, 1, 1))
     assert work.tolist() == [3, 6, 4]
     assert model.source_work(work).tolist() == [9, 6]
@@ -173,7 +165,7 @@ def test_work_of_a_source_is_that_of_all_who_read_it() -> None:
 def test_shares() -> None:
     topology = make([["s"], [0], [0], [1, 2]], roots=[0, 3])
     shares = Shares({(0, 1): 0.75, (0, 2): 0.2}, {0: 0.05})
-    model = LoadModel(topology, shares)
+    model = CostModel(topology, shares)
     loads = analyse(model, floats(100), floats(1, 1, 1, 1), floats(1, 1, 2, 1))
     assert loads.rate_in.tolist() == pytest.approx([100, 75, 20, 115])
     assert loads.outputs.tolist() == pytest.approx([5, 115])
@@ -182,15 +174,13 @@ def test_shares() -> None:
     plain = model.with_shares(Shares())
     assert plain.rates(floats(100), floats(1, 1, 2, 1)).tolist() == pytest.approx([100, 100, 100, 300])
     assert model.rates(floats(100), floats(1, 1, 2, 1)).tolist() == pytest.approx([100, 75, 20, 115])
-    given = analyse(topology, floats(100), floats(1, 1, 1, 1), floats(1, 1, 2, 1), shares=shares)
-    assert given.rate_in.tolist() == loads.rate_in.tolist()
 
 
 def test_outputs_that_hang_on_sources() -> None:
     alone = make([], roots=[-1])
-    assert analyse(alone, floats(7), floats(), floats()).outputs.tolist() == [7]
+    assert analyse(CostModel(alone), floats(7), floats(), floats()).outputs.tolist() == [7]
     several = make([], roots=[-1, -1], sources="st")
-    loads = analyse(several, floats(7, 8), floats(), floats(), shares=Shares(direct={1: 1}))
+    loads = analyse(CostModel(several, Shares(direct={1: 1})), floats(7, 8), floats(), floats())
     assert np.isnan(loads.outputs[0])
     assert loads.outputs[1] == 8
 
@@ -211,7 +201,7 @@ def test_ports_share_alike_where_nobody_knows() -> None:
     shares = shares_of(checked)
     assert by_name(checked, shares) == {("parts", "high"): 0.25, ("parts", "both"): 0.5, ("high", "twice"): 2}
     assert (shares.outputs, shares.direct) == ({2: 0.25}, {3: 1})
-    model = LoadModel(topology_of(checked), shares)
+    model = CostModel(topology_of(checked), shares)
     names = list(model.topology.boxes)
     rates = dict(zip(names, model.rates(floats(100, 10), np.ones(5)).tolist(), strict=True))
     assert rates == {"kept": 100, "parts": 100, "high": 25, "both": 60, "twice": 50}
@@ -247,7 +237,7 @@ def test_a_run_without_tuples_tells_nothing() -> None:
 )
 def test_errors(rates: np.ndarray, costs: np.ndarray, selectivity: np.ndarray, said: str) -> None:
     with pytest.raises(HeadwayError) as raised:
-        analyse(CHAIN, rates, costs, selectivity)
+        analyse(CostModel(CHAIN), rates, costs, selectivity)
     assert said in str(raised.value)
 
 
@@ -318,7 +308,7 @@ def test_as_a_naive_walk_has_it(case: Case, throttled: bool) -> None:
     topology, shares, *known = case
     rates, costs, selectivity = (np.array(values) for values in known)
     naive = Naive(case, throttled)
-    loads = analyse(topology, rates, costs, selectivity, shares=shares, throttled=throttled)
+    loads = analyse(CostModel(topology, shares), rates, costs, selectivity, throttled=throttled)
     boxes = range(len(topology.boxes))
     assert loads.rate_in.tolist() == pytest.approx([naive.rate_in(box) for box in boxes])
     assert loads.rate_out.tolist() == pytest.approx([naive.rate_out(box) for box in boxes])
@@ -326,7 +316,7 @@ def test_as_a_naive_walk_has_it(case: Case, throttled: bool) -> None:
     assert loads.outputs.tolist() == pytest.approx(
         [naive.rate_out(root) * shares.outputs.get(at, 1.0) for at, root in enumerate(topology.roots)]
     )
-    assert LoadModel(topology, shares).work(costs, selectivity).tolist() == pytest.approx(
+    assert CostModel(topology, shares).work(costs, selectivity).tolist() == pytest.approx(
         [naive.work(box) for box in boxes]
     )
 
@@ -335,7 +325,7 @@ def test_as_a_naive_walk_has_it(case: Case, throttled: bool) -> None:
 @settings(deadline=None)
 def test_both_walks_find_the_same_load(case: Case) -> None:
     """What sources' tuples cause, by the walk backwards, is the sum of the loads, by the walk forwards."""
-    model = LoadModel(case.topology, case.shares)
+    model = CostModel(case.topology, case.shares)
     rates, costs, selectivity = np.array(case.rates), np.array(case.costs), np.array(case.selectivity)
     caused = float(rates @ model.source_work(model.work(costs, selectivity)))
     assert caused == pytest.approx(analyse(model, rates, costs, selectivity).min_cap)
@@ -345,7 +335,7 @@ def test_both_walks_find_the_same_load(case: Case) -> None:
 @settings(deadline=None)
 def test_throttling_never_adds(case: Case) -> None:
     known = np.array(case.rates), np.array(case.costs), np.array(case.selectivity)
-    model = LoadModel(case.topology, case.shares)
+    model = CostModel(case.topology, case.shares)
     demand, held = analyse(model, *known), analyse(model, *known, throttled=True)
     assert (held.load <= demand.load * (1 + 1e-9)).all()
     assert (held.load <= 1 + 1e-9).all()
@@ -367,7 +357,7 @@ def test_large_networks(depth: int) -> None:
         (tuple(range(0, count, depth)),),
         (),
     )
-    model = LoadModel(topology)
+    model = CostModel(topology)
     costs, selectivity = np.full(count, 0.001), np.ones(count)
     spent = []
     for _ in range(9):
