@@ -30,7 +30,7 @@ def pytest_configure() -> None:
             signal.signal(number, handler)
 
 
-_ON_SPARK = ("benchmarks/test_streaming.py", "connectors/test_sessions.py", "test_python_runs[README.md]")
+_ON_SPARK = ("benchmarks/test_streaming.py", "connectors/test_sessions.py")
 """Tests that start Spark in a process of their own, beside those with Spark in their names."""
 
 
