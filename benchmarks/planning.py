@@ -25,13 +25,13 @@ from random import Random
 import numpy as np
 
 from benchmarks.throughput import processor_seconds
-from headway.catalog import Statistics, Topology
+from headway.catalog import BoxReadings, Floats, Statistics, Topology
 from headway.clock import SECOND
-from headway.costs import CostModel, UnitCostModel
+from headway.costs import CostModel, UnitCostModel, UnitCosts
 from headway.errors import PolicyError
 from headway.qos import Graph, QoS
 from headway.scheduling.policy import Plan, make_policy, registered_policies
-from headway.scheduling.snapshot import OutputReadings, QueueReadings, Snapshot, Unit
+from headway.scheduling.snapshot import Layout, Occupation, OutputReadings, QueueReadings, Snapshot, Unit, Waits
 
 SIZES = (1_000, 10_000, 100_000)
 ROUNDS, PLANS = 5, 200
@@ -100,6 +100,24 @@ def network(boxes: int) -> tuple[Topology, tuple[Unit, ...], Statistics]:
     return topology, units, statistics
 
 
+@dataclass(frozen=True)
+class Known:
+    """What is measured, all of it known beforehand."""
+
+    rates: Floats
+    boxes: BoxReadings
+    outputs: OutputReadings
+    queues: QueueReadings
+    latencies: Floats
+    costs: UnitCosts
+    box_costs: UnitCosts
+    held: Floats
+
+    def latency_of(self, unit: int) -> float:
+        """Return the mean latency of one unit's waiting tuples."""
+        return float(self.latencies[unit])
+
+
 class Load:
     """A network in a steady state: as many units get tuples as are served."""
 
@@ -126,35 +144,23 @@ class Load:
         ages = np.where(self._ready, (self._now - np.where(self._ready, self._oldest, 0)) / SECOND, 0.0)
         queues = QueueReadings(self._waiting, 64 * self._waiting, ages, ages)
         outputs = count // CHAIN
+        delivered = OutputReadings(
+            np.ones(outputs, np.int64), np.full(outputs, 0.1), np.ones(outputs), np.ones(outputs)
+        )
+        waits = Waits(self._ready, self._waiting, self._oldest)
         return Snapshot(
             now=self._now,
-            topology=self._topology,
-            units=self._units,
-            ready=self._ready,
-            waiting=self._waiting,
-            oldest=self._oldest,
-            box_waiting=self._waiting,
-            box_oldest=self._oldest,
-            box_ready=self._ready,
+            layout=Layout(self._topology, self._units),
+            by_unit=waits,
+            by_box=waits,
+            occupation=Occupation(1, 1, np.zeros(count, np.bool_), np.zeros(count), np.zeros(count, np.int64)),
             memory=0,
             train=100,
-            busy=np.zeros(count, np.bool_),
-            workers=1,
-            free=1,
             room=ROOM,
-            changed=self._changed if self._told else None,
-            spent=np.zeros(count),
-            held=np.zeros(count, np.int64),
-            more=True,
-            read_rates=lambda: np.full(1, 1e6),
-            read_boxes=lambda: self._boxes,
-            read_outputs=lambda: OutputReadings(
-                np.ones(outputs, np.int64), np.full(outputs, 0.1), np.ones(outputs), np.ones(outputs)
+            measures=Known(
+                np.full(1, 1e6), self._boxes, delivered, queues, ages, self._costs, self._costs, np.zeros(0)
             ),
-            read_queues=lambda: queues,
-            read_latencies=lambda: ages,
-            read_costs=lambda: self._costs,
-            read_latency=lambda unit: float(ages[unit]),
+            changed=self._changed if self._told else None,
         )
 
     def serve(self, plan: Plan) -> None:

@@ -27,6 +27,7 @@ LAYERS = (
     ("adaptive", "shedding"),
     ("scheduling", "storage"),
     ("costs",),
+    ("program",),
     ("kernels",),
     ("jsonschema", "mermaid", "builder"),
     ("files", "checking"),

@@ -32,7 +32,7 @@ from headway.errors import PolicyError, choices
 from headway.scheduling.members import Members
 from headway.scheduling.policy import Plan, Policy, Step, Term, is_preemptive, rule_of, terms_of
 from headway.scheduling.ranking import Places, apart
-from headway.scheduling.snapshot import Floats, Snapshot, Unit
+from headway.scheduling.snapshot import Floats, Occupation, Snapshot, Unit
 
 QUANTUM = 2 * MILLISECOND
 """Nanoseconds of a turn for each ready unit: as long as the plan of most policies."""
@@ -188,7 +188,7 @@ class Master:
             steps: list[Step] = []
             if idle.any():
                 fits = max(1, -(-turns.left[place] // draft.mean_charge(idle)))
-                steps = draft.ask(place, mine, busy=busy, free=free, room=min(room, fits))
+                steps = draft.ask(place, mine, snapshot.occupation._replace(busy=busy, free=free), min(room, fits))
             turns.charge(place, sum([draft.charge(step) for step in steps if not busy[step.unit]]))
             ready[[step.unit for step in steps]] = False
             room -= len(steps)
@@ -242,7 +242,7 @@ class Master:
         if not mine.any():
             return 0
         workers = count if self._preemptive[place] else snapshot.workers
-        steps = draft.ask(place, mine, workers=workers, free=slots, room=count)
+        steps = draft.ask(place, mine, snapshot.occupation._replace(workers=workers, free=slots), count)
         fresh = [step for step in steps if not snapshot.busy[step.unit] and not snapshot.spent[step.unit] > 0]
         draft.turns.charge(place, sum([draft.charge(step) for step in fresh]))
         named = {step.unit for step in steps}
@@ -351,9 +351,9 @@ class _Draft:
         self._overhead, self._cost = _step_costs(snapshot, self._layout)
         self._view = snapshot.narrowed(snapshot.ready, snapshot.train)
 
-    def ask(self, place: int, ready: Mask, **readings: Any) -> list[Step]:
+    def ask(self, place: int, ready: Mask, occupation: Occupation, room: int) -> list[Step]:
         """Add what a policy plans for some units of its own; return it."""
-        view = replace(self._view, ready=ready, **readings)
+        view = self._view.narrowed(ready, self._view.train, occupation, room)
         plan, self._inner[place] = self._master.policies[place].plan(view, self._inner[place])
         steps = [step for step in plan.steps if ready[step.unit]][: view.room]
         if plan.until is not None:

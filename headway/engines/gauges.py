@@ -18,12 +18,10 @@ from headway.engines.readings import Readings
 from headway.engines.runtime import Arc
 from headway.fading import Faded
 from headway.kept import Kept, Together
-from headway.kernels.approximate import Weighted
 from headway.shedding.base import Entry, work_saved
 from headway.shedding.sites import find_sites, nested
 from headway.sieves import Sieve
 from headway.storage.queues import Cursor
-from headway.structure import owner
 from headway.trains import Train, join_trains
 
 _FADE = 0.8
@@ -61,7 +59,7 @@ class Gauges:
         self.effort = effort
         self.topology = runtime.topology
         self.measures = not runtime.statistics.exact
-        inputs = self._inputs_of = self._inputs()
+        inputs = self._inputs_of = [box.feeders for box in runtime.program.boxes]
         self.sites = find_sites(self.topology, inputs)
         self.nested = nested(self.sites, inputs)
         self._routes = [box for box in runtime.boxes if len(box.arcs) > 1]
@@ -78,20 +76,14 @@ class Gauges:
         self._called: Int64s = np.zeros(count, np.int64)
         self._avoidable = 0.0
 
-    def _inputs(self) -> list[list[int]]:
-        """Return by box and input who feeds it: a box, or -1 minus a source's number."""
-        sources = {name: -1 - at for at, name in enumerate(self.topology.sources)}
-        index = {**self._runtime.index, **sources}
-        return [[index[owner(arc)] for arc in box.inputs] for box in self._runtime.boxes]
-
     def _estimates(self) -> dict[int, Kept]:
         """Let boxes that estimate know what drop boxes before them keep; return by site before one where to note it."""
         kept: dict[int, Kept] = {}
         for box in self._runtime.boxes:
-            if isinstance(box.kernel, Weighted):
+            if self._runtime.program.boxes[box.index].spec.approximate:
                 above = upstream(self.topology, box.index)
                 sites = [at for at, site in enumerate(self.sites) if any(one.consumer in above for one in site.entries)]
-                box.kernel.kept = Together(tuple([kept.setdefault(at, Kept()) for at in sites]))
+                box.kernel.weigh_by(Together(tuple([kept.setdefault(at, Kept()) for at in sites])))
         return kept
 
     @property

@@ -11,8 +11,6 @@ from headway.clock import SECOND, Clock
 from headway.connectors.base import Reader
 from headway.engines.base import RunResult, RunSettings, Status
 from headway.engines.control import Command, Stop
-from headway.engines.delivery import know_arrivals
-from headway.engines.flows import flows
 from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
 from headway.engines.instruments import Effort
@@ -86,7 +84,7 @@ class Process:
             full=self.read_until(),
         )
         stack.callback(self.sources.stop)
-        self.held = know_arrivals(self.outlets.deliveries.values(), self.sources.times, self.schedule)
+        self.readings.attach(self.sources, list(self.outlets.deliveries.values()), self.schedule)
         self.peak = 0
         """The most bytes that were queued."""
         self._timed = [box for box in self.runtime.boxes if box.timed]
@@ -169,7 +167,7 @@ class Process:
     def result(self, seconds: float, of_engine: dict[str, Any], time: dict[str, float]) -> RunResult:
         """Complete the outputs and return what the run gave; the summary has what only this engine says."""
         tables = self.outlets.complete()
-        trace = None if self.recorder is None else self.recorder.trace(flows(self.runtime))
+        trace = None if self.recorder is None else self.recorder.trace(self.runtime.flows())
         return RunResult(tables, self._summary(seconds, of_engine, time), self.outlets.letters.table(), trace)
 
     def _summary(self, seconds: float, of_engine: dict[str, Any], time: dict[str, float]) -> dict[str, Any]:

@@ -11,9 +11,9 @@ it that has to do something first: as long as that one has not moved, nothing ha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -22,10 +22,13 @@ from headway.checking import CheckedNetwork
 from headway.clock import SECOND
 from headway.columns import Int64s, Mask
 from headway.costs import CostModel, UnitCostModel, UnitCosts, shares_of
+from headway.engines.delivery import Delivery, know_arrivals, output_readings
+from headway.engines.ingest import Ingest
 from headway.engines.runtime import RunningBox, Runtime
-from headway.errors import RunError
+from headway.errors import PolicyError, RunError
 from headway.scheduling.members import Members
-from headway.scheduling.snapshot import OutputReadings, QueueReadings, Snapshot, Unit
+from headway.scheduling.schedule import Schedule
+from headway.scheduling.snapshot import Layout, Occupation, OutputReadings, QueueReadings, Snapshot, Unit, Waits
 from headway.storage.queues import FAR, Ages
 from headway.structure import owner
 
@@ -41,12 +44,106 @@ _SHARE = 16
 """In a large network, until then: one more call in so many, and they are read anew."""
 
 
-class Waits(NamedTuple):
-    """By unit: whether it is ready, what waits, and since when."""
+class Readable(Protocol):
+    """What a Moment asks of an engine's readings; those of boxes and units are as of the engine's last look."""
 
-    ready: Mask
-    waiting: Int64s
-    oldest: Int64s
+    looks: int
+    """How often the engine has looked; what was not read of a look before is gone."""
+
+    def rates(self, now: int) -> Floats:
+        """Return by source the tuples per second that arrived lately."""
+        ...
+
+    def boxes(self, now: int) -> BoxReadings:
+        """Return the statistics of the boxes."""
+        ...
+
+    def outputs(self) -> OutputReadings:
+        """Return how the outputs do."""
+        ...
+
+    def queues(self, now: int) -> QueueReadings:
+        """Return what waits before each box."""
+        ...
+
+    def latencies(self, now: int) -> Floats:
+        """Return by unit the mean latency of its waiting tuples."""
+        ...
+
+    def latency(self, now: int, unit: int) -> float:
+        """Return the mean latency of what waits at one unit."""
+        ...
+
+    def unit_costs(self, now: int) -> UnitCosts:
+        """Return by unit what a step costs."""
+        ...
+
+    def box_costs(self, now: int) -> UnitCosts:
+        """Return by box what a step of it alone costs."""
+        ...
+
+    def held(self) -> Floats:
+        """Return by output how long results are held, or nothing."""
+        ...
+
+
+class Moment:
+    """What policies may ask of an engine's readings, as of one look: each part is read once, when first asked for."""
+
+    def __init__(self, readings: Readable, now: int) -> None:
+        """Begin with nothing read."""
+        self._readings = readings
+        self._looks = readings.looks
+        self._now = now
+
+    def _live(self) -> Readable:
+        if self._readings.looks != self._looks:
+            raise PolicyError("a snapshot is of the past: what a policy did not read of it while it planned is gone")
+        return self._readings
+
+    @cached_property
+    def rates(self) -> Floats:
+        """By source: tuples per second, lately."""
+        return self._live().rates(self._now)
+
+    @cached_property
+    def boxes(self) -> BoxReadings:
+        """Cost, selectivity and so on of the boxes."""
+        return self._live().boxes(self._now)
+
+    @cached_property
+    def outputs(self) -> OutputReadings:
+        """How the outputs do."""
+        return self._live().outputs()
+
+    @cached_property
+    def queues(self) -> QueueReadings:
+        """What waits before each box."""
+        return self._live().queues(self._now)
+
+    @cached_property
+    def latencies(self) -> Floats:
+        """By unit: the mean latency in seconds of its waiting tuples."""
+        return self._live().latencies(self._now)
+
+    @cached_property
+    def costs(self) -> UnitCosts:
+        """By unit: what a step costs until its tuples are delivered."""
+        return self._live().unit_costs(self._now)
+
+    @cached_property
+    def box_costs(self) -> UnitCosts:
+        """By box: what a step of it alone costs until its tuples are delivered."""
+        return self._live().box_costs(self._now)
+
+    @cached_property
+    def held(self) -> Floats:
+        """By output: the seconds for which results are held."""
+        return self._live().held()
+
+    def latency_of(self, unit: int) -> float:
+        """Return one unit's entry of `latencies`, without reading the others."""
+        return self._live().latency(self._now, unit)
 
 
 class Readings:
@@ -57,6 +154,7 @@ class Readings:
         self.checked = checked
         self._runtime = self.runtime = runtime
         self.units = units
+        self._layout = Layout(runtime.topology, units)
         self.model = CostModel(runtime.topology, shares_of(checked))
         """The cost model; whoever finds out how boxes divide their tuples replaces it."""
         self.members = Members(units)
@@ -66,6 +164,8 @@ class Readings:
             for at, unit in enumerate(units):
                 for box in unit.boxes:
                     self._units_of[box].append(at)
+        self.looks = 0
+        self._given = False  # whether a snapshot holds the arrays below: then they are copied before they change
         self._changed: set[int] | None = None  # units that have changed since the policy was asked; None: maybe all
         self._read = False  # whether the arrays below hold anything yet
         # Boxes with several inputs that have tuples but cannot take them, by the box above that holds them up;
@@ -75,18 +175,26 @@ class Readings:
         self._stuck: set[int] = set()
         self._ages: Ages | None = None  # these two are made when a policy first asks
         self._unit_model: UnitCostModel | None = None
+        self._box_model: UnitCostModel | None = None
         self._boxes: BoxReadings | None = None
         self._boxes_at = 0
         self._asked = 0
         self._known = 0
         self._unit_costs: UnitCosts | None = None
         self._costs_of: BoxReadings | None = None
-        self._nothing: Floats = np.zeros(len(units))
-        self._none: Int64s = np.zeros(len(units), np.int64)
-        self._idle: Mask = np.zeros(len(units), np.bool_)
+        idle, nothing, none = np.zeros(len(units), np.bool_), np.zeros(len(units)), np.zeros(len(units), np.int64)
+        for array in (idle, nothing, none):
+            array.flags.writeable = False
+        self._idle = Occupation(1, 1, idle, nothing, none)
+
+    def attach(self, ingest: Ingest, deliveries: Sequence[Delivery], schedule: Schedule) -> None:
+        """Say where tuples come from and go to, before the first snapshot."""
+        self._ingest, self._deliveries = ingest, deliveries
+        self._held = know_arrivals(deliveries, ingest.times, schedule)
 
     def refresh(self) -> None:
         """Read what has moved."""
+        self.looks += 1
         if self._large:
             units = self._read_moved()
             self._changed = None if units is None or self._changed is None else self._changed | units
@@ -147,6 +255,8 @@ class Readings:
     def _read_some(self, boxes: set[int], concerned: set[int]) -> None:
         runtime, board = self._runtime, self._runtime.board
         memo: dict[str, int] = {}
+        if self._given:
+            self._let_go()
         for at in boxes:
             box = runtime.boxes[at]
             numbers = [cursor.number for cursor in box.cursors]
@@ -163,6 +273,17 @@ class Readings:
             self.ready[unit] = self._box_ready[mine].any()
             self.waiting[unit] = self.box_waiting[mine].sum()
             self.oldest[unit] = self.box_oldest[mine].min()
+
+    def _let_go(self) -> None:
+        """Leave the arrays to the snapshots that hold them, and go on with copies."""
+        self._box_ready = self._box_ready.copy()
+        self.box_waiting, self.box_oldest = self.box_waiting.copy(), self.box_oldest.copy()
+        if self.members.plain:
+            arrays = self.members.gather(self._box_ready, self.box_waiting, self.box_oldest)
+        else:
+            arrays = self.ready.copy(), self.waiting.copy(), self.oldest.copy()
+        self.ready, self.waiting, self.oldest = arrays
+        self._given = False
 
     def _forget(self, at: int) -> None:
         """Forget what held a box up."""
@@ -208,57 +329,67 @@ class Readings:
             if not all(cursor.idle for cursor in box.cursors):
                 return at
 
+    def occupation(
+        self,
+        workers: int,
+        free: int,
+        busy: Mask | None = None,
+        spent: Floats | None = None,
+        held: Int64s | None = None,
+    ) -> Occupation:
+        """Return who works, for `snapshot`; what is not given is nobody and nothing."""
+        idle = self._idle
+        return Occupation(
+            workers,
+            free,
+            idle.busy if busy is None else busy,
+            idle.spent if spent is None else spent,
+            idle.held if held is None else held,
+        )
+
     def snapshot(
         self,
         now: int,
         *,
         queued: int,
         train: int,
-        busy: Mask | None,
-        workers: int,
-        free: int,
         room: int,
         more: bool,
-        rates: Callable[[], Floats],
-        outputs: Callable[[], OutputReadings],
-        spent: Floats | None = None,
-        held: Int64s | None = None,
+        occupation: Occupation,
         waits: Waits | None = None,
         planning: float = 0.0,
-        read_held: Callable[[], Floats] = lambda: np.zeros(0),
     ) -> Snapshot:
-        """Return what a policy may look at, as of the last refresh; `waits` stands in for what was read of units."""
-        ready, waiting, oldest = waits or (self.ready, self.waiting, self.oldest)
+        """Return what a policy may look at, as of the last refresh; `waits` stands in for what was read of units.
+
+        Steps under way change units without anybody hearing of it, so with `waits` any unit may have changed.
+        """
+        self._given = True
         return Snapshot(
             now,
-            self._runtime.topology,
-            self.units,
-            ready,
-            waiting,
-            oldest,
-            self.box_waiting,
-            self.box_oldest,
-            self._box_ready,
+            self._layout,
+            waits or Waits(self.ready, self.waiting, self.oldest),
+            Waits(self._box_ready, self.box_waiting, self.box_oldest),
+            occupation,
             queued,
             train,
-            self._idle if busy is None else busy,
-            workers,
-            free,
             room,
-            None if self._changed is None else list(self._changed),
-            self._nothing if spent is None else spent,
-            self._none if held is None else held,
+            Moment(self, now),
+            None if self._changed is None or waits is not None else list(self._changed),
             more,
-            rates,
-            partial(self.boxes, now),
-            outputs,
-            partial(self._queues, now),
-            partial(self._latencies, now),
-            partial(self._costs, now),
-            partial(self._latency, now),
-            planning=planning,
-            read_held=read_held,
+            planning,
         )
+
+    def rates(self, now: int) -> Floats:
+        """Return by source the tuples per second that arrived lately."""
+        return self._ingest.rates(now)
+
+    def outputs(self) -> OutputReadings:
+        """Return how the outputs do."""
+        return output_readings(self._deliveries)
+
+    def held(self) -> Floats:
+        """Return by output how long results are held; nothing where trains do not wait."""
+        return self._held()
 
     def boxes(self, now: int) -> BoxReadings:
         """Return the statistics of the boxes, a few milliseconds old at most."""
@@ -282,10 +413,11 @@ class Readings:
         seconds, counts = self._ages.read(now)
         return runtime.per_box(np.add, seconds), runtime.per_box(np.add, counts)
 
-    def _latencies(self, now: int) -> Floats:
+    def latencies(self, now: int) -> Floats:
+        """Return by unit the mean latency of its waiting tuples."""
         return self.members.means(*self._box_ages(now))
 
-    def _latency(self, now: int, unit: int) -> float:
+    def latency(self, now: int, unit: int) -> float:
         """Return the mean latency of one unit's waiting tuples."""
         count = total = 0
         for at in self.units[unit].boxes:
@@ -296,14 +428,16 @@ class Readings:
                     total += summed
         return max(0.0, (now - total / count) / SECOND) if count else 0.0
 
-    def _queues(self, now: int) -> QueueReadings:
+    def queues(self, now: int) -> QueueReadings:
+        """Return what waits before each box."""
         seconds, counts = self._box_ages(now)
         age = np.where(self.box_oldest < FAR, (now - self.box_oldest) / SECOND, 0.0)
         sizes = self.boxes(now).tuple_size
         waiting = self.box_waiting
         return QueueReadings(waiting, (waiting * sizes).astype(np.int64), seconds / np.maximum(counts, 1), age)
 
-    def _costs(self, now: int) -> UnitCosts:
+    def unit_costs(self, now: int) -> UnitCosts:
+        """Return by unit what a step costs until its tuples are delivered."""
         if self._unit_model is None:
             self._unit_model = UnitCostModel(self.model, [unit.boxes for unit in self.units])
         self._unit_model.model = self.model
@@ -312,3 +446,10 @@ class Readings:
         if self._unit_costs is None or self._costs_of is not boxes or not self._large:
             self._unit_costs, self._costs_of = self._unit_model.read(boxes, self.box_waiting), boxes
         return self._unit_costs
+
+    def box_costs(self, now: int) -> UnitCosts:
+        """Return by box what a step of it alone costs until its tuples are delivered."""
+        if self._box_model is None:
+            self._box_model = UnitCostModel(self.model, [(at,) for at in range(len(self._runtime.boxes))])
+        self._box_model.model = self.model
+        return self._box_model.read(self.boxes(now), self.box_waiting)

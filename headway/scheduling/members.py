@@ -20,11 +20,12 @@ class Members:
         lengths = [len(boxes) for boxes in self.boxes]
         self._starts = np.cumsum([0, *lengths[:-1]]) if units else np.zeros(0, np.intp)
         single = all(length == 1 for length in lengths) and bool((self._flat == np.arange(len(self._flat))).all())
-        self._plain = single or not units
+        self.plain = single or not units
+        """Whether every unit is the box of its own number, so that readings of boxes are those of units."""
 
     def gather(self, ready: Mask, waiting: Int64s, oldest: Int64s) -> tuple[Mask, Int64s, Int64s]:
         """Return by unit: whether a box is ready, the tuples that wait, the oldest timestamp."""
-        if self._plain:
+        if self.plain:
             return ready[: len(self.boxes)], waiting[: len(self.boxes)], oldest[: len(self.boxes)]
         return (
             np.logical_or.reduceat(ready[self._flat], self._starts),
@@ -34,14 +35,14 @@ class Members:
 
     def any(self, boxes: Mask) -> Mask:
         """Return by unit whether it holds for one of its boxes."""
-        if self._plain:
+        if self.plain:
             return boxes[: len(self.boxes)].copy()
         some: Mask = np.logical_or.reduceat(boxes[self._flat], self._starts)
         return some
 
     def means(self, sums: Floats, counts: Int64s) -> Floats:
         """Return by unit the mean of what was summed up by box, 0 where nothing was counted."""
-        if self._plain:
+        if self.plain:
             sums, counts = sums[: len(self.boxes)], counts[: len(self.boxes)]
         else:
             sums = np.add.reduceat(sums[self._flat], self._starts)

@@ -95,7 +95,7 @@ class Patient:
     def plan(self, snapshot: Snapshot, memory: tuple[Zones | None, Any]) -> tuple[Plan, tuple[Zones | None, Any]]:
         """Return the inner policy's plan for the units that should not wait, with steps of the right size."""
         zones, inner = memory
-        inside = snapshot.read_held()
+        inside = snapshot.held_inside
         if zones is None or zones.units is not snapshot.units:
             zones = unit_zones(snapshot.topology, snapshot.units).with_held(inside)
         elif not np.array_equal(zones.held, inside):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -46,110 +46,244 @@ class QueueReadings:
     oldest: Floats
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """Readings of the running network at one moment. All that a policy may look at.
+class Layout(NamedTuple):
+    """What stays the same while a network runs."""
 
-    It must not write to it, and must not keep it: arrays may be the engine's own, which go on changing.
-    """
-
-    now: int
     topology: Topology
     units: tuple[Unit, ...]
+    exclusive: bool = True
+    """Whether units that have a box in common cannot run at once; on Spark each query has boxes of its own."""
+
+
+class Waits(NamedTuple):
+    """What waits, as arrays by unit or by box."""
+
     ready: Mask
-    """By unit: whether a step of it would do something now."""
-    waiting: Int64s
-    """By unit: the tuples that wait at its boxes."""
+    """Whether a step there would do something now."""
+    tuples: Int64s
+    """The tuples that wait."""
     oldest: Int64s
-    """By unit: the QoS timestamp of its oldest waiting tuple, the largest number where none waits."""
-    box_waiting: Int64s
-    box_oldest: Int64s
-    box_ready: Mask
-    memory: int
-    """Bytes in all queues."""
-    train: int
-    """The most tuples that a step should take from a queue, unless the policy knows better."""
-    busy: Mask
-    """By unit: whether a step that uses one of its boxes is under way."""
+    """The QoS timestamp of the oldest of them, the largest number where none waits."""
+
+
+class Occupation(NamedTuple):
+    """Who works, and on what; arrays by unit."""
+
     workers: int
     """How many steps may be under way at once."""
     free: int
     """How many more may be started now."""
-    room: int
-    """How many steps of a plan the engine will carry out before it asks again."""
-    changed: Sequence[int] | None
-    """Units whose readings may have changed since this policy was last asked; None if any may have."""
+    busy: Mask
+    """Whether a step that uses one of its boxes is under way."""
     spent: Floats
-    """By unit: seconds of work done in the step under way, or in one that was preempted; 0 otherwise."""
+    """Seconds of work done in the step under way, or in one that was preempted; 0 otherwise."""
     held: Int64s
-    """By unit: the tuples in that step. Those of a preempted one count as waiting, too."""
-    more: bool
-    """Whether more tuples may arrive if one waits; False once all inputs have ended, or while they are held back."""
-    read_rates: Callable[[], Floats]
-    read_boxes: Callable[[], BoxReadings]
-    read_outputs: Callable[[], OutputReadings]
-    read_queues: Callable[[], QueueReadings]
-    read_latencies: Callable[[], Floats]
-    read_costs: Callable[[], UnitCosts]
-    read_latency: Callable[[int], float]
-    exclusive: bool = True
-    """Whether units that have a box in common cannot run at once; on Spark each query has boxes of its own."""
-    planning: float = 0.0
-    """Seconds that a plan has taken lately, as far as the engine knows."""
-    read_held: Callable[[], Floats] = lambda: np.zeros(0)
-    """Returns by output the seconds by which results are older than what caused them: windows and joins have held
-    their tuples so long. Empty where nobody measures it: trains that do not wait need not know."""
+    """The tuples in that step. Those of a preempted one count as waiting, too."""
 
-    @cached_property
+
+class Measures(Protocol):
+    """What is measured of a running network as of one moment, each part read when first asked for.
+
+    What has been read does not change any more. What has not been read by the time that the engine goes on can no
+    longer be read: that raises a PolicyError.
+    """
+
+    @property
     def rates(self) -> Floats:
-        """By source: tuples per second, lately; read when first asked for, because not every policy asks."""
-        return self.read_rates()
+        """By source: tuples per second, lately."""
+        ...
 
-    @cached_property
+    @property
     def boxes(self) -> BoxReadings:
-        """Cost, selectivity and so on of the boxes; read when first asked for."""
-        return self.read_boxes()
+        """Cost, selectivity and so on of the boxes."""
+        ...
 
-    @cached_property
+    @property
     def outputs(self) -> OutputReadings:
-        """How the outputs do; read when first asked for."""
-        return self.read_outputs()
+        """How the outputs do."""
+        ...
 
-    @cached_property
+    @property
     def queues(self) -> QueueReadings:
-        """What waits before each box; read when first asked for."""
-        return self.read_queues()
+        """What waits before each box."""
+        ...
 
-    @cached_property
+    @property
     def latencies(self) -> Floats:
-        """By unit: the mean latency in seconds of its waiting tuples, 0 where none waits; read when first asked for."""
-        return self.read_latencies()
+        """By unit: the mean latency in seconds of its waiting tuples, 0 where none waits."""
+        ...
 
-    @cached_property
+    @property
     def costs(self) -> UnitCosts:
-        """By unit: what a step costs until its tuples are delivered; read when first asked for."""
-        return self.read_costs()
+        """By unit: what a step costs until its tuples are delivered."""
+        ...
+
+    @property
+    def box_costs(self) -> UnitCosts:
+        """By box: what a step of it alone costs until its tuples are delivered."""
+        ...
+
+    @property
+    def held(self) -> Floats:
+        """By output: the seconds by which results are older than what caused them; see `Snapshot.held_inside`."""
+        ...
 
     def latency_of(self, unit: int) -> float:
         """Return one unit's entry of `latencies`, without reading the others."""
-        return self.read_latency(unit)
+        ...
+
+
+class Snapshot(NamedTuple):
+    """Readings of the running network at one moment. All that a policy may look at; nothing in it ever changes.
+
+    What it is asked for most stands in it as plain attributes, whichever group holds it.
+    """
+
+    now: int
+    layout: Layout
+    by_unit: Waits
+    by_box: Waits
+    occupation: Occupation
+    memory: int
+    """Bytes in all queues."""
+    train: int
+    """The most tuples that a step should take from a queue, unless the policy knows better."""
+    room: int
+    """How many steps of a plan the engine will carry out before it asks again."""
+    measures: Measures
+    changed: Sequence[int] | None = None
+    """Units whose readings may have changed since this policy was last asked; None if any may have."""
+    more: bool = True
+    """Whether more tuples may arrive if one waits; False once all inputs have ended, or while they are held back."""
+    planning: float = 0.0
+    """Seconds that a plan has taken lately, as far as the engine knows."""
+
+    @property
+    def topology(self) -> Topology:
+        """Who feeds whom."""
+        return self.layout.topology
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """What is scheduled."""
+        return self.layout.units
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether units that have a box in common cannot run at once."""
+        return self.layout.exclusive
+
+    @property
+    def ready(self) -> Mask:
+        """By unit: whether a step of it would do something now."""
+        return self.by_unit.ready
+
+    @property
+    def waiting(self) -> Int64s:
+        """By unit: the tuples that wait at its boxes."""
+        return self.by_unit.tuples
+
+    @property
+    def oldest(self) -> Int64s:
+        """By unit: the timestamp of its oldest waiting tuple, the largest number where none waits."""
+        return self.by_unit.oldest
+
+    @property
+    def box_ready(self) -> Mask:
+        """By box: whether it has something to take."""
+        return self.by_box.ready
+
+    @property
+    def box_waiting(self) -> Int64s:
+        """By box: the tuples that wait."""
+        return self.by_box.tuples
+
+    @property
+    def box_oldest(self) -> Int64s:
+        """By box: the timestamp of its oldest waiting tuple."""
+        return self.by_box.oldest
+
+    @property
+    def workers(self) -> int:
+        """How many steps may be under way at once."""
+        return self.occupation.workers
+
+    @property
+    def free(self) -> int:
+        """How many more may be started now."""
+        return self.occupation.free
+
+    @property
+    def busy(self) -> Mask:
+        """By unit: whether a step that uses one of its boxes is under way."""
+        return self.occupation.busy
+
+    @property
+    def spent(self) -> Floats:
+        """By unit: seconds of work done in the step under way or preempted."""
+        return self.occupation.spent
+
+    @property
+    def held(self) -> Int64s:
+        """By unit: the tuples in that step."""
+        return self.occupation.held
+
+    @property
+    def rates(self) -> Floats:
+        """By source: tuples per second, lately."""
+        return self.measures.rates
+
+    @property
+    def boxes(self) -> BoxReadings:
+        """Cost, selectivity and so on of the boxes."""
+        return self.measures.boxes
+
+    @property
+    def outputs(self) -> OutputReadings:
+        """How the outputs do."""
+        return self.measures.outputs
+
+    @property
+    def queues(self) -> QueueReadings:
+        """What waits before each box."""
+        return self.measures.queues
+
+    @property
+    def latencies(self) -> Floats:
+        """By unit: the mean latency in seconds of its waiting tuples, 0 where none waits."""
+        return self.measures.latencies
+
+    @property
+    def costs(self) -> UnitCosts:
+        """By unit: what a step costs until its tuples are delivered."""
+        return self.measures.costs
+
+    @property
+    def held_inside(self) -> Floats:
+        """By output: the seconds by which results are older than what caused them.
+
+        Windows and joins have held their tuples so long. Empty where nobody measures it: trains that do not wait need
+        not know.
+        """
+        return self.measures.held
+
+    def latency_of(self, unit: int) -> float:
+        """Return one unit's entry of `latencies`, without reading the others."""
+        return self.measures.latency_of(unit)
 
     def expected_of(self, unit: int) -> float:
         """Return the seconds until one unit's train would be delivered."""
         costs, tuples = self.costs, min(int(self.waiting[unit]), self.train)
         return float(costs.overhead[unit]) + float(costs.cost[unit]) * tuples
 
-    def narrowed(self, ready: Mask, train: int) -> Snapshot:
-        """Return what a policy inside another one sees: other ready units and another train, the same readings."""
-        return replace(
-            self,
-            ready=ready,
+    def narrowed(
+        self, ready: Mask, train: int, occupation: Occupation | None = None, room: int | None = None
+    ) -> Snapshot:
+        """Return what a policy inside another one sees: other ready units, trains and workers, the same readings."""
+        return self._replace(
+            by_unit=self.by_unit._replace(ready=ready),
+            occupation=self.occupation if occupation is None else occupation,
             train=train,
-            read_rates=lambda: self.rates,  # each is read once, whoever asks first
-            read_boxes=lambda: self.boxes,
-            read_outputs=lambda: self.outputs,
-            read_queues=lambda: self.queues,
-            read_latencies=lambda: self.latencies,
-            read_costs=lambda: self.costs,
+            room=self.room if room is None else room,
             changed=None,
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from headway.catalog import Topology
-from headway.costs import CostModel, UnitCostModel
 from headway.scheduling.graphs import unit_graphs
 from headway.scheduling.snapshot import Floats, Snapshot
 from headway.scheduling.superboxes import box_units
@@ -24,17 +23,15 @@ class Traverser:
         self._view: View | None = None
         self._priorities: Floats = np.zeros(0)
         if span is not None:
-            alone = box_units(topology)
-            self._graphs = unit_graphs(topology, alone)
-            self._costs = UnitCostModel(CostModel(topology), [unit.boxes for unit in alone])
+            self._graphs = unit_graphs(topology, box_units(topology))
 
     def order(self, unit: int, snapshot: Snapshot) -> Calls | None:
         """Return the boxes to call for a step of a unit; None where its own order will do."""
+        if snapshot is not self._seen:
+            self._look(snapshot)  # also for a single box: steps of the same plan may begin when the snapshot is past
         boxes = snapshot.units[unit].boxes
         if len(boxes) == 1:
             return None
-        if snapshot is not self._seen:
-            self._look(snapshot)
         assert self._view is not None
         if self._span is not None:
             boxes = spanner(self._view, boxes, self._priorities, self._span)
@@ -58,8 +55,7 @@ class Traverser:
 
     def _urgency(self, snapshot: Snapshot) -> Floats:
         """Return by box how urgent it is: its place in the order of p-tuples, from the end."""
-        costs = self._costs.read(snapshot.boxes, snapshot.box_waiting)
-        expected = costs.seconds(np.minimum(snapshot.box_waiting, snapshot.train))
+        expected = snapshot.measures.box_costs.seconds(np.minimum(snapshot.box_waiting, snapshot.train))
         utility, slack = self._graphs.slopes_and_slacks(snapshot.queues.latency + expected)
         order = np.lexsort((slack, -utility))
         urgency: Floats = np.empty(len(order))

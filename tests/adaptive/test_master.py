@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from headway.scheduling.sizes import parse_train
 from headway.scheduling.slope_slack import SlopeSlack
 from headway.scheduling.snapshot import OutputReadings, Snapshot
 from tests.policies import RandomPolicy
-from tests.scheduling.snapshots import Points, graphs, measured, snapshot
+from tests.scheduling.snapshots import Points, graphs, measured, replace, snapshot
 from tests.searching import examples
 
 QUANTUM = 2 * MILLISECOND

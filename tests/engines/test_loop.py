@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -19,7 +19,7 @@ from headway.engines.loop import (
     Instruction,
     Loop,
     Manner,
-    Moment,
+    Round,
     Start,
     Started,
     Tick,
@@ -29,7 +29,7 @@ from headway.engines.steering import Steering
 from headway.errors import RunError
 from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.snapshot import Snapshot
-from tests.scheduling.snapshots import snapshot
+from tests.scheduling.snapshots import replace, snapshot
 
 
 @dataclass
@@ -110,15 +110,15 @@ class Script:
         self.now = 0
 
     def begin(self, *commands: Command) -> Instruction:
-        self._rounds = self.loop.rounds(Moment(0, 0, commands))
+        self._rounds = self.loop.rounds(Round(0, 0, commands))
         return next(self._rounds)
 
-    def send(self, answer: Started | Moment | None = None) -> Instruction:
-        return cast(Instruction, self._rounds.send(answer))
+    def send(self, answer: Started | Round | None = None) -> Instruction:
+        return self._rounds.send(answer)
 
     def later(self, by: int = 1, ended: int = 0, *commands: Command) -> Instruction:
         self.now += by
-        return self.send(Moment(self.now, ended, commands))
+        return self.send(Round(self.now, ended, commands))
 
 
 def wait(until: int | None = None, held: bool = False, admits: bool = True) -> Wait:

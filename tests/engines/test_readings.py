@@ -20,7 +20,8 @@ from headway.engines.letters import DeadLetters
 from headway.engines.local.steps import StepRunner
 from headway.engines.readings import Readings
 from headway.engines.runtime import Runtime
-from headway.scheduling.snapshot import OutputReadings, Snapshot
+from headway.errors import PolicyError
+from headway.scheduling.snapshot import Snapshot
 from headway.scheduling.superboxes import box_units, superbox_units
 from headway.storage.queues import FAR
 from headway.trains import Tick, Train
@@ -86,18 +87,13 @@ def _seen(readings: Readings) -> dict[str, list[Any]]:
 
 
 def _snapshot(readings: Readings, now: int = 0) -> Snapshot:
-    none = np.zeros(0)
     return readings.snapshot(
         now,
         queued=0,
         train=10,
-        busy=None,
-        workers=1,
-        free=1,
         room=1,
         more=True,
-        rates=lambda: none,
-        outputs=lambda: OutputReadings(np.zeros(0, np.int64), none, none, none),
+        occupation=readings.occupation(1, 1),
     )
 
 
@@ -227,6 +223,44 @@ def test_large_networks_are_read_piece_by_piece_by_themselves() -> None:
     readings.refresh()
     assert _snapshot(readings).changed is None
     assert int(readings.waiting.sum()) == 1103
+
+
+@pytest.mark.parametrize("superboxes", [False, True])
+@pytest.mark.parametrize("large", [False, True])
+def test_a_snapshot_never_changes(monkeypatch: pytest.MonkeyPatch, large: bool, superboxes: bool) -> None:
+    if large:
+        monkeypatch.setattr(module, "_FEW", 0)
+        monkeypatch.setattr(module, "_MANY", 0)
+    running = Running()
+    topology = running.runtime.topology
+    units = superbox_units(topology) if superboxes else box_units(topology)
+    readings, steps = Readings(running.checked, running.runtime, units), StepRunner(running.runtime, units)
+    taken = []
+    for at in range(6):
+        running.push("sr"[at % 2], [at, at + 1])
+        if at:
+            steps.run(at % len(units), 1)
+        readings.refresh()
+        seen = _snapshot(readings)
+        latencies = seen.latencies
+        taken.append((seen, [array.copy() for array in (*seen.by_unit, *seen.by_box)], latencies, latencies.copy()))
+    assert len({tuple(seen.box_waiting.tolist()) for seen, *_ in taken}) > 3
+    for seen, before, latencies, copied in taken:
+        assert [now.tolist() for now in (*seen.by_unit, *seen.by_box)] == [one.tolist() for one in before]
+        assert seen.latencies is latencies
+        assert (latencies == copied).all()
+
+
+def test_what_was_not_read_of_a_snapshot_is_gone_when_the_engine_goes_on() -> None:
+    running = Running()
+    readings = Readings(running.checked, running.runtime, box_units(running.runtime.topology))
+    readings.refresh()
+    seen = _snapshot(readings)
+    assert seen.narrowed(seen.ready, 1).costs is seen.costs
+    readings.refresh()
+    assert len(seen.costs.cost) == 8
+    with pytest.raises(PolicyError, match="a snapshot is of the past"):
+        _ = seen.queues
 
 
 def test_nothing_waits() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from headway.engines.reasons import COMPETITORS, Reason, reasons, span_text, why
 from headway.scheduling.policy import Plan, Policy, Step, Term
 from headway.scheduling.slope_slack import SlopeSlack
 from headway.scheduling.snapshot import Snapshot
-from tests.scheduling.snapshots import measured, snapshot
+from tests.scheduling.snapshots import measured, replace, snapshot
 
 STAIRS = ((0.0, 1.0), (1.0, 1.0), (3.0, 0.6), (4.0, 0.1), (5.0, 0.0))
 """Slopes 0, -0.2, -0.5, -0.1 and then 0; critical points at 1, 3 and 4."""

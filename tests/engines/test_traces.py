@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -37,7 +36,7 @@ from headway.scheduling.slope_slack import SlopeSlack
 from headway.scheduling.snapshot import Snapshot
 from headway.schema import Schema
 from headway.trains import Train
-from tests.scheduling.snapshots import measured, snapshot
+from tests.scheduling.snapshots import measured, replace, snapshot
 
 NOW = 100 * SECOND
 LATE = ((0.0, 1.0), (1.0, 1.0), (3.0, 0.6), (4.0, 0.1), (5.0, 0.0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from headway.costs import CostModel, UnitCostModel
 from headway.scheduling.policy import Policy
 from headway.scheduling.snapshot import Snapshot, Unit
 from headway.scheduling.superboxes import box_units
-from tests.scheduling.snapshots import snapshot, topology
+from tests.scheduling.snapshots import replace, snapshot, topology
 
 MANY = 1_000_000
 """Tuples that every box has seen."""

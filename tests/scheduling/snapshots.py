@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from headway.catalog import Statistics, Topology
 from headway.clock import SECOND
 from headway.costs import UnitCosts
 from headway.qos import Graph, QoS
-from headway.scheduling.snapshot import OutputReadings, QueueReadings, Snapshot, Unit
+from headway.scheduling.snapshot import Layout, Occupation, OutputReadings, QueueReadings, Snapshot, Unit, Waits
 
 
 def topology(reads: Mapping[str, Sequence[str]], outputs: Mapping[str, str]) -> Topology:
@@ -28,6 +29,77 @@ def topology(reads: Mapping[str, Sequence[str]], outputs: Mapping[str, str]) -> 
     )
 
 
+class Given:
+    """Measures whose parts are made by functions, each when first asked for."""
+
+    def __init__(self, **made: Callable[..., Any]) -> None:
+        self.made = made
+
+    @cached_property
+    def rates(self) -> Any:
+        return self._make("rates")
+
+    @cached_property
+    def boxes(self) -> Any:
+        return self._make("boxes")
+
+    @cached_property
+    def outputs(self) -> Any:
+        return self._make("outputs")
+
+    @cached_property
+    def queues(self) -> Any:
+        return self._make("queues")
+
+    @cached_property
+    def latencies(self) -> Any:
+        return self._make("latencies")
+
+    @cached_property
+    def costs(self) -> Any:
+        return self._make("costs")
+
+    @cached_property
+    def box_costs(self) -> Any:
+        return self._make("box_costs")
+
+    @cached_property
+    def held(self) -> Any:
+        return self._make("held")
+
+    def latency_of(self, unit: int) -> float:
+        return float(self.made["latency"](unit))
+
+    def _make(self, name: str) -> Any:
+        return self.made[name]()
+
+
+Made = TypeVar("Made", bound=Any)
+PLACES = {
+    **{name: ("layout", name) for name in Layout._fields},
+    **{name: ("by_unit", place) for name, place in (("ready", "ready"), ("waiting", "tuples"), ("oldest", "oldest"))},
+    **{
+        f"box_{name}": ("by_box", place)
+        for name, place in (("ready", "ready"), ("waiting", "tuples"), ("oldest", "oldest"))
+    },
+    **{name: ("occupation", name) for name in Occupation._fields},
+}
+"""By name of a plain attribute of a snapshot: its group, and what it is called there."""
+
+
+def replace(made: Made, **changes: Any) -> Made:
+    """Return a snapshot, or a dataclass, with other values; what is measured is given as ``read_boxes=function``."""
+    if not isinstance(made, Snapshot):
+        return dataclasses.replace(made, **changes)
+    reads = {name.removeprefix("read_"): one for name, one in changes.items() if name.startswith("read_")}
+    flat: dict[str, Any] = {name: one for name, one in changes.items() if not name.startswith("read_")}
+    for name in [name for name in flat if name in PLACES]:
+        group, place = PLACES[name]
+        flat[group] = flat.get(group, getattr(made, group))._replace(**{place: flat.pop(name)})
+    assert isinstance(made.measures, Given)
+    return made._replace(measures=Given(**made.measures.made | reads), **flat)
+
+
 def snapshot(ready: Sequence[bool], train: int = 10) -> Snapshot:
     """Return a snapshot of single boxes, some of which are ready."""
     count = len(ready)
@@ -35,33 +107,26 @@ def snapshot(ready: Sequence[bool], train: int = 10) -> Snapshot:
     names = {f"b{at}": () for at in range(count)}
     waiting = mask.astype(np.int64)
     none = np.zeros(0)
+    waits = Waits(mask, waiting, np.zeros(count, np.int64))
     return Snapshot(
         now=0,
-        topology=topology(names, {}),
-        units=tuple(Unit(f"b{at}", (at,), ()) for at in range(count)),
-        ready=mask,
-        waiting=waiting,
-        oldest=np.zeros(count, np.int64),
-        box_waiting=waiting,
-        box_oldest=np.zeros(count, np.int64),
-        box_ready=mask,
+        layout=Layout(topology(names, {}), tuple(Unit(f"b{at}", (at,), ()) for at in range(count))),
+        by_unit=waits,
+        by_box=waits,
+        occupation=Occupation(1, 1, np.zeros(count, np.bool_), np.zeros(count), np.zeros(count, np.int64)),
         memory=0,
         train=train,
-        busy=np.zeros(count, np.bool_),
-        workers=1,
-        free=1,
         room=256,
-        changed=None,
-        spent=np.zeros(count),
-        held=np.zeros(count, np.int64),
-        more=True,
-        read_rates=lambda: np.zeros(1),
-        read_boxes=Statistics(count).readings,
-        read_outputs=lambda: OutputReadings(np.zeros(0, np.int64), none, none, none),
-        read_queues=lambda: QueueReadings(waiting, 8 * waiting, np.zeros(count), np.zeros(count)),
-        read_latencies=lambda: np.zeros(count),
-        read_costs=lambda: UnitCosts(np.zeros(count), np.zeros(count), np.ones(count)),
-        read_latency=lambda unit: 0.0,
+        measures=Given(
+            rates=lambda: np.zeros(1),
+            boxes=Statistics(count).readings,
+            outputs=lambda: OutputReadings(np.zeros(0, np.int64), none, none, none),
+            queues=lambda: QueueReadings(waiting, 8 * waiting, np.zeros(count), np.zeros(count)),
+            latencies=lambda: np.zeros(count),
+            costs=lambda: UnitCosts(np.zeros(count), np.zeros(count), np.ones(count)),
+            held=lambda: none,
+            latency=lambda unit: 0.0,
+        ),
     )
 
 

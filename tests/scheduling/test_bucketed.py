@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ from headway.scheduling.ranking import STEPS
 from headway.scheduling.round_robin import RoundRobin
 from headway.scheduling.slope_slack import SlopeSlack
 from headway.scheduling.snapshot import Snapshot
-from tests.scheduling.snapshots import Points, eighths, graphs, measured, snapshot
+from tests.scheduling.snapshots import Points, eighths, graphs, measured, replace, snapshot
 
 STAIRS = ((0.0, 1.0), (1.0, 1.0), (3.0, 0.6), (4.0, 0.1), (5.0, 0.0))
 """Slopes 0, -0.2, -0.5, -0.1 and then 0; critical points at 1, 3 and 4."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +15,7 @@ from headway.scheduling.paths import Paths
 from headway.scheduling.policy import make_policy
 from headway.scheduling.superboxes import superbox_units
 from tests.scheduling.chains import Row, order, readings, row, rows, seen
-from tests.scheduling.snapshots import topology
+from tests.scheduling.snapshots import replace, topology
 
 UNIT = 1e-6
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +13,7 @@ from headway.scheduling.earliest_deadline import EarliestDeadline
 from headway.scheduling.patience import DEFAULT_GOOD
 from headway.scheduling.policy import make_policy
 from headway.scheduling.snapshot import Snapshot, Unit
-from tests.scheduling.snapshots import Points, measured
+from tests.scheduling.snapshots import Points, measured, replace
 
 NEVER = int(np.iinfo(np.int64).max)
 NOW = 100 * SECOND

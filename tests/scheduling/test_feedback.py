@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from headway.scheduling.feedback import INTERVAL, KEEP, MOST, TOLERANCE, Feedbac
 from headway.scheduling.patience import DEFAULT_GOOD
 from headway.scheduling.policy import make_policy
 from headway.scheduling.snapshot import OutputReadings, Snapshot, Unit
-from tests.scheduling.snapshots import Points, measured
+from tests.scheduling.snapshots import Points, measured, replace
 
 NEVER = int(np.iinfo(np.int64).max)
 TIGHT = ((0.0, 1.0), (0.02, 1.0), (0.1, 0.0))

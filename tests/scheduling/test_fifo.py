@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from headway.errors import PolicyError
 from headway.scheduling.fifo import Fifo
 from headway.scheduling.policy import make_policy
 from headway.scheduling.snapshot import Snapshot, Unit
-from tests.scheduling.snapshots import measured, topology
+from tests.scheduling.snapshots import measured, replace, topology
 
 NEVER = int(np.iinfo(np.int64).max)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +11,7 @@ from headway.errors import PolicyError
 from headway.scheduling.most_tuples import MostTuples
 from headway.scheduling.policy import make_policy
 from headway.scheduling.snapshot import Snapshot
-from tests.scheduling.snapshots import measured
+from tests.scheduling.snapshots import measured, replace
 
 NEVER = int(np.iinfo(np.int64).max)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from headway.scheduling import earliest_deadline, feedback, fifo, most_tuples, weighted_round_robin
 from headway.scheduling.policy import Policy, make_policy, registered_policies, terms_of
 from headway.scheduling.snapshot import OutputReadings, Snapshot
-from tests.scheduling.snapshots import Points, graphs, measured
+from tests.scheduling.snapshots import Points, graphs, measured, replace
 
 MODULES = (earliest_deadline, feedback, fifo, most_tuples, weighted_round_robin)
 RANKED = ("earliest-deadline", "feedback", "fifo", "most-tuples")

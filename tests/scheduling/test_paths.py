@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +16,7 @@ from headway.scheduling.paths import PAUSE, ByPath, Kept, Paths, UnitBoxes, unit
 from headway.scheduling.policy import Term
 from headway.scheduling.snapshot import Floats, Snapshot, Unit
 from tests.scheduling.chains import Row, readings, row, rows, seen
-from tests.scheduling.snapshots import topology
+from tests.scheduling.snapshots import replace, topology
 from tests.scheduling.test_superboxes import topologies
 
 FORK = topology({"a": (), "b": ("a",), "c": ("a",), "d": ("b", "c"), "e": ("c",)}, {"d": "d", "e": "e"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from headway.scheduling.round_robin import RoundRobin
 from headway.scheduling.slope_slack import SlopeSlack
 from headway.scheduling.snapshot import Snapshot
 from tests.policies import RandomPolicy
-from tests.scheduling.snapshots import Points, graphs, measured
+from tests.scheduling.snapshots import Points, graphs, measured, replace
 
 NOW = 100 * SECOND
 INNER = (RoundRobin(), SlopeSlack(), RandomPolicy(3))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,7 +14,7 @@ from headway.scheduling.ranking import STEPS
 from headway.scheduling.rate_based import RateBased
 from headway.scheduling.snapshot import Snapshot
 from tests.scheduling.chains import Row, order, readings, row, rows, seen
-from tests.scheduling.snapshots import measured
+from tests.scheduling.snapshots import measured, replace
 
 
 def under_way(at: Snapshot, unit: int, spent: float, held: int, busy: bool = True) -> Snapshot:

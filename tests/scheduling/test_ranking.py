@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from headway.scheduling.policy import Term
 from headway.scheduling.ranking import STEPS, WORK, Ranked, apart
 from headway.scheduling.snapshot import Snapshot, Unit
-from tests.scheduling.snapshots import measured, snapshot
+from tests.scheduling.snapshots import measured, replace, snapshot
 
 
 @dataclass(frozen=True)

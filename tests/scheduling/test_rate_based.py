@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from headway.scheduling.policy import make_policy
 from headway.scheduling.rate_based import RateBased, output_rates
 from headway.scheduling.superboxes import superbox_units
 from tests.scheduling.chains import Row, order, readings, row, rows, seen
-from tests.scheduling.snapshots import measured, topology
+from tests.scheduling.snapshots import measured, replace, topology
 
 PAPER = topology({"O1": (), "O4": (), "O2": ("O1", "O4"), "O3": ("O2",)}, {"o": "O3"})
 """Figure 2 of the paper: two streams, O1 and O4 before O2 and O3."""

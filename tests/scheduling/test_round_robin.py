@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from headway.scheduling.round_robin import RoundRobin
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Unit
 from headway.scheduling.turns import STEPS, Turn
-from tests.scheduling.snapshots import snapshot
+from tests.scheduling.snapshots import replace, snapshot
 
 
 def test_the_policy_has_no_state_of_its_own() -> None:

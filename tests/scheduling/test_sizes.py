@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ from headway.scheduling.sizes import (
 from headway.scheduling.slope_slack import SlopeSlack
 from headway.scheduling.snapshot import QueueReadings, Snapshot, Unit
 from tests.policies import RandomPolicy
-from tests.scheduling.snapshots import measured
+from tests.scheduling.snapshots import measured, replace
 
 NOW = 100 * SECOND
 

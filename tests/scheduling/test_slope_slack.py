@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from headway.scheduling.policy import make_policy
 from headway.scheduling.ranking import STEPS, foremost
 from headway.scheduling.slope_slack import SlopeSlack
 from headway.scheduling.snapshot import Snapshot
-from tests.scheduling.snapshots import Points, eighths, graphs, measured, snapshot
+from tests.scheduling.snapshots import Points, eighths, graphs, measured, replace, snapshot
 
 STAIRS = ((0.0, 1.0), (1.0, 1.0), (3.0, 0.6), (4.0, 0.1), (5.0, 0.0))
 """Slopes 0, -0.2, -0.5, -0.1 and then 0; critical points at 1, 3 and 4."""

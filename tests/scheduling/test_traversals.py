@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -27,7 +26,7 @@ from headway.scheduling.traversals import (
     spanner,
     total_cost,
 )
-from tests.scheduling.snapshots import topology
+from tests.scheduling.snapshots import replace, topology
 
 PAPER = topology({"b5": (), "b4": (), "b6": (), "b3": ("b5",), "b2": ("b4", "b3"), "b1": ("b2", "b6")}, {"out": "b1"})
 """The tree of squal.md, with b2's inputs in the order in which the paper walks them."""

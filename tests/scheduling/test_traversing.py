@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from headway.catalog import Statistics
 from headway.clock import SECOND
+from headway.costs import CostModel, UnitCostModel
 from headway.qos import Graph, QoS
 from headway.scheduling.snapshot import QueueReadings, Snapshot
 from headway.scheduling.superboxes import superbox_units
 from headway.scheduling.traversing import Traverser
-from tests.scheduling.snapshots import snapshot, topology
+from tests.scheduling.snapshots import replace, snapshot, topology
 
 CHAIN = topology({"a": [], "b": ["a"], "c": ["b"]}, {"o": "c"})
 FORK = topology({"a": [], "b": [], "c": ["a", "b"]}, {"o": "c"})
@@ -26,6 +26,7 @@ def seen(made: Any, waiting: Sequence[int], latency: Sequence[float] = (), cost:
     count, statistics = len(made.boxes), Statistics(len(made.boxes))
     statistics.declare(np.full(count, cost), np.full(count, 0.5), np.ones(count), exact=True)
     queued = np.array(waiting, np.int64)
+    alone = UnitCostModel(CostModel(made), [(box,) for box in range(count)])
     ages = np.array(latency or [0.0] * count)
     return replace(
         snapshot([True]),
@@ -36,6 +37,7 @@ def seen(made: Any, waiting: Sequence[int], latency: Sequence[float] = (), cost:
         box_ready=queued > 0,
         read_boxes=statistics.readings,
         read_queues=lambda: QueueReadings(queued, 8 * queued, ages, ages),
+        read_box_costs=lambda: alone.read(statistics.readings(), queued),
     )
 
 

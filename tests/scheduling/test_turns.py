@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.scheduling.snapshot import Unit
 from headway.scheduling.turns import Turn, in_turn, next_in_turn
-from tests.scheduling.snapshots import snapshot
+from tests.scheduling.snapshots import replace, snapshot
 
 
 def test_the_turn_goes_round() -> None:

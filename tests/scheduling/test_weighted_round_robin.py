@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from headway.scheduling.snapshot import Snapshot, Unit
 from headway.scheduling.superboxes import box_units, superbox_units
 from headway.scheduling.turns import STEPS
 from headway.scheduling.weighted_round_robin import WeightedRoundRobin, box_weights
-from tests.scheduling.snapshots import snapshot, topology
+from tests.scheduling.snapshots import replace, snapshot, topology
 
 NETWORK = topology(
     {"left": (), "right": (), "joined": ("left", "right"), "shown": ("joined",), "counted": ("left",)},

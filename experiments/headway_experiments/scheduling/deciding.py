@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from headway.catalog import Topology
+from headway.catalog import Floats, Topology
 from headway.clock import SECOND, stopwatch
+from headway.columns import Int64s
 from headway.costs import UnitCosts
 from headway.qos import Graph, QoS
 from headway.scheduling.policy import Policy
 from headway.scheduling.schedule import Schedule
-from headway.scheduling.snapshot import Snapshot, Unit
+from headway.scheduling.snapshot import Layout, Occupation, Snapshot, Unit, Waits
 from headway_experiments.scheduling.loads import LOOSE, TIGHT, draw_costs
 
 NEVER = np.iinfo(np.int64).max
@@ -74,6 +75,11 @@ class Chains:
     def units(self) -> tuple[Unit, ...]:
         """Each box by itself."""
         return tuple(Unit(name, (box,), (box // self.depth,)) for box, name in enumerate(self.topology.boxes))
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Both together."""
+        return Layout(self.topology, self.units)
 
     @cached_property
     def unit_costs(self) -> UnitCosts:
@@ -186,8 +192,7 @@ class _State:
         self._waiting = np.zeros(count, np.int64)
         self._oldest = np.full(count, NEVER)
         self._sums = np.zeros(count, np.int64)
-        self._idle = np.zeros(count, np.bool_)
-        self._nothing, self._none = np.zeros(count), np.zeros(count, np.int64)
+        self._occupation = Occupation(1, 1, np.zeros(count, np.bool_), np.zeros(count), np.zeros(count, np.int64))
         self._changed: set[int] | None = None  # None: the policy has not been asked yet
         self.count = 0
         """Boxes at which something waits."""
@@ -225,39 +230,42 @@ class _State:
 
     def snapshot(self, now: int) -> Snapshot:
         """Return what the policy sees."""
-        chains, ready, waiting, oldest, sums = self._chains, self._ready, self._waiting, self._oldest, self._sums
+        chains, waits = self._chains, Waits(self._ready, self._waiting, self._oldest)
         return Snapshot(
             now=now,
-            topology=chains.topology,
-            units=chains.units,
-            ready=ready,
-            waiting=waiting,
-            oldest=oldest,
-            box_waiting=waiting,
-            box_oldest=oldest,
-            box_ready=ready,
+            layout=chains.layout,
+            by_unit=waits,
+            by_box=waits,
+            occupation=self._occupation,
             memory=0,
             train=1,
-            busy=self._idle,
-            workers=1,
-            free=1,
             room=1,
+            measures=_Measures(now, waits, self._sums, chains.unit_costs),
             changed=None if self._changed is None else list(self._changed),
-            spent=self._nothing,
-            held=self._none,
-            more=True,
-            read_rates=_unread,
-            read_boxes=_unread,
-            read_outputs=_unread,
-            read_queues=_unread,
-            read_latencies=lambda: np.where(ready, (now - sums / np.maximum(waiting, 1)) / SECOND, 0.0),
-            read_costs=lambda: chains.unit_costs,
-            read_latency=lambda box: float(now - sums[box] / waiting[box]) / SECOND,
         )
 
 
-def _unread() -> Any:
-    raise NotImplementedError("policies that read this are not for chains")
+class _Measures:
+    """What policies for chains read."""
+
+    def __init__(self, now: int, waits: Waits, sums: Int64s, costs: UnitCosts) -> None:
+        self.costs = self.box_costs = costs
+        self.held: Floats = np.zeros(0)
+        self._now, self._waits, self._sums = now, waits, sums
+
+    @cached_property
+    def latencies(self) -> Floats:
+        waits = self._waits
+        return np.where(waits.ready, (self._now - self._sums / np.maximum(waits.tuples, 1)) / SECOND, 0.0)
+
+    def latency_of(self, unit: int) -> float:
+        return float(self._now - self._sums[unit] / self._waits.tuples[unit]) / SECOND
+
+    @property
+    def _unread(self) -> Any:
+        raise NotImplementedError("policies that read this are not for chains")
+
+    rates = boxes = outputs = queues = _unread
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -14,7 +14,7 @@ from headway.engines.interrupts import Stopping, ending
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import BoxThreads
 from headway.engines.local.workers import Job, Pool, quiet
-from headway.engines.loop import Manner, Moment, Start, Started, Wait, drive
+from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
 from headway.engines.parts import Parts
 from headway.engines.process import LOOK_AGAIN, Process
 from headway.errors import HeadwayError, RunError, raised
@@ -175,14 +175,11 @@ class Local(InRealTime):
             now,
             queued=board.bytes,
             train=self.train,
-            busy=None if workers is None else readings.members.any(self.runtime.busy),
-            workers=self.worker_count,
-            free=self.free,
             room=self.schedule.plan,
             more=not self.full and (self.sources.more_in_turn or not self.sources.ended),
-            rates=lambda: self.sources.rates(self.clock.now()),
-            outputs=self.outlets.readings,
-            read_held=self.held,
+            occupation=readings.occupation(
+                self.worker_count, self.free, None if workers is None else readings.members.any(self.runtime.busy)
+            ),
             planning=self.loop.planning_seconds,
         )
 
@@ -197,17 +194,17 @@ class Local(InRealTime):
 
     # What the loop has done
 
-    def begin(self) -> Moment:
+    def begin(self) -> Round:
         """Begin the first round."""
         return self._begin_round(0)
 
-    def _begin_round(self, ended: int) -> Moment:
+    def _begin_round(self, ended: int) -> Round:
         self._round, queued = stopwatch(), self.runtime.board.bytes
         self._byte_time += (queued + self._bytes_before) * (self._round - self._sampled) / 2
         self._sampled, self._bytes_before = self._round, queued
         self.peak = max(self.peak, queued)
         self._moved = ended > 0
-        return Moment(self.clock.now(), ended, self.commands())
+        return Round(self.clock.now(), ended, self.commands())
 
     def admit(self, held: bool) -> None:
         """Let tuples arrive."""
@@ -247,7 +244,7 @@ class Local(InRealTime):
                 self._collect(0.05)
         return Started(len(jobs))
 
-    def wait(self, wait: Wait) -> Moment:
+    def wait(self, wait: Wait) -> Round:
         """Wait until something happens; not at all if something has happened in this round."""
         ended, now = self._collect(None), self.clock.now()
         self.report(now, (stopwatch() - self.begun) / 1e9)
@@ -383,7 +380,7 @@ class Threads(InRealTime):
         """Nobody decides."""
         raise NotImplementedError
 
-    def begin(self) -> Moment:
+    def begin(self) -> Round:
         """Begin a round."""
         self._arrived = False
         failed = self._threads.failed
@@ -393,7 +390,7 @@ class Threads(InRealTime):
                 raise error
             raise RunError(f"'{self.runtime.boxes[at].name}' failed: {raised(error)}") from error
         self.peak = max(self.peak, self.runtime.board.bytes)
-        return Moment(self.clock.now(), 0, self.commands())
+        return Round(self.clock.now(), 0, self.commands())
 
     def tick(self) -> None:
         """Let a clock tick arrive."""
@@ -418,7 +415,7 @@ class Threads(InRealTime):
         """Nobody plans."""
         raise NotImplementedError
 
-    def wait(self, wait: Wait) -> Moment:
+    def wait(self, wait: Wait) -> Round:
         """Wait until something happens."""
         self.report(self.clock.now(), (stopwatch() - self.begun) / 1e9)
         if not self._threads.idle():

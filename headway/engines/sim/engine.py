@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
@@ -18,7 +17,7 @@ from headway.engines.base import RunResult, RunSettings, register_engine
 from headway.engines.instruments import Effort
 from headway.engines.interrupts import Stopping, ending
 from headway.engines.local.workers import quiet
-from headway.engines.loop import Manner, Moment, Start, Started, Wait, drive
+from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
 from headway.engines.models import LOCAL, Model
 from headway.engines.process import Process
 from headway.engines.sim.following import Following
@@ -138,27 +137,17 @@ class Simulation(Process):
         if seen:
             readings.told()
         readings.refresh()
-        view = processors.view(now, self.loop.preemptive)
-        snapshot = readings.snapshot(
+        occupation, waits = processors.view(now, self.loop.preemptive)
+        return readings.snapshot(
             now,
             queued=self.runtime.board.bytes,
             train=self.train,
-            busy=view.busy,
-            workers=processors.count,
-            free=processors.free,
             room=self.schedule.plan if self._following is not None else processors.free or processors.count,
             more=admits and (self.sources.more_in_turn or not self.sources.ended),
-            rates=lambda: self.sources.rates(now),
-            outputs=self.outlets.readings,
-            read_held=self.held,
-            spent=view.spent,
-            held=view.held,
-            waits=view.waits,
+            occupation=occupation,
+            waits=waits,
             planning=self._costs.scheduler / SECOND,
         )
-        if self.loop.preemptive and snapshot.changed is not None:
-            snapshot = replace(snapshot, changed=None)  # how far steps are changes, too
-        return snapshot
 
     def _effort(self) -> Effort:
         """Return what processors have done."""
@@ -202,11 +191,11 @@ class Simulation(Process):
         self._begun += done.begun
         return done
 
-    def begin(self) -> Moment:
+    def begin(self) -> Round:
         """Begin the first round."""
         return self._begin_round(0)
 
-    def wait(self, wait: Wait) -> Moment:
+    def wait(self, wait: Wait) -> Round:
         """Move on to the next event."""
         self._note_round()
         self._report()
@@ -216,7 +205,7 @@ class Simulation(Process):
             self._moved = self._advance(wait.until, wait.admits)
         return self._next_round()
 
-    def _next_round(self) -> Moment:
+    def _next_round(self) -> Round:
         """End the calls whose moment has come; a plan that is being followed goes on until its end."""
         while True:
             now = self._now.now()
@@ -234,9 +223,9 @@ class Simulation(Process):
                     continue
             return self._begin_round(ended)
 
-    def _begin_round(self, ended: int) -> Moment:
+    def _begin_round(self, ended: int) -> Round:
         self._issued, self._ended, self._begun = self.sources.issued, ended, 0
-        return Moment(self._now.now(), ended, self.commands())
+        return Round(self._now.now(), ended, self.commands())
 
     def _note_round(self) -> None:
         """Note whether anything has happened in this round; a policy must not be asked again and again for nothing."""

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from headway.catalog import Floats
 from headway.clock import SECOND
 from headway.columns import Int64s, Mask
-from headway.engines.readings import Readings, Waits
+from headway.engines.readings import Readings
 from headway.engines.runtime import RunningBox, Runtime
 from headway.engines.sim.work import Costs, Stretch, UnderWay, Work
 from headway.engines.traces import CallRecord, Recorder
 from headway.errors import HeadwayError, RunError
 from headway.kernels.pieces import whole
 from headway.scheduling.policy import Step
-from headway.scheduling.snapshot import Snapshot
+from headway.scheduling.snapshot import Occupation, Snapshot, Waits
 from headway.scheduling.traversing import Traverser
 from headway.trains import Train
-
-
-class View(NamedTuple):
-    """What a snapshot has to know of steps under way and preempted; None: there are none."""
-
-    busy: Mask | None = None
-    spent: Floats | None = None
-    held: Int64s | None = None
-    waits: Waits | None = None
 
 
 class Processors:
@@ -87,11 +76,11 @@ class Processors:
 
     # What policies see
 
-    def view(self, now: int, preemptive: bool) -> View:
-        """Return what is under way; for a preemptive policy these units can be chosen, too."""
+    def view(self, now: int, preemptive: bool) -> tuple[Occupation, Waits | None]:
+        """Return what is under way; and what waits, if units under way can be chosen, too, by a preemptive policy."""
         works = self._works()
         if not works:
-            return View()
+            return self._readings.occupation(self.count, self.free), None
         readings, units = self._readings, len(self._readings.units)
         busy = readings.members.any(self._boxes_at_work())
         spent, held = np.zeros(units), np.zeros(units, np.int64)
@@ -108,7 +97,8 @@ class Processors:
                 oldest[work.unit] = min(int(oldest[work.unit]), work.call.oldest)
                 if work.worker < 0:
                     waiting[work.unit] += work.call.tuples
-        return View(busy, spent, held, Waits(ready, waiting, oldest))
+        occupation = Occupation(self.count, self.free, busy, spent, held)
+        return occupation, Waits(ready, waiting, oldest) if preemptive else None
 
     def _boxes_at_work(self) -> Mask:
         """Return which boxes belong to steps under way; those of preempted ones may be asked for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,7 @@ class Scripted:
         return None
 
     def plan(self, snapshot: Snapshot, memory: None) -> tuple[Plan, None]:
-        names = ("ready", "busy", "waiting", "oldest", "held", "spent")
-        self.seen.append(replace(snapshot, **{name: getattr(snapshot, name).copy() for name in names}))
+        self.seen.append(snapshot)
         return self.decide(snapshot), None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.catalog import Floats, Topology
+from headway.catalog import BoxReadings, Floats, Topology
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, stopwatch
 from headway.columns import Int64s
@@ -17,11 +17,12 @@ from headway.engines.base import OutputStatus, RunSettings, Status
 from headway.engines.delivery import output_readings
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.letters import DeadLetters
+from headway.engines.readings import Moment
 from headway.engines.spark.driver.arrivals import Arrivals
 from headway.engines.spark.driver.delivery import Collector, OutputResults
 from headway.engines.spark.driver.units import RunningUnit
 from headway.engines.summaries import summarise_boxes
-from headway.scheduling.snapshot import OutputReadings, QueueReadings, Snapshot, Unit
+from headway.scheduling.snapshot import Layout, Occupation, OutputReadings, QueueReadings, Snapshot, Unit, Waits
 from headway.storage.log import Log
 
 _NEVER = int(np.iinfo(np.int64).max)
@@ -68,6 +69,8 @@ class Overview:
         )
         reading = {box for some in self.topology.readers for box in some}
         self._entries = [np.array([box for box in view.boxes if box in reading], np.intp) for view in self.views]
+        self._layout = Layout(self.topology, self.views, exclusive=False)
+        self.looks = 0
         self.model = CostModel(self.topology, shares_of(self.checked))
         self._unit_model = UnitCostModel(self.model, [view.boxes for view in self.views])
 
@@ -114,43 +117,60 @@ class Overview:
         oldest = np.array([oldest for _, oldest, _ in readings], np.int64)
         box_waiting, box_oldest = self._box_readings(counts, oldest)
         free = max(0, self.workers - int((~asking).sum()))
+        self.looks += 1
+        self._counts, self._means, self._box_waiting, self._box_oldest = counts, means, box_waiting, box_oldest
+        none = np.zeros(len(self.units), np.int64)
         return Snapshot(
             now=now,
-            topology=self.topology,
-            units=self.views,
-            ready=asking & ((counts > 0) | np.array(marked, np.bool_)),
-            waiting=counts,
-            oldest=oldest,
-            box_waiting=box_waiting,
-            box_oldest=box_oldest,
-            box_ready=box_waiting > 0,
+            layout=self._layout,
+            by_unit=Waits(asking & ((counts > 0) | np.array(marked, np.bool_)), counts, oldest),
+            by_box=Waits(box_waiting > 0, box_waiting, box_oldest),
+            occupation=Occupation(self.workers, free, ~asking, np.zeros(len(self.units)), none),
             memory=self.queued,
             train=self.settings.schedule.most,
-            busy=~asking,
-            workers=self.workers,
-            free=free,
             room=free,
-            changed=None,
-            spent=np.zeros(len(self.units)),
-            held=np.zeros(len(self.units), np.int64),
+            measures=Moment(self, now),
             more=more,
-            read_rates=lambda: self.ingest.rates(now),
-            read_boxes=self.takings.statistics.readings,
-            read_outputs=self._outputs,
-            read_queues=lambda: self._queues(now, box_waiting, box_oldest),
-            read_latencies=lambda: np.where(counts > 0, (now - means) / SECOND, 0.0),
-            exclusive=False,
             planning=self.spent.scheduling / 1e9 / max(1, self.spent.plans),
-            read_latency=lambda unit: float(now - means[unit]) / SECOND if counts[unit] else 0.0,
-            read_costs=lambda: self._costs(box_waiting),
-            read_held=self.held,
         )
 
-    def _costs(self, box_waiting: Int64s) -> UnitCosts:
+    # What a policy may ask of the latest snapshot
+
+    def rates(self, now: int) -> Floats:
+        """Return by source the tuples per second that arrived lately."""
+        return self.ingest.rates(now)
+
+    def boxes(self, now: int) -> BoxReadings:
+        """Return the statistics of the boxes."""
+        return self.takings.statistics.readings()
+
+    def outputs(self) -> OutputReadings:
+        """Return how the outputs do."""
+        return output_readings([one.delivery for one in self.results.values()])
+
+    def queues(self, now: int) -> QueueReadings:
+        """Return what waits before each box; a mean latency is half of the oldest's, for nothing finer is kept."""
+        waiting = self._box_waiting
+        age = np.where(waiting > 0, (now - self._box_oldest) / SECOND, 0.0)
+        return QueueReadings(waiting, (waiting * self.boxes(now).tuple_size).astype(np.int64), age / 2, age)
+
+    def latencies(self, now: int) -> Floats:
+        """Return by unit the mean latency of what waits."""
+        return np.where(self._counts > 0, (now - self._means) / SECOND, 0.0)
+
+    def latency(self, now: int, unit: int) -> float:
+        """Return the mean latency of what waits for one unit."""
+        return float(now - self._means[unit]) / SECOND if self._counts[unit] else 0.0
+
+    def unit_costs(self, now: int) -> UnitCosts:
         """Return what micro-batches cost, as measured; what they yield is told by their boxes."""
         overhead = np.array([unit.cost.overhead for unit in self.units])
-        yields = self._unit_model.read(self.takings.statistics.readings(), box_waiting).yields
+        yields = self._unit_model.read(self.boxes(now), self._box_waiting).yields
         return UnitCosts(overhead, np.array([unit.cost.cost for unit in self.units]), yields)
+
+    def box_costs(self, now: int) -> UnitCosts:
+        """Return by box what it would cost; nothing is scheduled by box here, and nobody asks."""
+        raise NotImplementedError
 
     def _box_readings(self, counts: Int64s, oldest: Int64s) -> tuple[Int64s, Int64s]:
         """Return by box what waits: at the boxes that read sources, what waits for their units."""
@@ -160,15 +180,6 @@ class Overview:
             np.maximum.at(waiting, entries, counts[at])
             np.minimum.at(stamps, entries, oldest[at])
         return waiting, stamps
-
-    def _queues(self, now: int, waiting: Int64s, oldest: Int64s) -> QueueReadings:
-        """Return what waits before each box; a mean latency is half of the oldest's, for nothing finer is kept."""
-        age = np.where(waiting > 0, (now - oldest) / SECOND, 0.0)
-        sizes = self.takings.statistics.readings().tuple_size
-        return QueueReadings(waiting, (waiting * sizes).astype(np.int64), age / 2, age)
-
-    def _outputs(self) -> OutputReadings:
-        return output_readings([one.delivery for one in self.results.values()])
 
     @property
     def seconds(self) -> float:
