@@ -57,6 +57,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Let Python clear up as ever: compiled modules print what they take for leaks."""
+    gc.unfreeze()
+
+
 @cache
 def _mentioning(word: str) -> frozenset[Path]:
     return frozenset(mentioning(word))
