@@ -107,4 +107,3 @@ def test_executors_of_a_cluster_get_what_is_compiled() -> None:
     environment = {**os.environ, "PYTHONPATH": archive}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, cwd="/")
     assert done.stdout == f"{archive}/headway/kernels/compile.pyc\n", done.stderr
-
