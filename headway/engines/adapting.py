@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.adaptive.base import Adaptive, Shed, Switch, Totals
+from headway.adaptive.layer import Adaptive, Shed, Switch, Totals
 from headway.adaptive.master import Master
 from headway.catalog import Floats
 from headway.clock import MILLISECOND, SECOND

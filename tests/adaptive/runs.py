@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.adaptive.base import Totals
+from headway.adaptive.layer import Totals
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.qos import QoS

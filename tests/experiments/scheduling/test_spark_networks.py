@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from headway.adaptive.base import Switch, Totals
+from headway.adaptive.layer import Switch, Totals
 from headway.clock import SECOND
 from headway.runner import run
 from headway_experiments.scheduling.spark_networks import (
