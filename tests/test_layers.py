@@ -24,7 +24,7 @@ LAYERS = (
     ("connectors",),
     ("adaptive", "shedding"),
     ("scheduling", "storage"),
-    ("costs",),
+    ("costs", "totals"),
     ("kernels",),
     ("jsonschema", "mermaid", "builder"),
     ("files", "checking"),

@@ -26,7 +26,6 @@ from headway.adaptive.base import (
     Action,
     Adaptive,
     Interval,
-    Totals,
     forget_adaptive,
     parse_adaptive,
     register_adaptive,
@@ -34,6 +33,7 @@ from headway.adaptive.base import (
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.runner import run
+from headway.totals import Totals
 
 NAME = "watched"
 """What the layer is called while a run is watched; nobody else finds it, for it is not registered before or after."""

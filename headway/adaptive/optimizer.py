@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.adaptive.base import METRICS, Action, Interval, Shed, Switch, Totals, register_adaptive
+from headway.adaptive.base import METRICS, Action, Interval, Shed, Switch, register_adaptive
 from headway.adaptive.decision_table import STRATEGIES, DecisionTable
 from headway.adaptive.decisions import Goal, Rules, State, decide
 from headway.adaptive.priorities import BEST_EFFORT, SHEDDING, WEIGHTS, Priorities
@@ -45,6 +45,7 @@ from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.errors import PolicyError, choices, unknown
 from headway.scheduling.policy import make_policy, registered_policies
+from headway.totals import Totals
 
 NAME = "optimizer"
 NEVER = 2**63 - 1

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.adaptive.base import METRICS, SYSTEM, Interval, Totals
+from headway.adaptive.base import METRICS, Interval
 from headway.columns import Int64s
 from headway.qos import Graph, QoS
+from headway.totals import SYSTEM, Totals
 
 ORDER = tuple(METRICS)
 """The order of metrics in tuples of statistics and of scores."""

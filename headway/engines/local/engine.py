@@ -8,27 +8,27 @@ from typing import Any
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
-from headway.engines.base import RunResult, RunSettings, Status, register_engine
-from headway.engines.flows import flows
-from headway.engines.gauges import Gauges
+from headway.engines.base import RunResult, RunSettings, register_engine
+from headway.engines.delivery import Outlets
 from headway.engines.ingest import Ingest
-from headway.engines.instruments import Effort
 from headway.engines.interrupts import Stopping, ending
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import BoxThreads, drive
 from headway.engines.local.workers import Job, Pool, quiet
+from headway.engines.monitor import Effort
 from headway.engines.opening import open_readers
-from headway.engines.outlets import Outlets
 from headway.engines.parts import Parts
-from headway.engines.readings import Readings
 from headway.engines.runtime import Runtime
+from headway.engines.runtime_drops import RuntimeDrops
+from headway.engines.runtime_reading import RuntimeReading
 from headway.engines.steering import Steering
-from headway.engines.summaries import summarise_flow
+from headway.engines.summary import status, summarise
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError, raised
 from headway.scheduling.policy import Plan, Step, is_indifferent, is_preemptive
 from headway.scheduling.snapshot import Snapshot
 from headway.storage.queues import Cursor
+from headway.totals import Spent
 
 _STATUS_EVERY = SECOND // 4
 _MOST_READ = 65_536
@@ -78,7 +78,7 @@ class _Run:
         self._worker_count = max(1, min(settings.workers or 1, len(self._units)))
         self._steps = StepRunner(self._runtime, self._units, settings.memory, self._worker_count)
         self._parts = Parts()
-        self._readings = Readings(checked, self._runtime, self._units)
+        self._readings = RuntimeReading(checked, self._runtime, self._units)
         self._policy = settings.make_policy()
         self._preemptive = is_preemptive(self._policy)
         self._traversal = self._schedule.make_traversal(self._runtime.topology)
@@ -98,8 +98,8 @@ class _Run:
         self._ingest = Ingest(feeds, self._clock, chunk, self._letters.refuse, half_life=half_life, full=self._full)
         stack.callback(self._ingest.stop)
         outlets = list(self._outlets.deliveries.values())
-        self._readings.attach(self._ingest, outlets, self._schedule)
-        self._feeds, self._low_water = feeds, chunk
+        self._readings.attach(self._ingest, feeds, outlets, self._schedule)
+        self._low_water = chunk
         self._workers: Pool | None = None  # with one worker, the scheduler's own thread carries steps out
         if self._worker_count > 1:
             self._workers = Pool(self._run_job, self._worker_count, self._ingest.wake)
@@ -116,10 +116,9 @@ class _Run:
         self._decided, self._cursors = self._nothing_to_decide()
         self._preemptions = 0
         self._overtaken = -1  # the unit whose step was ended early
-        sizes = self._worker_count, self._train
-        gauges = Gauges(checked, self._readings, feeds, self._ingest, outlets, *sizes, self._effort)
+        drops = RuntimeDrops(self._readings, self._worker_count, self._train, self._effort)
         now = self._clock.now()
-        self._steering = Steering(checked, settings, self._policy, self._units, gauges, outlets, now, self._recorder)
+        self._steering = Steering(settings, self._policy, self._readings, drops, now, self._recorder)
 
     def _nothing_to_decide(self) -> tuple[Job | None, list[Cursor]]:
         """Return the step that every plan would hold, and the cursors that tell if it has anything to do; or None.
@@ -155,7 +154,7 @@ class _Run:
                 self._workers.close()
         tables = self._outlets.complete()
         seconds = (stopwatch() - begun) / 1e9
-        trace = None if self._recorder is None else self._recorder.trace(flows(self._runtime))
+        trace = None if self._recorder is None else self._recorder.trace(self._readings.flows())
         return RunResult(tables, self._summary(seconds), self._letters.table(), trace)
 
     def _loop(self) -> None:
@@ -454,39 +453,41 @@ class _Run:
     def _report(self) -> None:
         if self._settings.on_status is None:
             return
-        board = self._runtime.board
-        waiting = int((board.arrived - board.taken).sum())
-        counts = self._ingest.tuples, self._outlets.tuples, waiting, board.bytes, self._letters.total
-        outputs = self._steering.outputs()
-        self._settings.on_status(Status((stopwatch() - self._begun) / 1e9, *counts, self._full(), outputs))
+        board, seconds = self._runtime.board, (stopwatch() - self._begun) / 1e9
+        totals = self._steering.totals(self._clock.now(), self._spent())
+        known = seconds, int((board.arrived - board.taken).sum()), board.bytes, self._letters.total, self._full()
+        self._settings.on_status(status(totals, self._runtime.topology.outputs, *known))
 
-    def _summary(self, seconds: float) -> dict[str, Any]:
+    def _spent(self) -> Spent:
         runtime = self._runtime
-        readings = runtime.statistics.readings()
         spent = {
             "scheduler": self._scheduling / 1e9,
-            "boxes": float(readings.busy.sum()) / 1e9,
+            "boxes": float(runtime.statistics.readings().busy.sum()) / 1e9,
             "storage": runtime.storage / 1e9,
             "sources": self._reading / 1e9,
             "sinks": runtime.delivering / 1e9,
         }
-        flow = summarise_flow(seconds, runtime, self._feeds, self._outlets, readings)
-        return {
-            "network": self._checked.network.name,
-            "engine": "local",
-            "policy": self._settings.policy_text,
-            "workers": self._worker_count,
-            **flow,
-            **self._steering.summary(flow["outputs"]),
-            "interrupted": self._stopped_by is not None,
-            "stopped_by": self._stopped_by,
-            "time": spent,
-            "plans": self._plans,
-            "preemptions": self._preemptions,
-            "peak_queued_bytes": max(self._peak_queued, self._steps.peak),
-            "mean_queued_bytes": None if self._schedule.threads else self._queued / 1e9 / max(1e-9, seconds),
-            "idle": None if self._schedule.threads else self._waited / 1e9,
-        }
+        return Spent(spent, self._plans, max(self._peak_queued, self._steps.peak))
+
+    def _summary(self, seconds: float) -> dict[str, Any]:
+        threads = self._schedule.threads
+        return summarise(
+            "local",
+            self._settings,
+            self._readings,
+            self._steering.totals(self._clock.now(), self._spent()),
+            self._steering,
+            self._letters,
+            {box.name: box.ignored for box in self._runtime.boxes},
+            workers=self._worker_count,
+            seconds=seconds,
+            stopped_by=self._stopped_by,
+            more={
+                "preemptions": self._preemptions,
+                "mean_queued_bytes": None if threads else self._queued / 1e9 / max(1e-9, seconds),
+                "idle": None if threads else self._waited / 1e9,
+            },
+        )
 
 
 register_engine("local", LocalEngine)

@@ -13,30 +13,30 @@ from typing import Any
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
 from headway.connectors.base import Reader
-from headway.engines.base import RunResult, RunSettings, Status, register_engine
-from headway.engines.flows import flows
-from headway.engines.gauges import Gauges
+from headway.engines.base import RunResult, RunSettings, register_engine
+from headway.engines.delivery import Outlets
 from headway.engines.ingest import Ingest
-from headway.engines.instruments import Effort
 from headway.engines.interrupts import Stopping, ending
 from headway.engines.local.workers import quiet
 from headway.engines.models import LOCAL, Model
+from headway.engines.monitor import Effort
 from headway.engines.opening import open_readers
-from headway.engines.outlets import Outlets
-from headway.engines.readings import Readings
 from headway.engines.runtime import Runtime
+from headway.engines.runtime_drops import RuntimeDrops
+from headway.engines.runtime_reading import RuntimeReading
 from headway.engines.sim.following import Following
 from headway.engines.sim.processors import Processors
 from headway.engines.sim.sources import Portions
 from headway.engines.sim.work import Costs
 from headway.engines.steering import Steering
-from headway.engines.summaries import summarise_flow
+from headway.engines.summary import status, summarise
 from headway.engines.traces import Recorder
 from headway.errors import RunError
 from headway.kernels.universal import without_burning
 from headway.scheduling.policy import Plan, is_preemptive
 from headway.scheduling.snapshot import Snapshot
 from headway.storage.queues import FAR
+from headway.totals import Spent
 
 _STATUS_EVERY = SECOND // 4
 _MOST_READ = 65_536
@@ -85,7 +85,7 @@ class _Run:
         self._costs = Costs(checked, model)
         self._costs.declare(self._runtime.statistics)
         self._units = self._schedule.units(self._runtime.topology)
-        self._readings = Readings(checked, self._runtime, self._units)
+        self._readings = RuntimeReading(checked, self._runtime, self._units)
         self._policy = settings.make_policy()
         self._preemptive = is_preemptive(self._policy)
         self._traversal = self._schedule.make_traversal(self._runtime.topology)
@@ -116,11 +116,11 @@ class _Run:
         self._ingest = Ingest(self._feeds, self._clock, self._chunk, refuse, half_life=half_life)
         stack.callback(self._ingest.stop)
         outlets = list(self._outlets.deliveries.values())
-        self._readings.attach(self._ingest, outlets, self._schedule)
+        self._readings.attach(self._ingest, self._feeds, outlets, self._schedule)
         self._timed = [box for box in self._runtime.boxes if box.timed]
         self._spare = 0  # nanoseconds of processors that had nothing to do
-        gauges = Gauges(checked, self._readings, self._feeds, self._ingest, outlets, count, self._train, self._effort)
-        self._steering = Steering(checked, settings, self._policy, self._units, gauges, outlets, 0, self._recorder)
+        drops = RuntimeDrops(self._readings, count, self._train, self._effort)
+        self._steering = Steering(settings, self._policy, self._readings, drops, 0, self._recorder)
         self._memory: Any = self._steering.begin(self._policy.start())
         self._plans = 0
         self._peak_queued = 0
@@ -143,7 +143,7 @@ class _Run:
         self._loop()
         self._stopped_by = self._stopping.by
         tables = self._outlets.complete()
-        trace = None if self._recorder is None else self._recorder.trace(flows(self._runtime))
+        trace = None if self._recorder is None else self._recorder.trace(self._readings.flows())
         real = (stopwatch() - begun) / 1e9
         return RunResult(tables, self._summary(real), self._outlets.letters.table(), trace)
 
@@ -353,49 +353,42 @@ class _Run:
         if self._settings.on_status is None or moment < self._next_status:
             return
         self._next_status = moment + _STATUS_EVERY
-        self._settings.on_status(
-            Status(
-                self._clock.now() / SECOND,
-                self._ingest.tuples,
-                self._outlets.tuples,
-                int((board.arrived - board.taken).sum()),
-                board.bytes,
-                self._outlets.letters.total,
-                board.bytes > self._settings.memory,
-                self._steering.outputs(),
-            )
-        )
+        totals, letters = self._steering.totals(self._clock.now(), self._spent()), self._outlets.letters.total
+        known = int((board.arrived - board.taken).sum()), board.bytes, letters, board.bytes > self._settings.memory
+        self._settings.on_status(status(totals, self._runtime.topology.outputs, self._clock.now() / SECOND, *known))
+
+    def _spent(self) -> Spent:
+        processors = self._processors
+        spent = {
+            "scheduler": self._plans * self._costs.scheduler / SECOND,
+            "boxes": processors.worked / SECOND,
+            "storage": processors.fetched * self._costs.storage / SECOND,
+            "sources": 0.0 if self._following is None else self._following.intake / SECOND,
+            "sinks": 0.0,
+            "preemption": processors.preemptions * self._costs.preemption / SECOND,
+        }
+        return Spent(spent, self._plans, self._peak_queued)
 
     def _summary(self, real: float) -> dict[str, Any]:
-        runtime, processors = self._runtime, self._processors
-        readings = runtime.statistics.readings()
-        seconds = self._clock.now() / SECOND
-        flow = summarise_flow(seconds, runtime, self._feeds, self._outlets, readings)
-        return {
-            "network": self._checked.network.name,
-            "engine": "sim",
-            "policy": self._settings.policy_text,
-            "workers": processors.count,
-            **flow,
-            **self._steering.summary(flow["outputs"]),
-            "real_seconds": real,
-            "real_planning": self._planning / SECOND,
-            "interrupted": self._stopped_by is not None,
-            "stopped_by": self._stopped_by,
-            "time": {
-                "scheduler": self._plans * self._costs.scheduler / SECOND,
-                "boxes": processors.worked / SECOND,
-                "storage": processors.fetched * self._costs.storage / SECOND,
-                "sources": 0.0 if self._following is None else self._following.intake / SECOND,
-                "sinks": 0.0,
-                "preemption": processors.preemptions * self._costs.preemption / SECOND,
+        return summarise(
+            "sim",
+            self._settings,
+            self._readings,
+            self._steering.totals(self._clock.now(), self._spent()),
+            self._steering,
+            self._outlets.letters,
+            {box.name: box.ignored for box in self._runtime.boxes},
+            workers=self._processors.count,
+            seconds=self._clock.now() / SECOND,
+            stopped_by=self._stopped_by,
+            more={
+                "real_seconds": real,
+                "real_planning": self._planning / SECOND,
+                "preemptions": self._processors.preemptions,
+                "mean_queued_bytes": self._queued_time / max(1, self._clock.now()),
+                "idle": self._spare / SECOND,
             },
-            "plans": self._plans,
-            "preemptions": processors.preemptions,
-            "peak_queued_bytes": self._peak_queued,
-            "mean_queued_bytes": self._queued_time / max(1, self._clock.now()),
-            "idle": self._spare / SECOND,
-        }
+        )
 
 
 register_engine("sim", SimEngine)

@@ -15,7 +15,6 @@ from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.connectors.identity import describe
 from headway.connectors.resuming import Resumable
 from headway.engines.base import RunResult, RunSettings, Status
-from headway.engines.delivery import know_arrivals
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.interrupts import Stopping, ending, leave
 from headway.engines.opening import open_readers
@@ -24,9 +23,9 @@ from headway.engines.spark.driver.cut import Cut
 from headway.engines.spark.driver.delivery import Collector, SparkOutputs
 from headway.engines.spark.driver.gate import Gate
 from headway.engines.spark.driver.journal import SieveHistory
-from headway.engines.spark.driver.overview import Overview, Spent
-from headway.engines.spark.driver.panel import Panel
 from headway.engines.spark.driver.queries import Launch, Queries, Watch, describe_gone, no_executors
+from headway.engines.spark.driver.query_drops import QueryDrops
+from headway.engines.spark.driver.reading import Counters, QueryReading
 from headway.engines.spark.driver.session import hushed
 from headway.engines.spark.driver.shipping import choose_front, exchange_of, make_work, ship_functions, write_tables
 from headway.engines.spark.driver.state import State, open_directory
@@ -34,10 +33,12 @@ from headway.engines.spark.driver.units import Batch, RunningUnit
 from headway.engines.spark.wire.packing import Row, clear
 from headway.engines.spark.wire.work import Work
 from headway.engines.steering import Steering
+from headway.engines.summary import status, summarise
 from headway.engines.topology import topology_of
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
 from headway.scheduling.policy import Step
+from headway.totals import Totals
 from headway.trains import NOTHING, Train
 
 _log = logging.getLogger("headway")
@@ -80,7 +81,7 @@ class _Run:
         self._settings = settings
         self._stack = stack
         self._clock: Clock = settings.clock or WallClock()
-        self._spent = Spent()
+        self._spent = Counters()
         self._wake = threading.Event()
         self._failure: BaseException | None = None
         self._stopped_by: str | None = None
@@ -148,8 +149,25 @@ class _Run:
             self._queries.stop()
         kept = self._settings.state is not None and not self._finished()
         tables = self._outlets.complete()
-        summary = self._overview.summary(self._checked.network.name, self._queries.master, self._stopped_by)
-        summary |= self._steering.summary(summary["outputs"])
+        before = self._ingest.before
+        summary = summarise(
+            "spark",
+            self._settings,
+            self._reading,
+            self._totals(),
+            self._steering,
+            self._letters,
+            self._takings.ignored,
+            workers=self._worker_count,
+            seconds=self._spent.seconds,
+            stopped_by=self._stopped_by,
+            before=before,
+            more={
+                "master": self._queries.master,
+                "tuples_before": before,
+                "units": self._reading.summarise_units(),
+            },
+        )
         if kept:
             summary["state"] = {"path": self._settings.state, "can_continue": True}
         return RunResult(
@@ -196,24 +214,19 @@ class _Run:
         self._ingest.wake = self._wake
         self._stack.callback(self._ingest.stop)
         outlets = [one.delivery for one in self._results.values()]
-        held = know_arrivals(outlets, self._ingest.times, self._settings.schedule)
-        self._overview = Overview(
+        self._reading = QueryReading(
             self._checked,
             self._topology,
             self._units,
             self._log,
             self._arrivals,
-            self._ingest,
-            feeds,
-            self._results,
-            self._letters,
             self._takings,
-            self._settings,
-            self._clock,
             self._spent,
+            self._settings.schedule.most,
             self._worker_count,
-            held,
+            self._clock,
         )
+        self._reading.attach(self._ingest, feeds, outlets, self._settings.schedule)
         if self._settings.trace:
             names = [unit.cut.name for unit in self._units]
             policy, start = self._settings.policy_text, self._clock.now()
@@ -231,14 +244,10 @@ class _Run:
         ids = [self._state.unit_id(unit.cut) for unit in self._units]
         for unit, name in zip(self._units, ids, strict=True):
             self._sifting.clear(name, unit.position)  # what was dropped before a crash was for the load of that time
-        outlets = [one.delivery for one in self._results.values()]
-        cores = self._queries.parallelism
-        panel = Panel(self._overview, self._units, ids, self._sifting, outlets, cores)
-        self._takings.sifted = panel.count
-        now, views = self._clock.now(), self._overview.views
-        self._steering = Steering(
-            self._checked, self._settings, self._policy, views, panel, outlets, now, self._recorder
-        )
+        drops = QueryDrops(self._reading, ids, self._sifting, self._queries.parallelism)
+        self._takings.sifted = drops.count
+        now = self._clock.now()
+        self._steering = Steering(self._settings, self._policy, self._reading, drops, now, self._recorder)
 
     def _floor(self) -> int:
         return max(unit.position for unit in self._units)
@@ -262,7 +271,7 @@ class _Run:
                 return
             read_from = stopwatch()
             self._tick_if_due()
-            self._spent.peak_queued = max(self._spent.peak_queued, self._overview.queued)
+            self._spent.peak_queued = max(self._spent.peak_queued, self._reading.queued)
             if self._stopping.by is not None:
                 self._ingest.stop()
                 if self._settings.state is not None:  # what is logged and not yet done goes on another time
@@ -275,8 +284,8 @@ class _Run:
                 self._seal()
             self._spent.reading += stopwatch() - read_from
             # Nobody waits for tuples that do not come: those of sources that wait themselves.
-            held = self._overview.queued > self._settings.memory and not self._ingest.pressing
-            snapshot = self._overview.snapshot(more=not self._ingest.ended and not held)
+            held = self._reading.queued > self._settings.memory and not self._ingest.pressing
+            snapshot = self._reading.snapshot(more=not self._ingest.ended and not held)
             until = None
             if snapshot.free and snapshot.ready.any():
                 planning_from = stopwatch()
@@ -296,10 +305,20 @@ class _Run:
                 memory = self._steering.look(now, memory)
             if now >= next_status:
                 if self._settings.on_status is not None:
-                    self._settings.on_status(self._overview.status(self._steering.outputs()))
+                    self._settings.on_status(self._status())
                 next_status = now + _STATUS_EVERY
             if not self._hungry():
                 self._wait(next_status, until)
+
+    def _totals(self) -> Totals:
+        return self._steering.totals(self._clock.now(), self._reading.spent(self._takings.spent))
+
+    def _status(self) -> Status:
+        queued = self._reading.queued
+        known = self._spent.seconds, self._reading.longest, queued, self._letters.total
+        return status(
+            self._totals(), self._topology.outputs, *known, queued > self._settings.memory, self._ingest.before
+        )
 
     def _pull(self) -> None:
         """Let tuples arrive; those that only wait to be asked for, as many as a long train takes, but not for long."""
@@ -430,9 +449,9 @@ class _Run:
 
     def _hungry(self) -> bool:
         """Whether sources without rates should give more."""
-        if not self._ingest.more_in_turn or self._overview.queued > self._settings.memory:
+        if not self._ingest.more_in_turn or self._reading.queued > self._settings.memory:
             return False
-        return self._overview.longest < _BACKLOG
+        return self._reading.longest < _BACKLOG
 
     # Ticks
 
