@@ -25,7 +25,7 @@ from headway.cli.main import main, make_parser
 from headway.engines.models import LEARNED_KEYS, MODEL_KEYS, OVERHEAD_KEYS
 from headway.engines.traces import CallRecord, StepRecord, Trace
 from headway.mermaid import mermaid
-from headway.scheduling import base as policies
+from headway.scheduling import policy as policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, UNITS, WAITS
 from headway.scheduling.sizes import TRAINS
 from headway.scheduling.traversals import TRAVERSALS

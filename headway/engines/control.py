@@ -1,20 +1,53 @@
-"""A handle on a run that goes on: for other threads than the one that called `run`, and for callbacks."""
+"""Commands to a run that goes on, and the handle by which other threads and callbacks give them."""
 
 from __future__ import annotations
 
 import queue
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from headway.errors import PolicyError
+from headway.scheduling.policy import Policy
+
+# Commands: what somebody outside wants. They take effect at the beginning of a round.
+
+
+class Stop(NamedTuple):
+    """Take no more tuples in, and end: by a signal such as ``SIGTERM``, or ``control``."""
+
+    by: str
+
+
+class Pause(NamedTuple):
+    """Start no more steps until `Resume`. Tuples go on arriving while there is room."""
+
+
+class Resume(NamedTuple):
+    """Start steps again."""
+
+
+class UsePolicy(NamedTuple):
+    """Ask another policy from now on; `name` is for traces and messages."""
+
+    policy: Policy
+    name: str
+
+
+class Specify(NamedTuple):
+    """Give the adaptive layer another specification."""
+
+    settings: Mapping[str, Any]
+
+
+Command = Stop | Pause | Resume | UsePolicy | Specify
 
 
 class Control:
-    """Hands wishes to a run: ``control = hw.Control(); hw.run(..., control=control)``. May be used from any thread."""
+    """Gives commands to a run: ``control = hw.Control(); hw.run(..., control=control)``. For any thread."""
 
     def __init__(self) -> None:
-        """Start without a wish."""
-        self._wishes: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
+        """Start without a command."""
+        self._commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._stopped = False
 
     def stop(self) -> None:
@@ -41,13 +74,21 @@ class Control:
             raise PolicyError(
                 f"a specification is a mapping such as {{'objectives': {{'latency': 1}}}}, not {settings!r}"
             )
-        self._wishes.put(settings)
+        self._commands.put(Specify(settings))
 
-    def wanted(self) -> list[Mapping[str, Any]]:
-        """Return the wishes since the last call; for the engine."""
-        wishes = []
+    def pause(self) -> None:
+        """Start no more steps until `resume`; sources go on being read while there is room."""
+        self._commands.put(Pause())
+
+    def resume(self) -> None:
+        """Start steps again."""
+        self._commands.put(Resume())
+
+    def commands(self) -> list[Command]:
+        """Return the commands since the last call; for the engine."""
+        commands: list[Command] = []
         while True:
             try:
-                wishes.append(self._wishes.get_nowait())
+                commands.append(self._commands.get_nowait())
             except queue.Empty:
-                return wishes
+                return commands

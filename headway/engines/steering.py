@@ -18,7 +18,6 @@ from headway.catalog import Floats
 from headway.clock import MILLISECOND, SECOND
 from headway.engines.base import RunSettings
 from headway.engines.changes import Change, ChangeLog
-from headway.engines.control import Control
 from headway.engines.monitor import Monitor, Reach, Sheddable, reach_of
 from headway.engines.reading import Reading
 from headway.engines.shedder import Shedder
@@ -61,7 +60,6 @@ class Steering:
         self._interval *= max(1, size // (3 * _LARGE if settings.may_shed else _LARGE))
         self._monitor = Monitor(reading, drops, self._log, now, self._shedder.settings.headroom)
         self._observe_at = now + self._interval
-        self._control: Control | None = settings.control
         self._adapting: Adapting | None = None
         if settings.adaptive is not None:
             self._adapting = Adapting(settings.adaptive.layer, policy, reading, self._log, now)
@@ -79,9 +77,6 @@ class Steering:
 
     def look(self, now: int, memory: Any) -> Any:
         """Look at the run and change what has to be changed; return the policy's memory."""
-        if self._control is not None and self._adapting is not None:
-            for wanted in self._control.wanted():
-                self._specify(wanted, now)
         forced: frozenset[int] = frozenset()
         if self._adapting is not None:
             if now >= self._adapting.next:
@@ -95,9 +90,10 @@ class Steering:
         self._plan_next()
         return memory
 
-    def _specify(self, wanted: Mapping[str, Any], now: int) -> None:
-        """Give the layer another specification; a run does not end because somebody mistyped a wish."""
-        assert self._adapting is not None
+    def specify(self, wanted: Mapping[str, Any], now: int) -> None:
+        """Give the layer, if there is one, another specification; a run does not end because of a mistyped one."""
+        if self._adapting is None:
+            return
         try:
             self._adapting.change(wanted)
         except HeadwayError as error:

@@ -1,4 +1,4 @@
-"""Wishes for a run that goes on: that it does something else, or that it ends."""
+"""Commands to a run that goes on: that it does something else, or that it ends."""
 
 from __future__ import annotations
 
@@ -12,34 +12,39 @@ import pytest
 import headway as hw
 from headway.connectors.base import Chunk, Malformed
 from headway.engines.base import Status
+from headway.engines.control import Pause, Resume, Specify
 from headway.errors import InputError
 
 
-def test_wishes_come_once_and_in_their_order() -> None:
+def test_commands_come_once_and_in_their_order() -> None:
     control = hw.Control()
-    assert control.wanted() == []
+    assert control.commands() == []
     control.specify({"objectives": "latency"})
+    control.pause()
+    control.resume()
     control.specify({"objectives": "queue"})
-    assert control.wanted() == [{"objectives": "latency"}, {"objectives": "queue"}]
-    assert control.wanted() == []
+    first, *others, last = control.commands()
+    assert (first, last) == (Specify({"objectives": "latency"}), Specify({"objectives": "queue"}))
+    assert others == [Pause(), Resume()]
+    assert control.commands() == []
 
 
-def test_any_thread_may_wish() -> None:
+def test_any_thread_may_command() -> None:
     control = hw.Control()
 
-    def wish(who: str) -> None:
+    def command(who: str) -> None:
         for at in range(100):
             control.specify({who: at})
 
-    threads = [threading.Thread(target=wish, args=(who,)) for who in "abcd"]
+    threads = [threading.Thread(target=command, args=(who,)) for who in "abcd"]
     for thread in threads:
         thread.start()
     found = []
     while any(thread.is_alive() for thread in threads):
-        found += control.wanted()
+        found += [one.settings for one in control.commands() if isinstance(one, Specify)]
     for thread in threads:
         thread.join(20)
-    found += control.wanted()
+    found += [one.settings for one in control.commands() if isinstance(one, Specify)]
     for who in "abcd":
         assert [one[who] for one in found if who in one] == list(range(100)), "none is lost, each thread's in order"
 

@@ -1,4 +1,4 @@
-"""The local engine: snapshot, policy, plan, steps, readings, until all inputs have ended."""
+"""The local engine: carries the loop's instructions out in this process, in real time."""
 
 from __future__ import annotations
 
@@ -9,34 +9,25 @@ from typing import Any
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.engines.base import RunResult, RunSettings, register_engine
-from headway.engines.delivery import Outlets
-from headway.engines.ingest import Ingest
 from headway.engines.interrupts import Stopping, ending
 from headway.engines.local.steps import StepRunner
-from headway.engines.local.threads import BoxThreads, drive
+from headway.engines.local.threads import BoxThreads
 from headway.engines.local.workers import Job, Pool, quiet
+from headway.engines.loop import Manner, Moment, Start, Started, Wait, drive
 from headway.engines.monitor import Effort
-from headway.engines.opening import open_readers
 from headway.engines.parts import Parts
-from headway.engines.runtime import Runtime
-from headway.engines.runtime_drops import RuntimeDrops
-from headway.engines.runtime_reading import RuntimeReading
-from headway.engines.steering import Steering
-from headway.engines.summary import status, summarise
-from headway.engines.traces import Recorder
+from headway.engines.process import LOOK_AGAIN, Process
 from headway.errors import HeadwayError, RunError, raised
-from headway.scheduling.policy import Plan, Step, is_indifferent, is_preemptive
+from headway.scheduling.policy import Step, is_indifferent
 from headway.scheduling.snapshot import Snapshot
 from headway.storage.queues import Cursor
-from headway.totals import Spent
 
-_STATUS_EVERY = SECOND // 4
-_MOST_READ = 65_536
-_LEAST_READ = 1024
 _PART = SECOND // 1000
 """How long a preemptive policy has to wait for the end of a part of a train, as far as costs are known."""
 _FIRST_PART = 64
 """Tuples in such a part where they are not."""
+_AT_WORK = 0.05
+"""Seconds for which workers are left alone."""
 
 
 class LocalEngine:
@@ -49,382 +40,147 @@ class LocalEngine:
         gives up: nothing is delivered to files.
         """
         with ending(settings.control) as (stack, stopping), quiet():
-            return _Run(checked, settings, stack, stopping).go()
+            carrier = Threads if settings.schedule.threads else Local
+            return carrier(checked, settings, settings.clock or WallClock(), stack, stopping).go()
 
 
-class _Run:
-    """One run."""
+class InRealTime(Process):
+    """What both ways to run boxes in real time share."""
+
+    engine = "local"
 
     def __init__(
-        self, checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack, stopping: Stopping
+        self,
+        checked: CheckedNetwork,
+        settings: RunSettings,
+        clock: Clock,
+        stack: contextlib.ExitStack,
+        stopping: Stopping,
     ) -> None:
-        self._checked = checked
-        self._stopping = stopping
-        self._settings = settings
-        self._schedule = settings.schedule
-        self._clock: Clock = settings.clock or WallClock()
-        self._started = self._clock.now()
-        network = checked.network
-        readers = open_readers(checked, settings, stack)
-        self._outlets = Outlets(checked, settings, self._clock, stack, stopping)
-        self._letters = self._outlets.letters
-        self._runtime = Runtime(
-            checked, self._outlets.deliveries, settings.tables, self._letters, self._clock, *settings.fading
-        )
-        self._timeouts = [box for box in self._runtime.boxes if box.timed]
-        self._units = self._schedule.units(self._runtime.topology)
+        """Prepare a run."""
+        super().__init__(checked, settings, clock, stack, stopping)
+        self.reading = 0
+        self.waited = 0
+        self.begun = stopwatch()
+
+    def sleep(self, until: int | None) -> None:
+        """Sleep until something can happen: a tuple is due, a window times out, a live source speaks."""
+        due, before = self.sources.next_due(), self.clock.now()
+        if self.sources.ended:  # reading on may have found the end of an input
+            return
+        moments = [before + LOOK_AGAIN, until, due, self.deadline]
+        pause = min([one for one in moments if one is not None]) - before
+        if pause <= 0:
+            return
+        if self.sources.listening or isinstance(self.clock, WallClock):
+            self.sources.wake.wait(pause / SECOND)
+            self.sources.wake.clear()
+        else:
+            self.clock.sleep(pause)
+        self.waited += self.clock.now() - before
+
+    def summed_up(self, more: dict[str, Any]) -> RunResult:
+        """Complete the outputs and return what the run gave."""
+        runtime, seconds = self.runtime, (stopwatch() - self.begun) / 1e9
+        time = {
+            "scheduler": self.loop.planning / 1e9,
+            "boxes": float(runtime.statistics.readings().busy.sum()) / 1e9,
+            "storage": runtime.storage / 1e9,
+            "sources": self.reading / 1e9,
+            "sinks": runtime.delivering / 1e9,
+        }
+        return self.result(seconds, time, {"preemptions": self.loop.preemptions, **more})
+
+
+class Local(InRealTime):
+    """Carries steps out in the scheduler's own thread, or by several workers."""
+
+    def __init__(self, *given: Any) -> None:
+        """Prepare a run."""
+        super().__init__(*given)
         # One is the default: kernels are many short array operations, between which threads would wait for each
         # other; two workers ran W3 at 0.8 of one's speed. More are for boxes or sinks that wait or release the lock.
-        self._worker_count = max(1, min(settings.workers or 1, len(self._units)))
-        self._steps = StepRunner(self._runtime, self._units, settings.memory, self._worker_count)
+        self.worker_count = max(1, min(self.settings.workers or 1, len(self.units)))
+        self._steps = StepRunner(self.runtime, self.units, self.settings.memory, self.worker_count)
         self._parts = Parts()
-        self._readings = RuntimeReading(checked, self._runtime, self._units)
-        self._policy = settings.make_policy()
-        self._preemptive = is_preemptive(self._policy)
-        self._traversal = self._schedule.make_traversal(self._runtime.topology)
-        self._recorder: Recorder | None = None
-        if settings.trace:
-            names = [unit.name for unit in self._units]
-            boxes, start, told = self._runtime.topology.boxes, self._clock.now(), network.to_mapping()
-            self._recorder = Recorder(network.name, names, boxes, settings.policy_text, start=start, description=told)
-        feeds = [
-            self._runtime.feed(source.name, reader) for source, reader in zip(network.sources, readers, strict=True)
-        ]
-        if self._recorder is not None:
-            self._recorder.hear(feeds)
-        self._train = self._schedule.most
-        chunk = min(max(16 * self._train, _LEAST_READ), _MOST_READ)
-        half_life = settings.half_life
-        self._ingest = Ingest(feeds, self._clock, chunk, self._letters.refuse, half_life=half_life, full=self._full)
-        stack.callback(self._ingest.stop)
-        outlets = list(self._outlets.deliveries.values())
-        self._readings.attach(self._ingest, feeds, outlets, self._schedule)
-        self._low_water = chunk
         self._workers: Pool | None = None  # with one worker, the scheduler's own thread carries steps out
-        if self._worker_count > 1:
-            self._workers = Pool(self._run_job, self._worker_count, self._ingest.wake)
-            stack.callback(self._workers.close)
-        self._waited = 0
+        if self.worker_count > 1:
+            self._workers = Pool(self._run_job, self.worker_count, self.sources.wake)
+            self.stack.callback(self._workers.close)
+        self._under_way = 0
+        self._moved = False  # whether a step was started in this round
+        self._worked = [0] * self.worker_count
         self._idled = 0
-        self._worked = [0] * self._worker_count
-        self._scheduling = 0
-        self._reading = 0
-        self._plans = 0
-        self._stopped_by: str | None = None
-        self._peak_queued = 0
-        self._queued = 0.0  # bytes in queues times nanoseconds
-        self._decided, self._cursors = self._nothing_to_decide()
-        self._preemptions = 0
-        self._overtaken = -1  # the unit whose step was ended early
-        drops = RuntimeDrops(self._readings, self._worker_count, self._train, self._effort)
-        now = self._clock.now()
-        self._steering = Steering(settings, self._policy, self._readings, drops, now, self._recorder)
+        self._round = self._sampled = self.begun
+        self._bytes_before = 0
+        self._byte_time = 0.0  # bytes in queues times nanoseconds
+        policy = self.settings.make_policy()
+        only = self._only_step(is_indifferent(policy))
+        self._job, self._cursors = Job(0, self.train, None, None, 0), self.runtime.cursors() if only else list[Cursor]()
+        self.steer(self.worker_count, policy, self._effort, Manner(only=only))
 
-    def _nothing_to_decide(self) -> tuple[Job | None, list[Cursor]]:
-        """Return the step that every plan would hold, and the cursors that tell if it has anything to do; or None.
+    def _only_step(self, indifferent: bool) -> Step | None:
+        """Return the step that every plan would consist of, or None.
 
         With one unit, an indifferent policy has nothing to decide. A snapshot would cost more than a decision is worth:
         long trains leave none of the scheduler's memory in the processor's caches.
         """
-        runtime = self._runtime
-        trivial = (
-            len(self._units) == 1
-            and is_indifferent(self._policy)
-            and self._workers is None
-            and not self._settings.may_shed
-        )
-        if not trivial or runtime.several or self._traversal or self._recorder:
-            return None, []
-        return Job(0, self._train, None, None, 0), runtime.cursors()
-
-    # The loop
+        alone = len(self.units) == 1 and self._workers is None
+        watched = self.settings.may_shed or self.runtime.several or self.traversal or self.recorder
+        return Step(0, self.train) if alone and indifferent and not watched else None
 
     def go(self) -> RunResult:
         """Run to the end."""
-        begun = self._begun = stopwatch()
         try:
-            self._stopping.begin()
-            self._drive_threads() if self._schedule.threads else self._loop()
-            self._stopped_by = self._stopping.by
+            self.stopping.begin()
+            drive(self.loop, self)
         except BaseException:
             self._steps.give_up()
             raise
         finally:
             if self._workers is not None:
                 self._workers.close()
-        tables = self._outlets.complete()
-        seconds = (stopwatch() - begun) / 1e9
-        trace = None if self._recorder is None else self._recorder.trace(self._readings.flows())
-        return RunResult(tables, self._summary(seconds), self._letters.table(), trace)
+        self.readings.check_drained()
+        self.peak = max(self.peak, self._steps.peak)
+        mean = self._byte_time / max(1, stopwatch() - self.begun)
+        return self.summed_up({"mean_queued_bytes": mean, "idle": self.waited / 1e9})
 
-    def _loop(self) -> None:
-        self._memory = self._steering.begin(self._policy.start())
-        ended = False
-        next_status = self._clock.now() + _STATUS_EVERY
-        runtime, ingest = self._runtime, self._ingest
-        under_way = 0
-        starved = False  # nothing was to be done the last time, so holding sources back would not help
-        until: int | None = None  # the policy lets units wait until then
-        held = False  # and nothing else was to be done, so that more tuples are wanted however many wait
-        before, left = stopwatch(), 0  # when the round before began, and the bytes that were queued then
-        while True:
-            read_from = stopwatch()
-            self._tick_if_due()
-            queued = runtime.board.bytes
-            self._queued += (queued + left) * (read_from - before) / 2
-            if not ingest.stopped and self._stopping.by is not None:
-                ingest.stop()
-            arrived = 0
-            if starved or not self._full():
-                arrived = ingest.pull(held or self._hungry())
-            before, left, scheduling_from = read_from, runtime.board.bytes if arrived else queued, stopwatch()
-            self._peak_queued = max(self._peak_queued, left)
-            self._reading += scheduling_from - read_from
-            jobs: list[Job] = []
-            until = None
-            if self._decided is not None:
-                ready = not all(cursor.idle for cursor in self._cursors)
-                if ready:
-                    self._plans += 1
-                    jobs = [self._decided]
-            else:
-                snapshot = self._snapshot(queued)
-                ready = bool(snapshot.ready.any())
-                if ready and snapshot.free:
-                    jobs, until = self._plan(snapshot)
-            self._scheduling += stopwatch() - scheduling_from
-            started = len(jobs)
-            under_way = self._carry_out(jobs, under_way)
-            held = not jobs and until is not None
-            starved = not jobs and not held and not under_way
-            if self._recorder is not None:
-                self._recorder.queued(snapshot.now, int(self._readings.box_waiting.sum()), queued)
-            collected = self._collect(None)
-            under_way -= collected
-            now = self._clock.now()
-            self._steer(now)
-            if now >= next_status:
-                self._report()
-                next_status = now + _STATUS_EVERY
-            if started or collected:
-                continue  # the snapshot is out of date
-            self._idled += stopwatch() - read_from  # nothing was to be done but to look
-            if under_way:
-                moments = [until, ingest.next_due() if self._preemptive else None]
-                pause = min([0.05, *(max(0.0, (one - now) / SECOND) for one in moments if one is not None)])
-                under_way -= self._collect(pause)
-                continue
-            if ready:
-                if until is None and ingest.ended:
-                    raise RunError(f"policy '{self._schedule}' serves none of the units that are ready")
-                if not ingest.more_in_turn:
-                    self._wait(next_status if until is None else min(until, next_status))
-                continue
-            if ingest.ended:
-                if ended:
-                    self._readings.check_drained()
-                    return
-                ended = True
-                ingest.end()
-                continue
-            if not ingest.more_in_turn:
-                self._wait(next_status)
+    # What the loop reads
 
-    def _steer(self, now: int) -> None:
-        """Let monitor, load shedder and adaptive layer look at the run, if it is time."""
-        if now >= self._steering.next:
-            begun = stopwatch()
-            self._memory = self._steering.look(now, self._memory)
-            self._scheduling += stopwatch() - begun
+    @property
+    def free(self) -> int:
+        """How many steps can be started now."""
+        return 1 if self._workers is None else self._workers.free
 
-    def _plan(self, snapshot: Snapshot) -> tuple[list[Job], int | None]:
-        """Ask the policy; return what to do, and until when units may wait."""
-        plan, after = self._policy.plan(snapshot, self._memory)
-        self._readings.told()
-        self._plans += 1
-        if self._recorder is not None:
-            self._recorder.plan(snapshot, self._policy, self._memory, plan)
-        self._memory = after
-        if self._preemptive:
-            self._note_preemption(snapshot, plan)
-        steps = plan.steps
-        if self._preemptive and self._workers is not None:  # what should run and does needs no start
-            steps = tuple([step for step in steps if not snapshot.busy[step.unit]])[: self._workers.free]
-        jobs = []
-        for step in steps:
-            order = None if self._traversal is None else self._traversal.order(step.unit, snapshot)
-            part = self._part(step, snapshot) if self._preemptive or self._settings.may_shed else None
-            jobs.append(Job(step.unit, step.tuples, order, part, self._plans, plan.until))
-        return jobs, plan.until
+    @property
+    def busy(self) -> bool:
+        """Whether workers carry steps out."""
+        return self._under_way > 0
 
-    def _part(self, step: Step, snapshot: Snapshot) -> int:
-        """Return how many tuples of a step are processed before somebody else may come first."""
-        if not self._preemptive:
-            return self._parts.length(step.unit)
-        cost = float(snapshot.costs.cost[step.unit])
-        return max(1, int(_PART / SECOND / cost)) if cost > 0 else _FIRST_PART
+    @property
+    def ready(self) -> bool:
+        """Whether anything could be done."""
+        return not all(cursor.idle for cursor in self._cursors)
 
-    def _note_preemption(self, snapshot: Snapshot, plan: Plan) -> None:
-        overtaken, self._overtaken = self._overtaken, -1
-        if overtaken >= 0 and plan.steps and plan.steps[0].unit != overtaken and snapshot.waiting[overtaken]:
-            self._preemptions += 1
-
-    def _overtaking(self, until: int | None) -> Callable[[], bool]:
-        """Return a question for the moments between two parts of a train: is it time to ask the policy again.
-
-        It is when anything has arrived, or `until` has passed.
-
-        In the scheduler's own thread asking lets due tuples arrive; workers only see that they did.
-        """
-        before, alone = self._ingest.issued, self._workers is None
-
-        def ask() -> bool:
-            if alone and not self._full():
-                self._ingest.pull(False)
-            return self._ingest.issued != before or (until is not None and self._clock.now() >= until)
-
-        return ask
-
-    def _look_up(self) -> bool:
-        """Look at the run between two parts of a train: an overload does not wait for the end of a long one."""
-        now = self._clock.now()
-        if self._workers is None and now >= self._steering.next:
-            if not self._full():
-                self._ingest.pull(False)
-            self._steer(now)
-        return False
-
-    def _carry_out(self, jobs: Sequence[Job], under_way: int) -> int:
-        """Start all steps of a plan, in its order as far as units do not share boxes; return how many are under way.
-
-        A step whose boxes are at work waits for them while later ones go ahead. It is never dropped: a unit
-        that shares boxes with others would starve.
-        """
-        workers = self._workers
-        if workers is None:
-            for job in jobs:
-                try:
-                    self._run_job(job, 0)
-                except Exception as error:
-                    self._fail(job, error)
-                if self._overtaken >= 0:
-                    break  # something has arrived: the rest of the plan is out of date
-            return 0
-        pending = list(jobs)
-        while pending:
-            waiting = []
-            for job in pending:
-                if workers.free and self._runtime.reserve(self._readings.members.boxes[job.unit]):
-                    workers.start(job)
-                    under_way += 1
-                else:
-                    waiting.append(job)
-            pending = waiting
-            if pending:  # not for long: a step that relieves full queues releases boxes without a word
-                under_way -= self._collect(0.05)
-        return under_way
-
-    def _run_job(self, job: Job, worker: int) -> None:
-        """Carry a step out, in the scheduler's thread or in a worker's."""
-        if self._workers is None:
-            self._run_step(job, worker)
-            return
-        begun = self._clock.now()
-        self._run_step(job, worker)
-        self._worked[worker] += self._clock.now() - begun
-
-    def _run_step(self, job: Job, worker: int) -> None:
-        if self._recorder is None and job.part is None:
-            self._steps.run(job.unit, job.tuples, job.order)
-            return
-        log: list[Any] | None = None if self._recorder is None else []
-        begun, stopped = self._clock.now(), False
-        if job.part is None:
-            taken = self._steps.run(job.unit, job.tuples, job.order, log)
-        else:
-            stop = self._overtaking(job.until) if self._preemptive else self._look_up
-            parts = None if self._preemptive else self._parts
-            taken, stopped = self._steps.run_in_parts(job.unit, job.tuples, job.part, stop, job.order, log, parts)
-            if stopped and self._workers is None:
-                self._overtaken = job.unit
-        if self._recorder is not None and log is not None:
-            end = self._clock.now()
-            self._recorder.step(job.unit, worker, begun, end, taken, log, stopped, job.plan)
-
-    def _full(self) -> bool:
-        """Whether queues hold as much as they may."""
-        return self._runtime.board.bytes > self._settings.memory
-
-    def _hungry(self) -> bool:
-        """Whether sources without rates should give more: when the slowest reader has little left."""
-        if not self._ingest.more_in_turn:
-            return False
-        return self._readings.longest < self._low_water
-
-    def _wait(self, until: int) -> None:
-        """Sleep until something can happen: a tuple is due, a window times out, a live source speaks."""
-        moments = [until]
-        due = self._ingest.next_due()
-        if due is not None:
-            moments.append(due)
-        if self._ingest.ended:
-            return
-        moments += [box.deadline for box in self._timeouts if box.deadline is not None]
-        pause = min(moments) - self._clock.now()
-        if pause <= 0:
-            return
-        before = self._clock.now()
-        if self._ingest.listening or isinstance(self._clock, WallClock):
-            self._ingest.wake.wait(pause / SECOND)
-            self._ingest.wake.clear()
-        else:
-            self._clock.sleep(pause)
-        self._waited += self._clock.now() - before
-
-    def _tick_if_due(self) -> None:
-        if not self._timeouts:
-            return
-        now = self._clock.now()
-        due = [box for box in self._timeouts if box.deadline is not None and box.deadline <= now]
-        if due and not self._ingest.ended:
-            for box in due:
-                box.deadline = None  # until the tick has reached it
-            self._ingest.tick()
-
-    def _collect(self, timeout: float | None) -> int:
-        """Take back the steps that workers have ended; wait up to `timeout` seconds for the first."""
-        done = [] if self._workers is None else self._workers.done(timeout)
-        for job, error in done:
-            self._runtime.release(self._readings.members.boxes[job.unit])
-            if error is not None:
-                self._fail(job, error)
-        return len(done)
-
-    def _fail(self, job: Job, error: BaseException) -> None:
-        if isinstance(error, HeadwayError | KeyboardInterrupt):
-            raise error
-        name = self._units[job.unit].name
-        raise RunError(f"'{name}' failed: {raised(error)}") from error
-
-    def _drive_threads(self) -> None:
-        """Let every box run in a thread of its own, and nobody decide."""
-        threads = BoxThreads(self._runtime, self._train, self._ingest.wake)
-        try:
-            driven = drive(
-                self._runtime,
-                self._ingest,
-                threads,
-                lambda: self._stopping.by is not None,
-                self._tick_if_due,
-                self._report,
-                self._settings.memory,
-                self._low_water,
-            )
-            self._reading, self._peak_queued = driven
-        finally:
-            threads.close()
-
-    # Readings
+    def snapshot(self, admits: bool, seen: bool) -> Snapshot:
+        """Return what is true now."""
+        workers, readings, board = self._workers, self.readings, self.runtime.board
+        if seen:
+            readings.told()
+        readings.refresh()
+        now = self.clock.now()
+        if self.recorder is not None:
+            self.recorder.queued(now, int(readings.box_waiting.sum()), board.bytes)
+        busy = None if workers is None else readings.members.any(self.runtime.busy)
+        return readings.snapshot(
+            now,
+            queued=board.bytes,
+            train=self.train,
+            room=self.schedule.plan,
+            more=not self.full and (self.sources.more_in_turn or not self.sources.ended),
+            occupation=readings.occupation(self.worker_count, self.free, busy),
+            planning=self.loop.planning_seconds,
+        )
 
     def _effort(self) -> Effort:
         """Return what was done: alone, all time is spent but that of waiting; workers measure theirs.
@@ -432,62 +188,240 @@ class _Run:
         To look around and find nothing to do is waiting, too: a policy that lets trains grow is asked all the time.
         """
         if self._workers is None:
-            return Effort(self._clock.now() - self._started - self._waited - self._idled)
+            return Effort(self.clock.now() - self.started - self.waited - self._idled)
         return Effort(sum(self._worked))
 
-    def _snapshot(self, queued: int) -> Snapshot:
-        workers, readings = self._workers, self._readings
-        readings.refresh()
-        return readings.snapshot(
-            self._clock.now(),
-            queued=queued,
-            train=self._train,
-            room=self._schedule.plan,
-            more=queued <= self._settings.memory and (self._ingest.more_in_turn or not self._ingest.ended),
-            occupation=readings.occupation(1, 1)
-            if workers is None
-            else readings.occupation(self._worker_count, workers.free, readings.members.any(self._runtime.busy)),
-            planning=self._scheduling / SECOND / self._plans if self._plans else 0.0,
-        )
+    # What the loop has done
 
-    def _report(self) -> None:
-        if self._settings.on_status is None:
-            return
-        board, seconds = self._runtime.board, (stopwatch() - self._begun) / 1e9
-        totals = self._steering.totals(self._clock.now(), self._spent())
-        known = seconds, int((board.arrived - board.taken).sum()), board.bytes, self._letters.total, self._full()
-        self._settings.on_status(status(totals, self._runtime.topology.outputs, *known))
+    def begin(self) -> Moment:
+        """Begin the first round."""
+        return self._begin_round(0)
 
-    def _spent(self) -> Spent:
-        runtime = self._runtime
-        spent = {
-            "scheduler": self._scheduling / 1e9,
-            "boxes": float(runtime.statistics.readings().busy.sum()) / 1e9,
-            "storage": runtime.storage / 1e9,
-            "sources": self._reading / 1e9,
-            "sinks": runtime.delivering / 1e9,
-        }
-        return Spent(spent, self._plans, max(self._peak_queued, self._steps.peak))
+    def _begin_round(self, ended: int) -> Moment:
+        self._round, queued = stopwatch(), self.runtime.board.bytes
+        self._byte_time += (queued + self._bytes_before) * (self._round - self._sampled) / 2
+        self._sampled, self._bytes_before = self._round, queued
+        self.peak = max(self.peak, queued)
+        self._moved = ended > 0
+        return Moment(self.clock.now(), ended, self.commands())
 
-    def _summary(self, seconds: float) -> dict[str, Any]:
-        threads = self._schedule.threads
-        return summarise(
-            "local",
-            self._settings,
-            self._readings,
-            self._steering.totals(self._clock.now(), self._spent()),
-            self._steering,
-            self._letters,
-            {box.name: box.ignored for box in self._runtime.boxes},
-            workers=self._worker_count,
-            seconds=seconds,
-            stopped_by=self._stopped_by,
-            more={
-                "preemptions": self._preemptions,
-                "mean_queued_bytes": None if threads else self._queued / 1e9 / max(1e-9, seconds),
-                "idle": None if threads else self._waited / 1e9,
-            },
-        )
+    def admit(self, held: bool) -> None:
+        """Let tuples arrive."""
+        begun = stopwatch()
+        if self.sources.pull(held or self.hungry):
+            self._bytes_before = self.runtime.board.bytes
+        self.peak = max(self.peak, self._bytes_before)
+        self.reading += stopwatch() - begun
+
+    def start(self, start: Start) -> Started:
+        """Carry the steps of a plan out, or hand them to workers.
+
+        A step whose boxes are at work waits for them while later ones go ahead. It is never dropped: a unit
+        that shares boxes with others would starve.
+        """
+        jobs, workers = self._jobs(start), self._workers
+        self._moved = self._moved or bool(jobs)
+        if workers is None:
+            for job in jobs:
+                try:
+                    if self._run_step(job, 0):  # something has arrived: the rest of the plan is out of date
+                        return Started(len(jobs), overtaken=job.unit)
+                except Exception as error:
+                    self._fail(job, error)
+            return Started(len(jobs))
+        pending = jobs
+        while pending:
+            waiting = []
+            for job in pending:
+                if workers.free and self.runtime.reserve(self.readings.members.boxes[job.unit]):
+                    workers.start(job)
+                    self._under_way += 1
+                else:
+                    waiting.append(job)
+            pending = waiting
+            if pending:  # not for long: a step that relieves full queues releases boxes without a word
+                self._collect(0.05)
+        return Started(len(jobs))
+
+    def wait(self, wait: Wait) -> Moment:
+        """Wait until something happens; not at all if something has happened in this round."""
+        ended, now = self._collect(None), self.clock.now()
+        self.report(now, (stopwatch() - self.begun) / 1e9)
+        if not self._moved and not ended:
+            self._idled += stopwatch() - self._round  # nothing was to be done but to look
+            if self._under_way:
+                moments = [wait.until, self.sources.next_due() if self.loop.preemptive else None]
+                pauses = [max(0.0, (one - now) / SECOND) for one in moments if one is not None]
+                ended = self._collect(min([_AT_WORK, *pauses]))
+            elif not self.sources.more_in_turn or (wait.held and not wait.admits):
+                self.sleep(wait.until)
+        return self._begin_round(ended)
+
+    # Steps
+
+    def _jobs(self, start: Start) -> Sequence[Job]:
+        snapshot, steps = start.snapshot, start.steps
+        if snapshot is None:
+            return (self._job,)
+        if self.loop.preemptive and self._workers is not None:  # what should run and does needs no start
+            steps = tuple([step for step in steps if not snapshot.busy[step.unit]])[: self._workers.free]
+        cut = self.loop.preemptive or self.settings.may_shed
+        return [
+            Job(
+                step.unit,
+                step.tuples,
+                None if self.traversal is None else self.traversal.order(step.unit, snapshot),
+                self._part(step, snapshot) if cut else None,
+                start.plan,
+                start.until,
+            )
+            for step in steps
+        ]
+
+    def _part(self, step: Step, snapshot: Snapshot) -> int:
+        """Return how many tuples of a step are processed before somebody else may come first."""
+        if not self.loop.preemptive:
+            return self._parts.length(step.unit)
+        cost = float(snapshot.costs.cost[step.unit])
+        return max(1, int(_PART / SECOND / cost)) if cost > 0 else _FIRST_PART
+
+    def _run_job(self, job: Job, worker: int) -> None:
+        """Carry a step out in a worker's thread."""
+        begun = self.clock.now()
+        self._run_step(job, worker)
+        self._worked[worker] += self.clock.now() - begun
+
+    def _run_step(self, job: Job, worker: int) -> bool:
+        """Carry a step out; return whether it was ended early."""
+        if self.recorder is None and job.part is None:
+            self._steps.run(job.unit, job.tuples, job.order)
+            return False
+        log: list[Any] | None = None if self.recorder is None else []
+        begun, stopped = self.clock.now(), False
+        if job.part is None:
+            taken = self._steps.run(job.unit, job.tuples, job.order, log)
+        else:
+            parts = None if self.loop.preemptive else self._parts
+            stop = self._part_ended() if self._workers is None else self._overtaking(job.until)
+            taken, stopped = self._steps.run_in_parts(job.unit, job.tuples, job.part, stop, job.order, log, parts)
+        if self.recorder is not None and log is not None:
+            self.recorder.step(job.unit, worker, begun, self.clock.now(), taken, log, stopped, job.plan)
+        return stopped
+
+    def _part_ended(self) -> Callable[[], bool]:
+        """Return what to ask between two parts of a train in the scheduler's own thread: it lets tuples arrive."""
+        issued = self.sources.issued
+
+        def ask() -> bool:
+            now = self.clock.now()
+            if (self.loop.preemptive or now >= self.steering.next) and not self.full:
+                self.sources.pull(False)
+            return self.loop.part_ended(now, self.sources.issued != issued)
+
+        return ask
+
+    def _overtaking(self, until: int | None) -> Callable[[], bool]:
+        """Return the same for workers, who only see that tuples have arrived or time has passed."""
+        issued = self.sources.issued
+
+        def ask() -> bool:
+            late = until is not None and self.clock.now() >= until
+            return self.loop.preemptive and (late or self.sources.issued != issued)
+
+        return ask
+
+    def _collect(self, timeout: float | None) -> int:
+        """Take back the steps that workers have ended; wait up to `timeout` seconds for the first."""
+        done = [] if self._workers is None else self._workers.done(timeout)
+        for job, error in done:
+            self.runtime.release(self.readings.members.boxes[job.unit])
+            if error is not None:
+                self._fail(job, error)
+        self._under_way -= len(done)
+        return len(done)
+
+    def _fail(self, job: Job, error: BaseException) -> None:
+        if isinstance(error, HeadwayError | KeyboardInterrupt):
+            raise error
+        raise RunError(f"'{self.units[job.unit].name}' failed: {raised(error)}") from error
+
+
+class Threads(InRealTime):
+    """Lets every box run in a thread of its own, and nobody decide."""
+
+    free = 0
+    ready = False
+
+    def __init__(self, *given: Any) -> None:
+        """Prepare a run."""
+        super().__init__(*given)
+        self._threads = BoxThreads(self.runtime, self.train, self.sources.wake)
+        self._arrived = False
+        self.steer(1, None, lambda: Effort(0))
+
+    def go(self) -> RunResult:
+        """Run to the end."""
+        self.stopping.begin()
+        try:
+            self._threads.start()
+            drive(self.loop, self)
+        finally:
+            self._threads.close()
+        self.readings.check_drained()
+        return self.summed_up({"mean_queued_bytes": None, "idle": None})
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread has something to do."""
+        return not self._threads.idle()
+
+    def snapshot(self, admits: bool, seen: bool) -> Snapshot:
+        """Nobody decides."""
+        raise NotImplementedError
+
+    def begin(self) -> Moment:
+        """Begin a round."""
+        self._arrived = False
+        failed = self._threads.failed
+        if failed is not None:
+            at, error = failed
+            if isinstance(error, HeadwayError | KeyboardInterrupt):
+                raise error
+            raise RunError(f"'{self.runtime.boxes[at].name}' failed: {raised(error)}") from error
+        self.peak = max(self.peak, self.runtime.board.bytes)
+        return Moment(self.clock.now(), 0, self.commands())
+
+    def tick(self) -> None:
+        """Let a clock tick arrive."""
+        super().tick()
+        self._threads.notify()
+
+    def admit(self, held: bool) -> None:
+        """Let tuples arrive."""
+        begun = stopwatch()
+        if self.sources.pull(self.hungry):
+            self._arrived = True
+            self.peak = max(self.peak, self.runtime.board.bytes)  # before anybody takes it
+            self._threads.notify()
+        self.reading += stopwatch() - begun
+
+    def end(self) -> None:
+        """Let the end arrive."""
+        super().end()
+        self._threads.notify()
+
+    def start(self, start: Start) -> Started:
+        """Nobody plans."""
+        raise NotImplementedError
+
+    def wait(self, wait: Wait) -> Moment:
+        """Wait until something happens."""
+        self.report(self.clock.now(), (stopwatch() - self.begun) / 1e9)
+        if not self._threads.idle():
+            self._threads.wait(self.sources, self.full, self.clock)
+        elif not self._arrived and not self.sources.more_in_turn:
+            self.sleep(wait.until)
+        return self.begin()
 
 
 register_engine("local", LocalEngine)

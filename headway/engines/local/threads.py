@@ -9,19 +9,17 @@ but every train costs a switch between threads, and nobody can say who comes fir
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable
 
 import numpy as np
 
-from headway.clock import SECOND, WallClock, stopwatch
+from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.engines.ingest import Ingest
 from headway.engines.local.workers import quiet
 from headway.engines.runtime import RunningBox, Runtime
-from headway.errors import HeadwayError, RunError
+from headway.errors import RunError
 from headway.kernels.base import Result
 
-_STATUS_EVERY = SECOND // 4
 _LOOK = 0.002
 """Seconds after which the driver looks again whether sources may go on, while boxes are at work."""
 _WORK = 0.05
@@ -95,6 +93,13 @@ class BoxThreads:
         """The box that failed first, and its error; all threads then end by themselves."""
         with self._lock:
             return self._failed
+
+    def wait(self, sources: Ingest, full: bool, clock: Clock) -> None:
+        """Leave boxes at work alone, at the latest until a tuple is due; not for long where sources are held back."""
+        pause = _LOOK if sources.more_in_turn or full else _WORK
+        due = sources.next_due() if isinstance(clock, WallClock) and not sources.ended else None
+        sources.wake.wait(pause if due is None else min(pause, max(0.0, (due - clock.now()) / SECOND)))
+        sources.wake.clear()
 
     def close(self) -> None:
         """Let the threads finish the call that they are in and end; then add what queues and sinks have cost."""
@@ -208,111 +213,3 @@ def _below(runtime: Runtime) -> list[tuple[int, ...]]:
             if consumer in several:
                 reach[at].add(consumer)
     return [tuple(sorted({*reach[at], *consumers[at]})) for at in range(len(reach))]
-
-
-class Driven(NamedTuple):
-    """What the driver measured: nanoseconds spent letting tuples in, and the most bytes that it saw queued."""
-
-    reading: int
-    peak: int
-
-
-def drive(
-    runtime: Runtime,
-    ingest: Ingest,
-    threads: BoxThreads,
-    interrupted: Callable[[], bool],
-    tick: Callable[[], None],
-    status: Callable[[], None],
-    memory: int,
-    low: int = 1024,
-) -> Driven:
-    """Feed the sources of a network whose boxes run in threads, until all inputs have ended and all is processed.
-
-    `ingest` must share its `wake` with the threads. `tick` lets a tick arrive if one is due; `status` is called four
-    times a second; as soon as `interrupted` the inputs end. Above `memory` queued bytes sources wait, and those
-    without rates also while a box has `low` tuples or more before it. Raises the error of a box that fails. The caller
-    closes the threads, whatever happens.
-    """
-    clock, board = runtime.clock, runtime.board
-    reading = peak = 0
-    ended = False
-    next_status = clock.now() + _STATUS_EVERY
-    threads.start()
-    while True:
-        _check(runtime, threads)
-        begun = stopwatch()
-        before = ingest.issued
-        tick()
-        queued = board.bytes
-        peak = max(peak, queued)
-        if interrupted() and not ingest.stopped:
-            ingest.stop()
-        if queued <= memory or threads.idle():  # if nothing is to be done, holding sources back would not help
-            ingest.pull(ingest.more_in_turn and int((board.arrived - board.taken).max(initial=0)) < low)
-        arrived = ingest.issued != before
-        if arrived:
-            threads.notify()
-        reading += stopwatch() - begun
-        now = clock.now()
-        if now >= next_status:
-            status()
-            next_status = now + _STATUS_EVERY
-        if not threads.idle():
-            pause = _LOOK if ingest.more_in_turn or queued > memory else _pause(runtime, ingest, now)
-            ingest.wake.wait(pause)
-            ingest.wake.clear()
-        elif arrived:
-            continue
-        elif ingest.ended:
-            if ended:
-                _check_drained(runtime)
-                return Driven(reading, peak)
-            ended = True
-            ingest.end()
-            threads.notify()
-        elif not ingest.more_in_turn:
-            _wait(runtime, ingest, next_status)
-
-
-def _pause(runtime: Runtime, ingest: Ingest, now: int) -> float:
-    """Return for how many seconds boxes at work may be left alone: at the latest until a tuple is due."""
-    due = ingest.next_due() if isinstance(runtime.clock, WallClock) and not ingest.ended else None
-    return _WORK if due is None else min(_WORK, max(0.0, (due - now) / SECOND))
-
-
-def _wait(runtime: Runtime, ingest: Ingest, until: int) -> None:
-    """Sleep while all boxes are idle, until a tuple is due, a window times out, or a live source speaks."""
-    moments = [until, *(box.deadline for box in runtime.boxes if box.timed and box.deadline is not None)]
-    due = ingest.next_due()
-    if due is not None:
-        moments.append(due)
-    if ingest.ended:  # reading on has found the end of an input
-        return
-    pause = min(moments) - runtime.clock.now()
-    if pause <= 0:
-        return
-    if ingest.listening or isinstance(runtime.clock, WallClock):
-        ingest.wake.wait(pause / SECOND)
-        ingest.wake.clear()
-    else:
-        runtime.clock.sleep(pause)
-
-
-def _check(runtime: Runtime, threads: BoxThreads) -> None:
-    failed = threads.failed
-    if failed is None:
-        return
-    at, error = failed
-    if isinstance(error, HeadwayError | KeyboardInterrupt):
-        raise error
-    raise RunError(f"'{runtime.boxes[at].name}' failed: {type(error).__name__}: {error}") from error
-
-
-def _check_drained(runtime: Runtime) -> None:
-    """Nothing may be left: neither tuples nor an end, which windows wait for."""
-    board = runtime.board
-    left = np.flatnonzero(board.arrived - board.taken + board.marks)
-    if len(left):
-        names = sorted({runtime.boxes[at].name for at in runtime.cursor_box[left].tolist()})
-        raise RunError(f"the run ended with tuples left at: {', '.join(names)}")

@@ -15,8 +15,10 @@ from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.connectors.identity import describe
 from headway.connectors.resuming import Resumable
 from headway.engines.base import RunResult, RunSettings, Status
+from headway.engines.control import Command, Stop
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.interrupts import Stopping, ending, leave
+from headway.engines.loop import Loop, Manner, Moment, Start, Started, Wait, drive
 from headway.engines.opening import open_readers
 from headway.engines.spark.driver.arrivals import Arrivals, commit_letters, read_on, split_tasks
 from headway.engines.spark.driver.cut import Cut
@@ -38,6 +40,7 @@ from headway.engines.topology import topology_of
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
 from headway.scheduling.policy import Step
+from headway.scheduling.snapshot import Snapshot
 from headway.totals import Totals
 from headway.trains import NOTHING, Train
 
@@ -86,7 +89,7 @@ class _Run:
         self._failure: BaseException | None = None
         self._stopped_by: str | None = None
         self._looked = False
-        self._policy = settings.make_policy()
+        self._next_status = 0
         self._recorder: Recorder | None = None
         network = checked.network
         self._readers = open_readers(checked, settings, stack)
@@ -138,7 +141,9 @@ class _Run:
             started = self._start()
             self._start_ingest()
             if started:
-                self._loop()
+                drive(self._loop, self)
+                if self._loop.stopped_by is not None and self._settings.state is not None:
+                    self._seal()  # what is logged and not yet done goes on another time
             self._stopped_by = self._stopping.by
         except Exception as error:
             if self._queries.alive(error):
@@ -149,7 +154,7 @@ class _Run:
             self._queries.stop()
         kept = self._settings.state is not None and not self._finished()
         tables = self._outlets.complete()
-        before = self._ingest.before
+        before = self.sources.before
         summary = summarise(
             "spark",
             self._settings,
@@ -210,9 +215,9 @@ class _Run:
             feeds.append(feed)
         self._feeds = feeds
         issued, half_life = max(self._log.issued, self._floor()), self._settings.half_life
-        self._ingest = Ingest(feeds, self._clock, _CHUNK, self._arrivals.refuse, issued, half_life)
-        self._ingest.wake = self._wake
-        self._stack.callback(self._ingest.stop)
+        self.sources = Ingest(feeds, self._clock, _CHUNK, self._arrivals.refuse, issued, half_life)
+        self.sources.wake = self._wake
+        self._stack.callback(self.sources.stop)
         outlets = [one.delivery for one in self._results.values()]
         self._reading = QueryReading(
             self._checked,
@@ -226,19 +231,19 @@ class _Run:
             self._worker_count,
             self._clock,
         )
-        self._reading.attach(self._ingest, feeds, outlets, self._settings.schedule)
+        self._reading.attach(self.sources, feeds, outlets, self._settings.schedule)
         if self._settings.trace:
             names = [unit.cut.name for unit in self._units]
             policy, start = self._settings.policy_text, self._clock.now()
             self._recorder = Recorder(self._checked.network.name, names, self._topology.boxes, policy, start=start)
         self._start_steering()
         if self._log.end is not None:
-            self._ingest.stop()
+            self.sources.stop()
             return
         if self._recovered:
-            self._ingest.go_on(self._log.reached, self._log.known)
+            self.sources.go_on(self._log.reached, self._log.known)
         if self._recovered and any(box.spec.timeout is not None for box in self._checked.order):
-            self._ingest.tick()  # windows may have timed out while nobody looked
+            self.sources.tick()  # windows may have timed out while nobody looked
 
     def _start_steering(self) -> None:
         ids = [self._state.unit_id(unit.cut) for unit in self._units]
@@ -246,8 +251,11 @@ class _Run:
             self._sifting.clear(name, unit.position)  # what was dropped before a crash was for the load of that time
         drops = QueryDrops(self._reading, ids, self._sifting, self._queries.parallelism)
         self._takings.sifted = drops.count
-        now = self._clock.now()
-        self._steering = Steering(self._settings, self._policy, self._reading, drops, now, self._recorder)
+        policy, now = self._settings.make_policy(), self._clock.now()
+        self._steering = Steering(self._settings, policy, self._reading, drops, now, self._recorder)
+        manner = Manner(ends_at_once=True, keeps=self._settings.state is not None)
+        name, ended = str(self._settings.schedule), self._log.end is not None
+        self._loop = Loop(self, policy, name, self._steering, self._recorder, manner, ended=ended)
 
     def _floor(self) -> int:
         return max(unit.position for unit in self._units)
@@ -262,53 +270,88 @@ class _Run:
         self._await(lambda: all(unit.asking for unit in self._units), "the first micro-batch of each query")
         self._queries.warm = True
 
-    def _loop(self) -> None:
-        memory = self._steering.begin(self._policy.start())
-        next_status = self._clock.now() + _STATUS_EVERY
-        while True:
-            self._listen()
-            if self._finished():
-                return
-            read_from = stopwatch()
-            self._tick_if_due()
-            self._spent.peak_queued = max(self._spent.peak_queued, self._reading.queued)
-            if self._stopping.by is not None:
-                self._ingest.stop()
-                if self._settings.state is not None:  # what is logged and not yet done goes on another time
-                    self._seal()
-                    return
-            self._pull()
-            if self._ingest.ended and self._log.end is None and not self._arrivals.marked:
-                self._ingest.end()
-            if self._arrivals.due:
-                self._seal()
-            self._spent.reading += stopwatch() - read_from
-            # Nobody waits for tuples that do not come: those of sources that wait themselves.
-            held = self._reading.queued > self._settings.memory and not self._ingest.pressing
-            snapshot = self._reading.snapshot(more=not self._ingest.ended and not held)
-            until = None
-            if snapshot.free and snapshot.ready.any():
-                planning_from = stopwatch()
-                plan, after = self._policy.plan(snapshot, memory)
-                self._spent.plans += 1
-                until = plan.until
-                if self._recorder is not None:
-                    self._recorder.plan(snapshot, self._policy, memory, plan)
-                memory = after
-                self._spent.scheduling += stopwatch() - planning_from
-                for step in plan.steps[: snapshot.free]:
-                    self._carry_out(step)
-            if self._recorder is not None:
-                self._recorder.queued(snapshot.now, int(snapshot.waiting.sum()), snapshot.memory)
-            now = self._clock.now()
-            if now >= self._steering.next:
-                memory = self._steering.look(now, memory)
-            if now >= next_status:
-                if self._settings.on_status is not None:
-                    self._settings.on_status(self._status())
-                next_status = now + _STATUS_EVERY
-            if not self._hungry():
-                self._wait(next_status, until)
+    # What the loop reads
+
+    @property
+    def full(self) -> bool:
+        """Whether sources are held back: only those without rates are, see `admit`; the log has room for the others."""
+        return False
+
+    @property
+    def free(self) -> int:
+        """How many grants can be given now."""
+        return max(0, self._worker_count - sum(unit.busy for unit in self._units))
+
+    @property
+    def busy(self) -> bool:
+        """Whether a micro-batch is under way."""
+        return any(unit.busy for unit in self._units)
+
+    @property
+    def deadline(self) -> int | None:
+        """The moment at which the next window times out."""
+        return self._takings.deadline
+
+    ready = False
+
+    def snapshot(self, admits: bool, seen: bool) -> Snapshot:
+        """Return what is true now."""
+        # Nobody waits for tuples that do not come: those of sources that wait themselves.
+        held = self._reading.queued > self._settings.memory and not self.sources.pressing
+        snapshot = self._reading.snapshot(more=not self.sources.ended and not held)
+        if self._recorder is not None:
+            self._recorder.queued(snapshot.now, int(snapshot.waiting.sum()), snapshot.memory)
+        return snapshot
+
+    # What the loop has done
+
+    def begin(self) -> Moment:
+        """Begin a round: hear which units have committed."""
+        before = sum(unit.busy for unit in self._units)
+        self._listen()
+        self._spent.plans, self._spent.scheduling = self._loop.plans, self._loop.planning
+        self._spent.peak_queued = max(self._spent.peak_queued, self._reading.queued)
+        control, by = self._settings.control, self._stopping.by
+        commands: list[Command] = [] if control is None else control.commands()
+        if by is not None:
+            commands.append(Stop(by))
+        return Moment(self._clock.now(), before - sum(unit.busy for unit in self._units), commands)
+
+    def close(self) -> None:
+        """Read no more from sources."""
+        self.sources.stop()
+
+    def tick(self) -> None:
+        """Let a clock tick arrive, for the windows that have timed out."""
+        self._takings.forget_deadlines()
+        self.sources.tick()
+
+    def end(self) -> None:
+        """Let the end arrive."""
+        self.sources.end()
+
+    def admit(self, held: bool) -> None:
+        """Let tuples arrive, and write them to the log if it is time."""
+        begun = stopwatch()
+        self._pull()
+        if self._arrivals.due:
+            self._seal()
+        self._spent.reading += stopwatch() - begun
+
+    def start(self, start: Start) -> Started:
+        """Grant the steps of a plan."""
+        return Started(sum([self._carry_out(step, start.plan) for step in start.steps[: self.free]]))
+
+    def wait(self, wait: Wait) -> Moment:
+        """Wait until something happens."""
+        now = self._clock.now()
+        if now >= self._next_status:
+            if self._settings.on_status is not None:
+                self._settings.on_status(self._status())
+            self._next_status = now + _STATUS_EVERY
+        if not self._hungry():
+            self._sleep(wait.until)
+        return self.begin()
 
     def _totals(self) -> Totals:
         return self._steering.totals(self._clock.now(), self._reading.spent(self._takings.spent))
@@ -316,38 +359,39 @@ class _Run:
     def _status(self) -> Status:
         queued = self._reading.queued
         known = self._spent.seconds, self._reading.longest, queued, self._letters.total
-        return status(
-            self._totals(), self._topology.outputs, *known, queued > self._settings.memory, self._ingest.before
-        )
+        full = queued > self._settings.memory
+        return status(self._totals(), self._topology.outputs, *known, full, self.sources.before)
 
     def _pull(self) -> None:
         """Let tuples arrive; those that only wait to be asked for, as many as a long train takes, but not for long."""
         patience = stopwatch() + _PULL_EVERY
-        while self._ingest.pull(self._hungry()) and self._ingest.more_in_turn:
+        while self.sources.pull(self._hungry()) and self.sources.more_in_turn:
             # Units that ask meanwhile are not heard yet: a slow source would keep them waiting until its end.
             asking = any(unit.asking for unit in self._units) or self._gate.waiting()
             if stopwatch() > patience and (asking or self._arrivals.due):
                 return
 
-    def _carry_out(self, step: Step) -> None:
+    def _carry_out(self, step: Step, plan: int) -> bool:
+        """Grant a step, as a cut at one arrival number; return whether there was anything to grant."""
         unit = self._units[step.unit]
         if not unit.asking:
-            return
+            return False
         self._seal()
         upto = self._log.cut(unit.cut.sources, unit.position, step.tuples)
         if upto <= unit.position:
-            return
+            return False
         tuples = sum(self._log.count(source, unit.position, upto) for source in unit.cut.sources)
-        self._grant(unit, upto, tuples)
+        self._grant(unit, upto, tuples, plan)
+        return True
 
-    def _grant(self, unit: RunningUnit, upto: int, tuples: int) -> None:
+    def _grant(self, unit: RunningUnit, upto: int, tuples: int, plan: int = 0) -> None:
         unit.asking = False
         self._sifting.write(self._settings.state is not None)
         unit.expected = tuples * self._sifting.share(self._state.unit_id(unit.cut), unit.position)
         if self._gate.grant(unit.number, upto):
             unit.position, unit.granted, unit.started = upto, tuples, stopwatch()
             unit.dropped = unit.worked = 0
-            unit.granted_at, unit.plan = self._clock.now(), self._spent.plans
+            unit.granted_at, unit.plan = self._clock.now(), plan
 
     def _listen(self) -> None:
         """Hear which units have committed and ask for more; raise what failed."""
@@ -398,16 +442,16 @@ class _Run:
             self._wake.wait(0.25)
             self._wake.clear()
 
-    def _wait(self, status: int, until: int | None) -> None:
+    def _sleep(self, until: int | None) -> None:
         """Sleep until something can happen: a query asks, a tuple is due, a window times out, a live source speaks."""
-        moments = [status] if self._settings.on_status is not None else []
+        moments = [self._next_status] if self._settings.on_status is not None else []
         if self._settings.may_shed:
             moments.append(self._steering.next)
         if until is not None:
             moments.append(until)
         now = self._clock.now()
-        if not self._ingest.ended:
-            due = self._ingest.next_due()
+        if not self.sources.ended:
+            due = self.sources.next_due()
             if due is not None:
                 moments.append(max(due, now + _PULL_EVERY))
             deadline = self._takings.deadline
@@ -437,7 +481,7 @@ class _Run:
         positions = {feed.name: feed.tuples for feed in self._feeds}
         ended = [feed.name for feed in self._feeds if feed.ended]
         inputs = describe({feed.name: feed.reader for feed in self._feeds}, self._log.inputs, ended)
-        commit = self._arrivals.seal(self._ingest.issued, positions, self._ingest.reached, inputs)
+        commit = self._arrivals.seal(self.sources.issued, positions, self.sources.reached, inputs)
         if commit is not None and commit.malformed:
             letters = commit_letters(commit)
             self._state.keep_letters(f"log-{commit.sequence:012d}", letters)
@@ -449,17 +493,9 @@ class _Run:
 
     def _hungry(self) -> bool:
         """Whether sources without rates should give more."""
-        if not self._ingest.more_in_turn or self._reading.queued > self._settings.memory:
+        if not self.sources.more_in_turn or self._reading.queued > self._settings.memory:
             return False
         return self._reading.longest < _BACKLOG
-
-    # Ticks
-
-    def _tick_if_due(self) -> None:
-        deadline = self._takings.deadline
-        if deadline is not None and deadline <= self._clock.now() and not self._ingest.ended:
-            self._takings.forget_deadlines()
-            self._ingest.tick()
 
     # What queries ask and bring
 

@@ -14,16 +14,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import headway as hw
+import headway.runner
 from headway.checking import check
 from headway.clock import SECOND, Clock, ManualClock, WallClock, stopwatch
-from headway.connectors import TableSink, open_source
-from headway.connectors.base import Writer
-from headway.engines.delivery import Delivery
-from headway.engines.ingest import Ingest
-from headway.engines.letters import DeadLetters
-from headway.engines.local.threads import BoxThreads, Driven, drive
+from headway.engines import process
+from headway.engines.base import RunSettings
+from headway.engines.interrupts import Stopping
+from headway.engines.local.engine import Threads
+from headway.engines.local.threads import BoxThreads
 from headway.engines.runtime import Runtime
 from headway.errors import RunError
+from headway.scheduling.schedule import Schedule
 from headway.trains import Train
 from tests.behaviour.running import fewer
 from tests.engines.local.networks import COUNT, POSITIVE, network, rows
@@ -48,7 +49,7 @@ def switching() -> Iterator[None]:
 
 
 class Threaded:
-    """A run as the engine would make it, with everything at hand."""
+    """A run as the engine makes it, with everything at hand; sources are read by four tuples."""
 
     def __init__(
         self,
@@ -60,57 +61,38 @@ class Threaded:
         clock: Clock | None = None,
         writer: Callable[[pa.RecordBatch], None] | None = None,
         chunk: int = 4,
+        memory: int = 1 << 28,
     ) -> None:
         checked = check(hw.load(mapping))
         made = checked.network
         self.clock = clock or WallClock()
-        self.sinks = {one.name: TableSink(checked.output_schema(one.name)) for one in made.outputs}
-        deliveries: dict[str, Delivery] = {}
-        for one in made.outputs:
-            sink: Writer = self.sinks[one.name] if writer is None else _Calls(writer)
-            deliveries[one.name] = Delivery(one, checked.output_schema(one.name), sink, self.clock)
-        self.runtime = Runtime(checked, deliveries, None, DeadLetters(False, None), self.clock)
-        self.feeds = []
-        for source in made.sources:
-            reader = open_source(
-                source.name, source.schema, inputs.get(source.name, []), rate=(rates or {}).get(source.name)
-            )
-            self.feeds.append(self.runtime.feed(source.name, reader))
-        self.ingest = Ingest(self.feeds, self.clock, chunk, lambda rows: None)
-        self.threads = BoxThreads(self.runtime, train, self.ingest.wake)
+        self.control = hw.Control()
         self.statuses = 0
+        run_settings = RunSettings(
+            Schedule.parse(f"threads/box/{train}"),
+            {source.name: inputs.get(source.name, []) for source in made.sources},
+            {} if writer is None else {output.name: writer for output in made.outputs},
+            rates or {},
+            memory=memory,
+            on_status=self.status,
+        )
+        self.stack = contextlib.ExitStack()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(process, "_LEAST_READ", chunk)
+            patch.setattr(process, "_MOST_READ", chunk)
+            self.carrier = Threads(checked, run_settings, self.clock, self.stack, Stopping(self.control))
+        self.runtime, self.feeds, self.ingest = self.carrier.runtime, self.carrier.feeds, self.carrier.sources
+        self.threads = self.carrier._threads
 
-    def tick(self) -> None:
-        now = self.clock.now()
-        due = [box for box in self.runtime.boxes if box.timed and box.deadline is not None and box.deadline <= now]
-        if due and not self.ingest.ended:
-            for box in due:
-                box.deadline = None
-            self.ingest.tick()
-
-    def status(self) -> None:
+    def status(self, status: hw.Status) -> None:
         self.statuses += 1
 
-    def go(self, interrupted: Callable[[], bool] = lambda: False, memory: int = 1 << 28, low: int = 4) -> Driven:
-        try:
-            return drive(self.runtime, self.ingest, self.threads, interrupted, self.tick, self.status, memory, low)
-        finally:
-            self.threads.close()
-            self.ingest.close()
+    def go(self) -> hw.RunResult:
+        with self.stack:
+            return self.carrier.go()
 
     def rows(self) -> dict[str, list[dict[str, Any]]]:
-        return {name: sink.table.to_pylist() for name, sink in self.sinks.items()}
-
-
-class _Calls:
-    """A sink that is a function."""
-
-    def __init__(self, call: Callable[[pa.RecordBatch], None]) -> None:
-        self.write = call
-
-    def close(self) -> None: ...
-
-    def abort(self) -> None: ...
+        return {name: sink.table.to_pylist() for name, sink in self.carrier.outlets._tables.items()}
 
 
 def until_idle(threads: BoxThreads) -> None:
@@ -137,7 +119,7 @@ def started(run: Threaded) -> Iterator[BoxThreads]:
         yield run.threads
     finally:
         run.threads.close()
-        run.ingest.close()
+        run.stack.close()
 
 
 def test_every_box_has_a_thread_that_ends_with_the_run() -> None:
@@ -172,7 +154,7 @@ def test_a_union_is_woken_when_progress_moves_without_a_tuple() -> None:
             threads.notify()
             until_idle(threads)
             assert [len(one) for one in run.rows().values()] == [turn + 1, turn + 1]
-    assert [row["a"] for row in run.rows()["o"]] == list(range(100))
+        assert [row["a"] for row in run.rows()["o"]] == list(range(100))
 
 
 def test_nobody_is_idle_while_somebody_was_called() -> None:
@@ -208,7 +190,7 @@ def test_results_and_counts_are_those_of_the_scheduler(train: int) -> None:
     wanted = hw.run(made, inputs, policy="round-robin/box", engine="local")
     for _ in range(5):
         run = Threaded(made, inputs, train)
-        driven = run.go()
+        result = run.go()
         assert run.rows() == {name: table.to_pylist() for name, table in wanted.outputs.items()}
         readings = run.runtime.statistics.readings()
         counted = [(wanted.summary["boxes"][name]["tuples_in"]) for name in run.runtime.topology.boxes]
@@ -217,7 +199,7 @@ def test_results_and_counts_are_those_of_the_scheduler(train: int) -> None:
         assert not run.runtime.board.marks.any()
         assert not run.runtime.busy.any()
         assert run.runtime.storage > 0 < run.runtime.delivering
-        assert driven.reading > 0 < driven.peak
+        assert result.summary["time"]["sources"] > 0 < result.summary["peak_queued_bytes"]
     if train == 1:
         assert int(readings.calls[0]) >= 120
 
@@ -260,10 +242,10 @@ def test_timed_sources_in_wall_time() -> None:
 
 
 def test_little_memory_holds_sources_back_but_not_up() -> None:
-    run = Threaded(network(ALL_OPS, {"o": "w"}, ("s", "r")), {"s": rows(2000), "r": rows(500)}, 8, chunk=16)
-    driven = run.go(memory=1, low=1 << 30)
+    run = Threaded(network(ALL_OPS, {"o": "w"}, ("s", "r")), {"s": rows(2000), "r": rows(500)}, 8, chunk=16, memory=1)
+    result = run.go()
     assert len(run.rows()["o"]) == 2500  # v is 1: nothing passes x
-    assert driven.peak < 100_000
+    assert result.summary["peak_queued_bytes"] < 100_000
 
 
 def test_an_interrupt_ends_the_inputs_and_nothing_is_lost() -> None:
@@ -275,18 +257,28 @@ def test_an_interrupt_ends_the_inputs_and_nothing_is_lost() -> None:
             yield at, 1
             at += 1
 
-    run = Threaded(
-        network({"x": POSITIVE}, {"o": "x"}), {"s": endless()}, 10, writer=lambda batch: seen.append(len(batch))
-    )
-    run.go(interrupted=lambda: len(seen) > 20)
+    def see(batch: pa.RecordBatch) -> None:
+        seen.append(len(batch))
+        if len(seen) > 20:
+            run.control.stop()
+
+    run = Threaded(network({"x": POSITIVE}, {"o": "x"}), {"s": endless()}, 10, writer=see)
+    run.go()
     assert sum(seen) == run.feeds[0].tuples > 0
 
 
-def test_a_box_that_fails_stops_the_run() -> None:
-    def refuse(batch: pa.RecordBatch) -> None:
+class Failing:
+    """A kernel that fails."""
+
+    def run(self, *given: object) -> Any:
         raise KeyError("full")
 
-    run = Threaded(network(ALL_OPS, {"o": "y"}, ("s", "r")), {"s": [(1, 5)] * 50}, writer=refuse)
+
+def test_a_box_that_fails_stops_the_run() -> None:
+    run = Threaded(network(ALL_OPS, {"o": "y"}, ("s", "r")), {"s": [(1, 5)] * 50})
+
+    at = run.runtime.index["y"]
+    run.runtime.boxes[at].kernel = Failing()  # type: ignore[assignment]
     with pytest.raises(RunError, match=r"^'y' failed: KeyError: 'full'$"):
         run.go()
     assert run.threads.failed is not None

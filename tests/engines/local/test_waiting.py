@@ -10,7 +10,7 @@ import pytest
 
 import headway as hw
 from headway.clock import MILLISECOND, SECOND, ManualClock
-from headway.scheduling import Plan, Snapshot, Step, base, register_policy
+from headway.scheduling import Plan, Snapshot, Step, policy, register_policy
 from headway.scheduling.patience import MOST
 from headway.scheduling.policy import Policy
 from tests import policies  # noqa: F401  (registers the random policy)
@@ -43,7 +43,7 @@ class Watched:
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(base, "_policies", dict(base._policies))
+    monkeypatch.setattr(policy, "_policies", dict(policy._policies))
 
     def watch(policy: Policy) -> None:
         register_policy("watched", lambda argument: policy, "for a test")

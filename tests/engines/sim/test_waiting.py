@@ -13,7 +13,7 @@ import headway as hw
 from headway.clock import MILLISECOND
 from headway.engines.sim import engine
 from headway.errors import RunError
-from headway.scheduling import Plan, Snapshot, Step, base, register_policy
+from headway.scheduling import Plan, Snapshot, Step, policy, register_policy
 from tests.engines.sim.moments import Moments
 from tests.engines.sim.networks import arriving, at_once, box, every, network, simulate, steps
 from tests.scheduling.snapshots import replace
@@ -43,7 +43,7 @@ Script = Callable[..., Scripted]
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Script:
-    monkeypatch.setattr(base, "_policies", dict(base._policies))
+    monkeypatch.setattr(policy, "_policies", dict(policy._policies))
     monkeypatch.setattr(engine, "_STUCK", 500)  # nobody here is asked so often for nothing, but those who never stop
 
     def make(decide: Callable[[Snapshot], Plan], preemptive: bool = False) -> Scripted:

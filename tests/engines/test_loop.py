@@ -1,0 +1,334 @@
+"""The loop, step by step: a scripted carrier answers its instructions, and nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from headway.engines.control import Command, Pause, Resume, Specify, Stop, UsePolicy
+from headway.engines.loop import (
+    Admit,
+    Carrier,
+    Close,
+    End,
+    Finish,
+    Instruction,
+    Loop,
+    Manner,
+    Moment,
+    Start,
+    Started,
+    Tick,
+    Wait,
+)
+from headway.engines.steering import Steering
+from headway.errors import RunError
+from headway.scheduling.policy import Plan, Policy, Step
+from headway.scheduling.snapshot import Snapshot
+from tests.scheduling.snapshots import replace, snapshot
+
+
+@dataclass
+class Steered:
+    """Notes when it is asked to look."""
+
+    next: int = 1_000
+    looks: list[int] = field(default_factory=list)
+    specified: list[Any] = field(default_factory=list)
+
+    def begin(self, memory: Any) -> Any:
+        return memory
+
+    def look(self, now: int, memory: Any) -> Any:
+        self.looks.append(now)
+        self.next = now + 1_000
+        return memory
+
+    def specify(self, settings: Any, now: int) -> None:
+        self.specified.append(settings)
+
+
+@dataclass
+class Arriving:
+    """Sources of which somebody else says what they have issued."""
+
+    issued: int = -1
+    ended: bool = False
+
+
+@dataclass
+class Scripted:
+    """What the loop reads: as a test has set it."""
+
+    sources: Arriving = field(default_factory=Arriving)
+    full: bool = False
+    free: int = 1
+    busy: bool = False
+    deadline: int | None = None
+    waiting: Sequence[int] = (0, 0)
+    ready: bool = False
+    seen: list[bool] = field(default_factory=list)
+    admits: list[bool] = field(default_factory=list)
+    at_work: Sequence[bool] = (False, False)
+
+    def snapshot(self, admits: bool, seen: bool) -> Snapshot:
+        self.seen.append(seen)
+        self.admits.append(admits)
+        made = snapshot([count > 0 for count in self.waiting])
+        return replace(made, busy=np.array(self.at_work), waiting=np.array(self.waiting))
+
+
+@dataclass
+class First:
+    """Plans the first unit that is ready, or what it was told to."""
+
+    plans: list[Plan] = field(default_factory=list)
+    preemptive: bool = False
+
+    def start(self) -> int:
+        return 0
+
+    def plan(self, seen: Snapshot, memory: int) -> tuple[Plan, int]:
+        if self.plans:
+            return self.plans.pop(0), memory + 1
+        return Plan((Step(int(np.flatnonzero(seen.ready)[0]), 10),)), memory + 1
+
+
+class Script:
+    """Sends events, and checks instructions one by one."""
+
+    def __init__(self, policy: Any = None, manner: Manner | None = None, *, decides: bool = True, **more: Any) -> None:
+        self.carrier, self.steering = Scripted(), Steered()
+        made = cast(Policy, policy or First()) if decides else None
+        self.loop = Loop(
+            cast(Carrier, self.carrier), made, "first", cast(Steering, self.steering), None, manner, **more
+        )
+        self.now = 0
+
+    def begin(self, *commands: Command) -> Instruction:
+        self._rounds = self.loop.rounds(Moment(0, 0, commands))
+        return next(self._rounds)
+
+    def send(self, answer: Started | Moment | None = None) -> Instruction:
+        return self._rounds.send(answer)
+
+    def later(self, by: int = 1, ended: int = 0, *commands: Command) -> Instruction:
+        self.now += by
+        return self.send(Moment(self.now, ended, commands))
+
+
+def wait(until: int | None = None, held: bool = False, admits: bool = True) -> Wait:
+    return Wait(until, held, admits)
+
+
+def test_a_tuple_arrives_and_is_processed_and_the_end_follows() -> None:
+    script = Script()
+    assert script.begin() == Admit(False)
+    script.carrier.waiting = (0, 3)
+    start = script.send()
+    assert isinstance(start, Start)
+    assert (start.steps, start.plan) == ((Step(1, 10),), 1)
+    script.carrier.waiting = (0, 0)
+    assert script.send(Started(1)) == wait()
+    script.carrier.sources.ended = True
+    assert script.later() == Admit(False)
+    assert script.send() == End()  # all is processed, and nothing more comes
+    assert script.send() == Admit(False)
+    assert script.send() == Finish()
+    assert script.loop.plans == 1
+
+
+def test_nothing_ends_while_a_step_is_under_way_or_tuples_wait() -> None:
+    script = Script()
+    script.carrier.sources.ended = True
+    script.carrier.busy, script.carrier.free = True, 0
+    script.begin()
+    assert script.send() == wait()
+    script.carrier.busy, script.carrier.free, script.carrier.waiting = False, 1, (1, 0)
+    assert script.later(1, 1) == Admit(False)
+    assert isinstance(script.send(), Start)
+
+
+def test_the_end_may_follow_at_once() -> None:
+    script = Script(manner=Manner(ends_at_once=True))
+    script.carrier.sources.ended, script.carrier.waiting = True, (5, 0)
+    assert script.begin() == Admit(False)
+    assert script.send() == End()
+    assert isinstance(script.send(), Start)
+
+
+def test_a_run_whose_end_had_arrived_before_gets_no_second_one() -> None:
+    script = Script(manner=Manner(ends_at_once=True), ended=True)
+    script.carrier.sources.ended = True
+    assert script.begin() == Admit(False)
+    assert script.send() == Finish()
+
+
+def test_full_queues_hold_sources_back_unless_nothing_else_can_be_done() -> None:
+    script = Script()
+    script.carrier.full, script.carrier.waiting = True, (1, 0)
+    start = script.begin()
+    assert isinstance(start, Start)  # nothing was let in
+    assert script.carrier.admits == [False]
+    script.carrier.waiting = (0, 0)
+    assert script.send(Started(1)) == wait(admits=False)
+    assert script.later(1, 1) == wait(admits=False)  # what waits cannot be taken
+    assert script.later() == Admit(False)
+
+
+def test_a_policy_that_lets_all_wait_gets_more_tuples_and_is_asked_when_it_said() -> None:
+    script = Script(First([Plan((), 500)]))
+    script.carrier.waiting = (1, 0)
+    script.begin()
+    assert isinstance(script.send(), Start)
+    assert script.send(Started(0)) == wait(500, held=True)
+    assert script.later(500) == Admit(True)
+    assert isinstance(script.send(), Start)
+    assert script.carrier.seen == [False, True]
+
+
+def test_a_policy_that_serves_nobody_is_named() -> None:
+    script = Script(First([Plan(())]))
+    script.carrier.waiting, script.carrier.sources.ended = (2, 1), True
+    script.begin()
+    script.send()
+    with pytest.raises(RunError, match=r"^policy 'first' serves none of the units that are ready: 'b0', 'b1'$"):
+        script.send(Started(0))
+
+
+def test_windows_that_time_out_tick_before_anything_else_and_not_after_the_end() -> None:
+    script = Script()
+    script.carrier.deadline = 0
+    assert script.begin() == Tick()
+    script.carrier.deadline = 10
+    assert script.send() == Admit(False)
+    assert script.send() == wait()
+    script.carrier.sources.ended = True
+    assert script.later(20) == Admit(False)
+
+
+def test_there_may_be_room_for_another_plan() -> None:
+    script = Script()
+    script.carrier.waiting = (1, 1)
+    script.begin()
+    assert isinstance(script.send(), Start)
+    script.carrier.at_work = (True, False)
+    second = script.send(Started(1, again=True))
+    assert isinstance(second, Start)
+    assert second.plan == 2
+    script.carrier.at_work, script.carrier.busy = (True, True), True
+    assert script.send(Started(1, again=True)) == wait()
+
+
+def test_who_preempts_is_asked_while_all_are_at_work_if_anything_has_happened() -> None:
+    script = Script(First([Plan((Step(0, 1),), 100)], preemptive=True), Manner(switches=True))
+    script.carrier.waiting = (1, 0)
+    script.begin()
+    script.send()
+    script.carrier.busy, script.carrier.free = True, 0
+    assert script.send(Started(1, postponed=7)) == wait(107)
+    assert script.later() == Admit(False)
+    assert script.send() == wait(107)  # nothing has happened
+    assert script.later() == Admit(False)
+    script.carrier.sources.issued = 5
+    assert isinstance(script.send(), Start)
+    assert script.send(Started(0)) == wait()
+    assert script.later(1, 1) == Admit(False)
+    assert isinstance(script.send(), Start)  # a step has ended
+
+
+def test_a_step_that_was_ended_early_for_another_unit_is_a_preemption() -> None:
+    script = Script(First([Plan((Step(0, 9),)), Plan((Step(1, 9),)), Plan((Step(0, 9),))], preemptive=True))
+    script.carrier.waiting = (1, 1)
+    script.begin()
+    script.send()
+    assert script.loop.part_ended(10, arrived=True)
+    assert not script.loop.part_ended(10, arrived=False)
+    script.send(Started(1, overtaken=0))
+    script.later()
+    script.send()
+    assert script.loop.preemptions == 1
+    script.send(Started(1))
+    script.later()
+    script.send()
+    assert script.loop.preemptions == 1
+
+
+def test_the_run_is_looked_at_when_it_is_time_also_between_parts() -> None:
+    script = Script()
+    script.begin()
+    assert script.send() == wait()
+    assert script.later(1_000) == Admit(False)
+    script.send()
+    assert script.steering.looks == [1_000]
+    script.loop.part_ended(1_500, False)
+    assert script.steering.looks == [1_000]
+    script.loop.part_ended(2_000, False)
+    assert script.steering.looks == [1_000, 2_000]
+
+
+def test_stop_closes_the_sources_once() -> None:
+    script = Script()
+    assert script.begin(Stop("SIGTERM")) == Close()
+    script.carrier.sources.ended, script.carrier.waiting = True, (1, 0)
+    assert script.send() == Admit(False)
+    assert isinstance(script.send(), Start)
+    script.carrier.waiting = (0, 0)
+    assert script.send(Started(1)) == wait()
+    assert script.later(1, 1, Stop("control")) == Admit(False)
+    assert script.send() == End()
+    assert script.loop.stopped_by == "SIGTERM"
+
+
+def test_a_run_that_can_be_continued_is_left_as_it_is() -> None:
+    script = Script(manner=Manner(keeps=True))
+    script.carrier.waiting = (1, 0)
+    assert script.begin(Stop("control")) == Close()
+    assert script.send() == Finish()
+
+
+def test_a_paused_run_starts_nothing_and_does_not_end() -> None:
+    script = Script()
+    script.carrier.waiting, script.carrier.sources.ended = (1, 0), True
+    assert script.begin(Pause()) == Admit(False)
+    assert script.send() == wait(held=True)
+    assert script.later() == Admit(True)
+    assert script.send() == wait(held=True)
+    assert script.later(1, 0, Resume()) == Admit(True)
+    assert isinstance(script.send(), Start)
+
+
+def test_another_policy_decides_from_the_next_round_on() -> None:
+    script = Script(manner=Manner(only=Step(0, 7)))
+    script.carrier.ready, script.carrier.waiting = True, (1, 1)
+    script.begin()
+    assert script.send() == Start((Step(0, 7),), None, 1, None)
+    script.send(Started(1))
+    other = First([Plan((Step(1, 3),))])
+    script.later(1, 1, UsePolicy(cast(Policy, other), "other"))
+    start = script.send()
+    assert isinstance(start, Start)
+    assert start.steps == (Step(1, 3),)
+
+
+def test_the_adaptive_layer_hears_its_specification() -> None:
+    script = Script()
+    script.begin(Specify({"objectives": {"latency": 1}}))
+    assert script.steering.specified == [{"objectives": {"latency": 1}}]
+
+
+def test_without_a_policy_nobody_decides_and_nobody_looks() -> None:
+    script = Script(decides=False)
+    script.carrier.busy = True
+    script.begin()
+    assert script.send() == wait()
+    script.later(5_000)
+    assert script.send() == wait()
+    assert script.steering.looks == []
+    script.carrier.busy, script.carrier.sources.ended = False, True
+    script.later()
+    assert script.send() == End()
