@@ -92,7 +92,6 @@ class Sheddable(Protocol):
     sites: tuple[Site, ...]
     """Where drop boxes can stand."""
     nested: tuple[tuple[int, ...], ...]
-    workers: int
     measures: bool
     """Whether what boxes cost and what can be done is found out while it runs, neither known nor told."""
 
@@ -253,7 +252,7 @@ class Monitor:
         without a backlog keeps up, however busy it is: it has the time for short trains, which cost more by the tuple.
         So what it was busy with counts as it would under load.
         """
-        effort, workers = self._drops.effort(), self._drops.workers
+        effort, workers = self._drops.effort(), self._reading.workers
         spent, busy = max(1, (now - self._moment) * workers), effort.busy - self._busy
         ended = busy - flow.warming - (0 if flow.exact else effort.under_way - self._under_way)
         self._busy, self._under_way, self._moment = effort.busy, effort.under_way, now

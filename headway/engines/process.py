@@ -85,7 +85,8 @@ class Process:
             full=self.read_until(),
         )
         stack.callback(self.sources.stop)
-        self.readings.attach(self.sources, self.feeds, list(self.outlets.deliveries.values()), self.schedule)
+        outputs = list(self.outlets.deliveries.values())
+        self.readings.attach(self.sources, self.feeds, outputs, self.outlets.letters, self.schedule)
         self.peak = 0
         """The most bytes that were queued."""
         self._timed = [box for box in self.runtime.boxes if box.timed]
@@ -104,8 +105,8 @@ class Process:
     ) -> None:
         """Make what decides: the loop, and what steers it."""
         asked, now = policy or self.settings.make_policy(), self.clock.now()
-        drops = RuntimeDrops(self.readings, workers, self.train, effort)
-        self.workers = workers
+        self.readings.workers = workers
+        drops = RuntimeDrops(self.readings, self.train, effort)
         self.steering = Steering(self.settings, asked, self.readings, drops, now, self.recorder)
         self.loop = Loop(self, policy, str(self.schedule), self.steering, self.recorder, manner)  # type: ignore[arg-type]
 
@@ -159,9 +160,9 @@ class Process:
         if self.settings.on_status is None or moment < self._next_status:
             return
         self._next_status = moment + LOOK_AGAIN
-        board, letters = self.runtime.board, self.outlets.letters.total
-        known = seconds, int((board.arrived - board.taken).sum()), board.bytes, letters, self.full
-        self.settings.on_status(status(self.totals({}), self.runtime.topology.outputs, *known))
+        board, totals = self.runtime.board, self.totals({})
+        waiting = int((board.arrived - board.taken).sum())
+        self.settings.on_status(status(self.readings, totals, seconds, waiting, board.bytes, self.full))
 
     def totals(self, time: Mapping[str, float]) -> Totals:
         """Return the running totals; `time` are seconds by what they were spent on."""
@@ -169,19 +170,8 @@ class Process:
 
     def result(self, seconds: float, time: Mapping[str, float], of_engine: Mapping[str, Any]) -> RunResult:
         """Complete the outputs and return what the run gave; the summary has what only this engine says."""
-        tables, letters = self.outlets.complete(), self.outlets.letters
+        tables, totals = self.outlets.complete(), self.totals(time)
         trace = None if self.recorder is None else self.recorder.trace(self.readings.flows())
-        summary = summarise(
-            self.engine,
-            self.settings,
-            self.readings,
-            self.totals(time),
-            self.steering,
-            letters,
-            {box.name: box.ignored for box in self.runtime.boxes},
-            workers=self.workers,
-            seconds=seconds,
-            stopped_by=self.stopping.by,
-            more=of_engine,
-        )
-        return RunResult(tables, summary, letters.table(), trace)
+        by = self.stopping.by
+        summary = summarise(self.engine, self.settings, self.readings, totals, self.steering, seconds, by, of_engine)
+        return RunResult(tables, summary, self.outlets.letters.table(), trace)

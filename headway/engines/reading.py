@@ -7,7 +7,7 @@ off queues, on Spark off the log.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,7 @@ from headway.columns import Int64s
 from headway.costs import CostModel, UnitCostModel, UnitCosts, shares_of
 from headway.engines.delivery import Delivered, Delivery, know_arrivals, output_readings
 from headway.engines.ingest import Feed, Ingest
+from headway.engines.letters import DeadLetters
 from headway.errors import PolicyError
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Layout, OutputReadings, QueueReadings, Unit
@@ -45,12 +46,21 @@ class Reading(ABC):
         """The cost model; whoever finds out how boxes divide their tuples replaces it."""
         self.looks = 0
         """How often the engine has looked; what was not read of a look before is gone."""
+        self.workers = 1
+        """How many steps may be under way at once."""
         self._unit_model: UnitCostModel | None = None
         self._box_model: UnitCostModel | None = None
 
-    def attach(self, ingest: Ingest, feeds: Sequence[Feed], deliveries: Sequence[Delivery], schedule: Schedule) -> None:
+    def attach(
+        self,
+        ingest: Ingest,
+        feeds: Sequence[Feed],
+        deliveries: Sequence[Delivery],
+        letters: DeadLetters,
+        schedule: Schedule,
+    ) -> None:
         """Say where tuples come from and go to, both in the network's order."""
-        self.ingest, self.feeds, self.deliveries = ingest, feeds, deliveries
+        self.ingest, self.feeds, self.deliveries, self.letters = ingest, feeds, deliveries, letters
         self._held = know_arrivals(deliveries, ingest.times, schedule)
 
     # What policies may ask as of the latest look
@@ -114,6 +124,11 @@ class Reading(ABC):
 
         What is due and has not been let in waits, too.
         """
+
+    @property
+    @abstractmethod
+    def ignored(self) -> Mapping[str, int]:
+        """By box: the tuples that came too late for it."""
 
     def overdue(self) -> Int64s:
         """Return by source the tuples that are due and have not been let in."""

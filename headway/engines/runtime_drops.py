@@ -34,11 +34,10 @@ _SAMPLE = 4096
 class RuntimeDrops:
     """The ways into the boxes of a runtime. Used by the scheduler thread."""
 
-    def __init__(self, reading: RuntimeReading, workers: int, train: int, effort: Callable[[], Effort]) -> None:
+    def __init__(self, reading: RuntimeReading, train: int, effort: Callable[[], Effort]) -> None:
         """Find out where drop boxes can stand; `train` is the longest that the schedule allows."""
         self._reading = reading
         self._runtime = runtime = reading.runtime
-        self.workers = workers
         self._units = [np.array(unit.boxes, np.intp) for unit in reading.units]
         self._train = min(train, _LONG) if train < _LONGER else _LONGER
         self.effort = effort
@@ -122,10 +121,11 @@ class RuntimeDrops:
 
     def _usable(self, box_loads: Floats) -> float:
         """Return how many workers have something to do: a unit has one at a time, however much it has to do."""
-        if self.workers == 1:
+        workers = float(self._reading.workers)
+        if workers == 1:
             return 1.0
         most = max([float(box_loads[boxes].sum()) for boxes in self._units], default=0.0)
-        return min(float(self.workers), max(1.0, float(box_loads.sum()) / most)) if most > 0 else float(self.workers)
+        return min(workers, max(1.0, float(box_loads.sum()) / most)) if most > 0 else workers
 
     def _share_of(self, model: CostModel, entry: Entry) -> float:
         """Return the share of its producer's tuples that comes to an entry; a box may read a producer twice."""

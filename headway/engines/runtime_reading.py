@@ -212,7 +212,6 @@ class RuntimeReading(Reading):
 
     def occupation(
         self,
-        workers: int,
         free: int,
         busy: Mask | None = None,
         spent: Floats | None = None,
@@ -221,7 +220,7 @@ class RuntimeReading(Reading):
         """Return who works, for `snapshot`; what is not given is nobody and nothing."""
         idle = self._idle
         return Occupation(
-            workers,
+            self.workers,
             free,
             idle.busy if busy is None else busy,
             idle.spent if spent is None else spent,
@@ -323,6 +322,11 @@ class RuntimeReading(Reading):
         for source in np.flatnonzero(overdue).tolist():
             np.add.at(waiting, list(self.topology.readers[source]), overdue[source])
         return waiting, runtime.per_box(np.minimum, board.oldest.copy())
+
+    @property
+    def ignored(self) -> dict[str, int]:
+        """By box: the tuples that came too late for it."""
+        return {box.name: box.ignored for box in self.runtime.boxes}
 
     def flows(self) -> dict[str, int]:
         """Return by arc the tuples that a run has put on it, for arcs that somebody reads.

@@ -7,42 +7,39 @@ from typing import Any
 
 from headway.catalog import BoxReadings
 from headway.engines.base import OutputStatus, RunSettings, Status
-from headway.engines.letters import DeadLetters
 from headway.engines.reading import Reading
 from headway.engines.steering import Steering
 from headway.totals import SYSTEM, Totals
 
 
-def status(
-    totals: Totals,
-    outputs: tuple[str, ...],
-    seconds: float,
-    waiting: int,
-    memory: int,
-    letters: int,
-    paused: bool,
-    before: int = 0,
-) -> Status:
-    """Return how far a run is; `waiting` are tuples and `memory` bytes in queues, `before` of an earlier process."""
-    rows = zip(outputs, totals.delivered, totals.latency, totals.utility, totals.shed, strict=False)
+def status(reading: Reading, totals: Totals, seconds: float, waiting: int, memory: int, paused: bool) -> Status:
+    """Return how far a run is; `waiting` are tuples and `memory` bytes in queues."""
+    rows = zip(
+        reading.topology.outputs,
+        totals.delivered.tolist(),
+        totals.latency.tolist(),
+        totals.utility.tolist(),
+        totals.shed.tolist(),
+        strict=False,  # totals go on with the whole run
+    )
     return Status(
         seconds,
         int(totals.arrived.sum()),
         int(totals.delivered[SYSTEM]),
         waiting,
         memory,
-        letters,
+        reading.letters.total,
         paused,
         {
             name: OutputStatus(
-                int(tuples),
-                float(latency / tuples) if tuples else None,
-                float(utility / tuples) if tuples else None,
-                int(shed),
+                tuples,
+                latency / tuples if tuples else None,
+                utility / tuples if tuples else None,
+                shed,
             )
             for name, tuples, latency, utility, shed in rows
         },
-        tuples_before=before,
+        tuples_before=reading.ingest.before,
     )
 
 
@@ -52,37 +49,31 @@ def summarise(
     reading: Reading,
     totals: Totals,
     steering: Steering,
-    letters: DeadLetters,
-    ignored: Mapping[str, int],
-    *,
-    workers: int,
     seconds: float,
     stopped_by: str | None,
-    before: int = 0,
     more: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return everything that was measured; `ignored` is by box, `more` what this engine alone knows."""
+    """Return everything that was measured; `more` is what this engine alone knows."""
     assert totals.boxes is not None
-    counts, tuples_in = letters.counts, int(totals.arrived.sum())
-    names = [feed.name for feed in reading.feeds]
+    counts, tuples_in = reading.letters.counts, int(totals.arrived.sum())
     return {
         "network": reading.checked.network.name,
         "engine": engine,
         "policy": settings.policy_text,
-        "workers": workers,
+        "workers": reading.workers,
         "seconds": seconds,
         "interrupted": stopped_by is not None,
         "stopped_by": stopped_by,
         "tuples_in": tuples_in,
         "tuples_out": int(totals.delivered[SYSTEM]),
-        "tuples_per_second": (tuples_in - before) / seconds if seconds else 0.0,
+        "tuples_per_second": (tuples_in - reading.ingest.before) / seconds if seconds else 0.0,
         "sources": {
             name: {"tuples": tuples, "malformed": counts[name]}
-            for name, tuples in zip(names, totals.arrived.tolist(), strict=True)
+            for name, tuples in zip(reading.topology.sources, totals.arrived.tolist(), strict=True)
         },
-        "boxes": summarise_boxes(reading.topology.boxes, totals.boxes, ignored, counts),
+        "boxes": summarise_boxes(reading.topology.boxes, totals.boxes, reading.ignored, counts),
         **steering.summary({one.name: one.summary() for one in reading.deliveries}),
-        "dead_letters": letters.summary(),
+        "dead_letters": reading.letters.summary(),
         "time": dict(totals.spent.time),
         "plans": totals.spent.plans,
         "box_calls": int(totals.boxes.calls.sum()),

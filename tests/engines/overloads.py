@@ -88,8 +88,9 @@ class Bench:
         self.ingest = Ingest(self.feeds, self.clock, 1000, lambda rows: None)
         self.busy = 0  # nanoseconds
         self.reading = RuntimeReading(self.checked, self.runtime, box_units(self.runtime.topology))
-        self.reading.attach(self.ingest, self.feeds, self.deliveries, Schedule())
-        self.drops = RuntimeDrops(self.reading, workers, train, lambda: Effort(self.busy))
+        self.reading.attach(self.ingest, self.feeds, self.deliveries, self.runtime.letters, Schedule())
+        self.reading.workers = workers
+        self.drops = RuntimeDrops(self.reading, train, lambda: Effort(self.busy))
 
     def arrive(self, seconds: float) -> None:
         """Let time go on, and what is due arrive."""

@@ -288,5 +288,5 @@ def test_the_effort_is_what_the_engine_says() -> None:
     bench = Bench(FORK, workers=3)
     bench.busy = 9
     assert bench.drops.effort().busy == 9
-    assert bench.drops.workers == 3
+    assert bench.reading.workers == 3
     assert bench.reading.totals(0).delivered.tolist() == [0, 0, 0]

@@ -93,7 +93,7 @@ def _snapshot(readings: RuntimeReading, now: int = 0) -> Snapshot:
         train=10,
         room=1,
         more=True,
-        occupation=readings.occupation(1, 1),
+        occupation=readings.occupation(1),
     )
 
 

@@ -178,7 +178,7 @@ class Local(InRealTime):
             train=self.train,
             room=self.schedule.plan,
             more=not self.full and (self.sources.more_in_turn or not self.sources.ended),
-            occupation=readings.occupation(self.worker_count, self.free, busy),
+            occupation=readings.occupation(self.free, busy),
             planning=self.loop.planning_seconds,
         )
 

@@ -80,7 +80,7 @@ class Processors:
         """Return what is under way; and what waits, if units under way can be chosen, too, by a preemptive policy."""
         works = self._works()
         if not works:
-            return self._readings.occupation(self.count, self.free), None
+            return self._readings.occupation(self.free), None
         readings, units = self._readings, len(self._readings.units)
         busy = readings.members.any(self._boxes_at_work())
         spent, held = np.zeros(units), np.zeros(units, np.int64)

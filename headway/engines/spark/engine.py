@@ -35,13 +35,12 @@ from headway.engines.spark.driver.units import Batch, RunningUnit
 from headway.engines.spark.wire.packing import Row, clear
 from headway.engines.spark.wire.work import Work
 from headway.engines.steering import Steering
-from headway.engines.summary import status, summarise
+from headway.engines.summary import summarise
 from headway.engines.topology import topology_of
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
 from headway.scheduling.policy import Step
 from headway.scheduling.snapshot import Snapshot
-from headway.totals import Totals
 from headway.trains import NOTHING, Train
 
 _log = logging.getLogger("headway")
@@ -154,25 +153,10 @@ class _Run:
             self._queries.stop()
         kept = self._settings.state is not None and not self._finished()
         tables = self._outlets.complete()
-        before = self.sources.before
-        summary = summarise(
-            "spark",
-            self._settings,
-            self._reading,
-            self._totals(),
-            self._steering,
-            self._letters,
-            self._takings.ignored,
-            workers=self._worker_count,
-            seconds=self._spent.seconds,
-            stopped_by=self._stopped_by,
-            before=before,
-            more={
-                "master": self._queries.master,
-                "tuples_before": before,
-                "units": self._reading.summarise_units(),
-            },
-        )
+        seconds, by = self._spent.seconds, self._stopped_by
+        more = {"master": self._queries.master, **self._reading.summary()}
+        totals = self._steering.totals(self._clock.now(), self._reading.spent())
+        summary = summarise("spark", self._settings, self._reading, totals, self._steering, seconds, by, more)
         if kept:
             summary["state"] = {"path": self._settings.state, "can_continue": True}
         return RunResult(
@@ -219,19 +203,10 @@ class _Run:
         self.sources.wake = self._wake
         self._stack.callback(self.sources.stop)
         outlets = [one.delivery for one in self._results.values()]
-        self._reading = QueryReading(
-            self._checked,
-            self._topology,
-            self._units,
-            self._log,
-            self._arrivals,
-            self._takings,
-            self._spent,
-            self._settings.schedule.most,
-            self._worker_count,
-            self._clock,
-        )
-        self._reading.attach(self.sources, feeds, outlets, self._settings.schedule)
+        parts = self._log, self._arrivals, self._takings, self._spent
+        self._reading = QueryReading(self._checked, self._topology, self._units, *parts, self._settings, self._clock)
+        self._reading.workers = self._worker_count
+        self._reading.attach(self.sources, feeds, outlets, self._letters, self._settings.schedule)
         if self._settings.trace:
             names = [unit.cut.name for unit in self._units]
             policy, start = self._settings.policy_text, self._clock.now()
@@ -347,20 +322,11 @@ class _Run:
         now = self._clock.now()
         if now >= self._next_status:
             if self._settings.on_status is not None:
-                self._settings.on_status(self._status())
+                self._settings.on_status(self._reading.status(self._steering.totals(now, self._reading.spent())))
             self._next_status = now + _STATUS_EVERY
         if not self._hungry():
             self._sleep(wait.until)
         return self.begin()
-
-    def _totals(self) -> Totals:
-        return self._steering.totals(self._clock.now(), self._reading.spent(self._takings.spent))
-
-    def _status(self) -> Status:
-        queued = self._reading.queued
-        known = self._spent.seconds, self._reading.longest, queued, self._letters.total
-        full = queued > self._settings.memory
-        return status(self._totals(), self._topology.outputs, *known, full, self.sources.before)
 
     def _pull(self) -> None:
         """Let tuples arrive; those that only wait to be asked for, as many as a long train takes, but not for long."""

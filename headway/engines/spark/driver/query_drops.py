@@ -40,7 +40,6 @@ class QueryDrops:
         self._ids = ids
         self._sifting = sifting
         self._topology: Topology = reading.topology
-        self.workers = reading.workers
         self._sources = {name: at for at, name in enumerate(self._topology.sources)}
         self._outputs = {name: at for at, name in enumerate(self._topology.outputs)}
         self.sites = tuple(self._site(unit) for unit in units if unit.cut.outputs)
@@ -101,7 +100,7 @@ class QueryDrops:
                 sources[entry.place] += cost
         boxes = box_rates, box_rates * readings.cost, waiting * work
         sites = site_rates, costs, counts
-        return Flow(load, self._kept, self._backlog, 0.0, float(self.workers), sources, *boxes, *sites)
+        return Flow(load, self._kept, self._backlog, 0.0, float(self._reading.workers), sources, *boxes, *sites)
 
     def _under_way(self, unit: RunningUnit, now: int) -> float:
         """Return the seconds of work that are left of a step under way, as far as one can tell from outside."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,13 +13,15 @@ from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, stopwatch
 from headway.columns import Int64s
 from headway.costs import UnitCosts
+from headway.engines.base import RunSettings, Status
 from headway.engines.reading import Moment, Reading
 from headway.engines.spark.driver.arrivals import Arrivals
 from headway.engines.spark.driver.delivery import Collector
 from headway.engines.spark.driver.units import RunningUnit
+from headway.engines.summary import status
 from headway.scheduling.snapshot import Occupation, QueueReadings, Snapshot, Unit, Waits
 from headway.storage.log import Log
-from headway.totals import Spent
+from headway.totals import Spent, Totals
 
 _NEVER = int(np.iinfo(np.int64).max)
 
@@ -52,8 +54,7 @@ class QueryReading(Reading):
         arrivals: Arrivals,
         takings: Collector,
         counters: Counters,
-        train: int,
-        workers: int,
+        settings: RunSettings,
         clock: Clock,
     ) -> None:
         """Give the boxes and outputs of the queries, which are the units here, their numbers."""
@@ -64,8 +65,8 @@ class QueryReading(Reading):
             for one in queries
         )
         super().__init__(checked, topology, units, takings.statistics, exclusive=False)
-        self.queries, self.log, self.arrivals, self._counters = queries, log, arrivals, counters
-        self._train, self.workers, self._clock = train, workers, clock
+        self.queries, self.log, self.arrivals, self._takings, self._counters = queries, log, arrivals, takings, counters
+        self._settings, self._clock = settings, clock
         reading = {box for some in topology.readers for box in some}
         self._entries = [np.array([box for box in unit.boxes if box in reading], np.intp) for unit in units]
 
@@ -124,7 +125,7 @@ class QueryReading(Reading):
             by_box=Waits(box_waiting > 0, box_waiting, box_oldest),
             occupation=Occupation(self.workers, free, ~asking, np.zeros(len(self.units)), none),
             memory=self.queued,
-            train=self._train,
+            train=self._settings.schedule.most,
             room=free,
             measures=Moment(self, now),
             more=more,
@@ -164,12 +165,17 @@ class QueryReading(Reading):
         counts, oldest, _ = self._read()
         return self._by_box(counts, oldest)
 
+    @property
+    def ignored(self) -> Mapping[str, int]:
+        """By box: the tuples that came too late for it."""
+        return self._takings.ignored
+
     def overdue(self) -> Int64s:
         """Return nothing: the log takes all that arrives."""
         return np.zeros(len(self.topology.sources), np.int64)
 
-    def spent(self, delivering: int) -> Spent:
-        """Return what scheduling and micro-batches have taken; `delivering` are nanoseconds in sinks."""
+    def spent(self) -> Spent:
+        """Return what scheduling and micro-batches have taken."""
         counters = self._counters
         in_boxes = float(self.statistics.readings().busy.sum()) / 1e9
         time = {
@@ -177,13 +183,18 @@ class QueryReading(Reading):
             "boxes": in_boxes,
             "storage": max(0.0, sum(unit.seconds for unit in self.queries) - in_boxes),
             "sources": counters.reading / 1e9,
-            "sinks": delivering / 1e9,
+            "sinks": self._takings.spent / 1e9,
         }
         return Spent(time, counters.plans, counters.peak_queued)
 
-    def summarise_units(self) -> dict[str, dict[str, Any]]:
-        """Return what a summary says of each streaming query."""
-        return {
+    def status(self, totals: Totals) -> Status:
+        """Return how far the run is."""
+        queued = self.queued
+        return status(self, totals, self._counters.seconds, self.longest, queued, queued > self._settings.memory)
+
+    def summary(self) -> dict[str, Any]:
+        """Return what a summary says on Spark only: of each streaming query, and of earlier processes."""
+        units = {
             unit.cut.name: {
                 "batches": unit.batches,
                 "tuples": unit.tuples,
@@ -194,6 +205,7 @@ class QueryReading(Reading):
             }
             for unit in self.queries
         }
+        return {"units": units, "tuples_before": self.ingest.before}
 
     def _by_box(self, counts: Int64s, oldest: Int64s) -> tuple[Int64s, Int64s]:
         """Return by box what waits: at the boxes that read sources, what waits for their units."""
