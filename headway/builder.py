@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from headway.boxes.aggregate import When
-from headway.boxes.base import inside
 from headway.boxes.costs import Cost
 from headway.boxes.durations import Duration
+from headway.boxes.keys import inside
 from headway.boxes.order import Order
 from headway.checking import check_numeric
 from headway.errors import NetworkError, UnknownFunctionError, choices
@@ -270,6 +270,10 @@ class Stream:
         """For each tuple of this stream: results over the tuples of the other that lie within `size`."""
         fields: dict[str, Any] = {"select": _one(select), "size": size, "order": _orders(order), "ordered": ordered}
         return self._box_of("resample", name, (other,), **fields)
+
+    def box(self, op: str, *others: Stream | Table, name: str | None = None, **keys: Any) -> Stream:
+        """Add a box with any operator, such as one of an installed package, by its keys as a file has them."""
+        return self._box_of(op, name, others, **keys)
 
     def output(
         self,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headway.boxes.base import REGISTRY, inside
+from headway.boxes.keys import inside
+from headway.boxes.operator import operators
 from headway.errors import NetworkError, choices
 from headway.expressions.notes import noting
 from headway.functions import functions as registered
@@ -135,7 +136,7 @@ def _check_approximate(structure: Structure) -> None:
                     continue
                 op = earlier.spec.op
                 if not earlier.spec.traceable:
-                    through = [name for name, kind in REGISTRY.items() if kind.traceable]
+                    through = [name for name, kind in operators().items() if kind.traceable]
                     raise NetworkError(
                         f"box '{box.name}': approximate: needs tuples that come straight from sources, through "
                         f"{choices(through)} only; '{earlier.name}' is {'an' if op[0] in 'aeiou' else 'a'} {op}"

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headway.boxes.base import IN, OP, REGISTRY, Key, Operator, check_count, check_keys, inside, parse_text
+from headway.boxes.keys import IN, OP, Key, check_count, check_keys, inside, parse_text
+from headway.boxes.operator import operator_of
 from headway.errors import NetworkError, choices, unknown
 from headway.network import Box, FrozenMap, Network, Output, Source, Table, check_name, freeze
 from headway.qos import Graph, QoS, ValueGraph
@@ -115,7 +116,7 @@ def parse_network(data: object, folder: Path | None = None, trust: Trust = OWN) 
     network = Network(
         name,
         tuple(parse_source(key, value) for key, value in _section(mapping, "sources", "source")),
-        tuple(parse_box(key, value) for key, value in _section(mapping, "boxes", "box")),
+        tuple(parse_box(key, value, trust) for key, value in _section(mapping, "boxes", "box")),
         tuple(parse_output(key, value) for key, value in _section(mapping, "outputs", "output")),
         None if schedule is None else parse_schedule(schedule),
         folder,
@@ -138,7 +139,7 @@ def parse_source(name: object, value: object) -> Source:
         return Source(name, schema, _connector(mapping, "source"))
 
 
-def parse_box(name: object, value: object) -> Box:
+def parse_box(name: object, value: object, trust: Trust = OWN) -> Box:
     """Read one box from its mapping: its operator, its inputs and the operator's keys."""
     name = check_name(name, "box")
     with inside(f"box '{name}'"):
@@ -147,9 +148,9 @@ def parse_box(name: object, value: object) -> Box:
             if mapping.get(key.name) is None:
                 raise NetworkError(f"{key.name}: is missing ({key.doc})")
         op = mapping["op"]
-        if not isinstance(op, str) or op not in REGISTRY:
-            raise NetworkError(unknown("op", str(op), REGISTRY))
-    kind: type[Operator] = REGISTRY[op]
+        kind = operator_of(str(op))
+        if not trust.own and not kind.for_strangers:
+            raise NetworkError(f"op: a file from a stranger may not use '{op}': its package does not declare it safe")
     spec = kind.parse(name, mapping)
     with inside(f"box '{name}'"), inside("in"):
         inputs = _inputs(mapping["in"])

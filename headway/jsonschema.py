@@ -1,20 +1,24 @@
 """The JSON Schema of the network file, for editors. Generated from the specifications' keys.
 
-``python -m headway.jsonschema`` writes it beside this module as ``network.schema.json``.
+``python -m headway.jsonschema`` writes it beside this module as ``network.schema.json``, with Headway's own operators;
+``python -m headway.jsonschema PATH`` writes it to a path, with those of installed packages, too.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from headway.boxes.aggregate import ALIGNMENTS, When
-from headway.boxes.base import IN, OP, REGISTRY, Key
 from headway.boxes.costs import MOST_RANKS
+from headway.boxes.keys import IN, OP, Key
+from headway.boxes.operator import REGISTRY, Operator, operators
 from headway.boxes.order import Order
 from headway.boxes.universal import MODES, MOST
+from headway.errors import HeadwayError, unknown
 from headway.files import (
     FRONTS,
     NETWORK_KEYS,
@@ -57,7 +61,7 @@ _SIMPLE: dict[str, dict[str, Any]] = {
     "mode": {"enum": list(MODES)},
     "arc": _TEXT,
     "name": {"type": "string", "pattern": r"^[^\s.]+$"},
-    "op": {"enum": list(REGISTRY)},
+    "op": _TEXT,
     "units": {"oneOf": [{"enum": list(UNIT_RULES)}, {"type": "array", "items": _NAMES | {"minItems": 1}}]},
     "spread": {"oneOf": [{"enum": list(SPREAD_RULES)}, _NAMES]},
     "front": {"enum": list(FRONTS)},
@@ -77,8 +81,9 @@ _SIMPLE: dict[str, dict[str, Any]] = {
 }
 
 
-def schema() -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the network file."""
+def schema(kinds: Mapping[str, type[Operator]] | None = None) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the network file, for these operators, by name; None: for all."""
+    kinds = operators() if kinds is None else kinds
     top = _object(NETWORK_KEYS)
     definitions: dict[str, Any] = {
         "order": _object(Order.keys),
@@ -92,15 +97,17 @@ def schema() -> dict[str, Any]:
         "box": {
             "type": "object",
             "required": ["op", "in"],
-            "properties": {"op": _property(OP), "in": _property(IN)},
+            "properties": {"op": _operator(kinds), "in": _property(IN)},
             "allOf": [
                 {"if": {"properties": {"op": {"const": op}}, "required": ["op"]}, "then": {"$ref": f"#/$defs/{op}"}}
-                for op in REGISTRY
+                for op in kinds
             ],
         },
     }
-    for op, spec in REGISTRY.items():
-        definitions[op] = {"description": spec.doc, **_object((OP, IN, *spec.keys))}
+    for op, spec in kinds.items():
+        keys = _object((OP, IN, *spec.keys))
+        keys["properties"]["op"] = _operator(kinds)
+        definitions[op] = {"description": spec.doc, **keys}
     return {
         "$schema": DIALECT,
         "title": "Headway network",
@@ -110,14 +117,14 @@ def schema() -> dict[str, Any]:
     }
 
 
-def text() -> str:
+def text(kinds: Mapping[str, type[Operator]] | None = REGISTRY) -> str:
     """Return the JSON Schema as the file has it."""
-    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(schema(kinds), indent=2, ensure_ascii=False) + "\n"
 
 
-def write(path: Path = PATH) -> None:
-    """Write the JSON Schema to its file."""
-    path.write_text(text(), "utf-8")
+def write(path: str | None = None) -> None:
+    """Write the JSON Schema to its file, or that with the operators of installed packages to a path."""
+    Path(path or PATH).write_text(text() if path is None else text(None), "utf-8")
 
 
 def _object(keys: Sequence[Key]) -> dict[str, Any]:
@@ -126,6 +133,10 @@ def _object(keys: Sequence[Key]) -> dict[str, Any]:
     if required:
         result["required"] = required
     return {**result, "additionalProperties": False}
+
+
+def _operator(kinds: Mapping[str, type[Operator]]) -> dict[str, Any]:
+    return {"description": OP.doc, "enum": list(kinds)}
 
 
 def _property(key: Key) -> dict[str, Any]:
@@ -150,7 +161,9 @@ def _kind(kind: str) -> Mapping[str, Any]:
     if kind == "inputs":
         one = {"oneOf": [_TEXT, {"$ref": "#/$defs/table"}]}
         return {"oneOf": [_TEXT, {"type": "array", "items": one, "minItems": 1}]}
-    item = {"sources": "source", "boxes": "box", "outputs": "output"}[kind]
+    item = {"sources": "source", "boxes": "box", "outputs": "output"}.get(kind)
+    if item is None:
+        raise HeadwayError(unknown("kind of key", kind, (*_SIMPLE, "order", "orders", "advance", "cost")))
     least = {} if kind == "boxes" else {"minProperties": 1}
     names = {"propertyNames": _SIMPLE["name"]}
     return {"type": "object", **least, **names, "additionalProperties": {"$ref": f"#/$defs/{item}"}}
@@ -163,4 +176,4 @@ def _distribution(name: str, parts: Sequence[Mapping[str, Any]]) -> dict[str, An
 
 
 if __name__ == "__main__":
-    write()
+    write(*sys.argv[1:])

@@ -14,7 +14,7 @@ from headway.schema import Schema, type_name
 from headway.trust import OWN, Trust
 
 if TYPE_CHECKING:
-    from headway.boxes.base import Operator
+    from headway.boxes.operator import Operator
 
 _NAME = re.compile(r"\w[\w-]*")
 _DEEPEST = 50

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from headway.catalog import Topology
 from headway.checking import CheckedNetwork, check
 from headway.costs import CostModel, Shares, analyse, default_arcs, measured_arcs, shares_of
-from headway.engines.topology import topology_of
 from headway.errors import HeadwayError
 from headway.files import load
+from headway.program import compile_program
 from headway.qos import QoS
 
 ROUTES = """
@@ -201,7 +201,7 @@ def test_ports_share_alike_where_nobody_knows() -> None:
     shares = shares_of(checked)
     assert by_name(checked, shares) == {("parts", "high"): 0.25, ("parts", "both"): 0.5, ("high", "twice"): 2}
     assert (shares.outputs, shares.direct) == ({2: 0.25}, {3: 1})
-    model = CostModel(topology_of(checked), shares)
+    model = CostModel(compile_program(checked).topology, shares)
     names = list(model.topology.boxes)
     rates = dict(zip(names, model.rates(floats(100, 10), np.ones(5)).tolist(), strict=True))
     assert rates == {"kept": 100, "parts": 100, "high": 25, "both": 60, "twice": 50}

@@ -25,6 +25,7 @@ LAYERS = (
     ("adaptive", "shedding"),
     ("scheduling", "storage"),
     ("costs", "totals"),
+    ("program",),
     ("kernels",),
     ("jsonschema", "mermaid", "builder"),
     ("files", "checking"),

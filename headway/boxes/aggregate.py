@@ -8,19 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from headway import expressions
 from headway.boxes.approximate import estimating, widened
-from headway.boxes.base import (
-    Key,
-    Operator,
-    Settings,
-    check_keys,
-    inside,
-    parse_flag,
-    parse_select,
-    parse_text,
-    register,
-    result_schema,
-)
 from headway.boxes.durations import Duration, Size, native_size, parse_size, parse_timeout, write_size
+from headway.boxes.keys import Key, Settings, check_keys, inside, parse_flag, parse_select, parse_text
+from headway.boxes.operator import Operator, register, result_schema
 from headway.boxes.order import Order
 from headway.boxes.scopes import fields_of, make_scope, scope_of
 from headway.errors import NetworkError, unknown

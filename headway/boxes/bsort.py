@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headway.boxes.base import Key, Operator, Settings, inside, register
+from headway.boxes.keys import Key, Settings, inside
+from headway.boxes.operator import Operator, register
 from headway.boxes.order import Order
 from headway.schema import Schema
 

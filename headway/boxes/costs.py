@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from headway.boxes.base import inside
 from headway.boxes.durations import DURATION_HINT, Duration
+from headway.boxes.keys import inside
 from headway.columns import Int64s, splitmix64
 from headway.errors import NetworkError, choices, finite, unknown
 

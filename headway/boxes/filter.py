@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headway import expressions
-from headway.boxes.base import Fused, Key, Operator, Origin, Settings, inside, parse_text, register
+from headway.boxes.keys import Key, Settings, inside, parse_text
+from headway.boxes.operator import Operator, Projection, register
 from headway.boxes.scopes import scope_of
 from headway.errors import NetworkError
 from headway.schema import Schema
@@ -29,10 +30,9 @@ class Filter(Operator):
     op = "filter"
     doc = "Route each tuple to the output of the first predicate that is true."
     keys = (Key("where", "texts", "a predicate, or a list of predicates, one per route", required=True),)
+    projects = True
     passes = True
     traceable = True
-    stateful = False
-    tuplewise = True
 
     @property
     def ports(self) -> tuple[str, ...]:
@@ -64,20 +64,9 @@ class Filter(Operator):
                 compiled.append(expressions.compile_predicate(text, scope))
         return tuple(compiled)
 
-    @property
-    def fusable(self) -> bool:
-        """Whether there is one predicate."""
-        return len(self.where) == 1
-
-    def fused(self, schema: Schema, functions: Functions | None) -> Fused:
-        """Return the predicate."""
-        return Fused(self.predicates(schema, functions)[0])
-
-    def origin(self, port: str, slot: int, schema: Schema, functions: Functions | None) -> Origin:
-        """Return the same field: the predicates before the port's are not true, its own is."""
-        taken = self.ports.index(port)
-        predicates = self.predicates(schema, functions)[: taken + 1]
-        return Origin(slot, conditions=tuple((one, at == taken) for at, one in enumerate(predicates)))
+    def projection(self, schema: Schema, functions: Functions | None) -> Projection:
+        """Return the predicates."""
+        return Projection(self.predicates(schema, functions))
 
 
 def _predicates(value: object) -> tuple[str, ...]:

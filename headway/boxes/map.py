@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headway import expressions
-from headway.boxes.base import Fused, Key, Operator, Origin, Settings, inside, parse_select, register, result_schema
+from headway.boxes.keys import Key, Settings, inside, parse_select
+from headway.boxes.operator import Operator, Projection, register, result_schema
 from headway.boxes.scopes import fields_of, scope_of
 from headway.schema import Schema
 
@@ -25,10 +26,8 @@ class Map(Operator):
     op = "map"
     doc = "One output tuple per input tuple, each field an expression."
     keys = (Key("select", "select", "the fields of the result, such as `time, n * 2 as twice`", required=True),)
+    projects = True
     traceable = True
-    stateful = False
-    tuplewise = True
-    fusable = True
     selectivity = 1.0
 
     @classmethod
@@ -51,11 +50,6 @@ class Map(Operator):
         with inside("select"):
             return expressions.compile_select(self.select, scope_of(schema, functions))
 
-    def fused(self, schema: Schema, functions: Functions | None) -> Fused:
-        """Return the fields."""
-        return Fused(fields=tuple(one for _, one in self.results(schema, functions)))
-
-    def origin(self, port: str, slot: int, schema: Schema, functions: Functions | None) -> Origin:
-        """Return the field that is renamed, or the expression."""
-        name, expression = self.results(schema, functions)[slot]
-        return Origin(expression if expression.field is None else expression.field, name)
+    def projection(self, schema: Schema, functions: Functions | None) -> Projection:
+        """Return the select list."""
+        return Projection(results=self.results(schema, functions))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headway.boxes.base import Key, check_keys, inside, parse_names
+from headway.boxes.keys import Key, check_keys, inside, parse_names
 from headway.errors import NetworkError
 from headway.schema import Field, Schema, type_name
 

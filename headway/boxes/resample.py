@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headway import expressions
-from headway.boxes.base import Key, Operator, Settings, inside, parse_flag, parse_select, register, result_schema
 from headway.boxes.durations import Size, pair_size, parse_size, write_size
+from headway.boxes.keys import Key, Settings, inside, parse_flag, parse_select
+from headway.boxes.operator import Operator, register, result_schema
 from headway.boxes.order import Order, parse_orders
 from headway.boxes.scopes import fields_of, scope_of
 from headway.boxes.union import ORDERED

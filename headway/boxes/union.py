@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headway.boxes.base import Key, Operator, Settings, parse_flag, register
+from headway.boxes.keys import Key, Settings, parse_flag
+from headway.boxes.operator import Operator, register
 from headway.errors import SchemaError, choices
 from headway.schema import Schema, type_name
 
@@ -27,9 +28,9 @@ class Union(Operator):
     doc = "All tuples of all inputs, in arrival order."
     keys = (ORDERED,)
     inputs = (2, None)
+    projects = True
     passes = True
     traceable = True
-    stateful = False
     selectivity = 1.0
 
     @classmethod

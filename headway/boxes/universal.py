@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from headway.boxes.base import Key, Modelled, Operator, Settings, parse_flag, register
 from headway.boxes.costs import NOTHING, Cost, parse_cost
+from headway.boxes.keys import Key, Settings, parse_flag
+from headway.boxes.operator import Modelled, Operator, register
 from headway.boxes.union import ORDERED, Union
 from headway.errors import NetworkError, finite, unknown
 from headway.schema import Schema

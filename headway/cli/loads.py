@@ -24,9 +24,9 @@ from headway.connectors.arrivals import nanoseconds, parse_arrivals, parse_phase
 from headway.connectors.base import check_rate
 from headway.costs import HEADROOM, TRAIN, CostModel, Loads, analyse, default_arcs, measured_arcs, shares_of
 from headway.engines.models import Model, parse_model
-from headway.engines.topology import topology_of
 from headway.errors import HeadwayError, InputError, RunError, unknown
 from headway.network import Source, thaw
+from headway.program import compile_program
 from headway.scheduling.schedule import Schedule
 from headway.structure import owner
 from headway.trust import OWN, Trust
@@ -126,7 +126,7 @@ def _headroom(text: str) -> float:
 def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport:
     """Work out what the boxes would have to do; raise a HeadwayError for options that are wrong."""
     schedule: Mapping[str, Any] = checked.network.schedule or {}
-    topology = topology_of(checked)
+    topology = compile_program(checked).topology
     rates = _rates(checked, args.rate)
     model, ran, warnings = _model(args, checked)
     costs, overheads = _costs(checked, model, ran)

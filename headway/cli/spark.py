@@ -21,6 +21,7 @@ from headway.engines.spark.wire.work import CutUnit, Placement
 from headway.errors import NetworkError, unknown
 from headway.files import FRONTS, SPREAD_RULES, UNIT_RULES
 from headway.network import Network, thaw
+from headway.program import Program, compile_program
 from headway.runner import DEFAULT_ENGINE
 from headway.shedding.settings import ShedSettings
 
@@ -165,12 +166,13 @@ def report_cut(checked: CheckedNetwork, asked: Mapping[str, Any]) -> CutReport:
     said = {name: thaw(schedule[name]) for name in CUT_KEYS if name in schedule} | dict(asked)
     shards = said.get("shards") or default_shards()
     shedding = ShedSettings.parse(thaw(schedule.get("shed"))) is not None
-    made = cut(checked, shards, said.get("units", "loss" if shedding else "qos"), said.get("spread", "auto"))
+    program = compile_program(checked)
+    made = cut(program, shards, said.get("units", "loss" if shedding else "qos"), said.get("spread", "auto"))
     front = said.get("front", "auto")
     if shedding or parse_adaptive(thaw(schedule.get("adaptive"))) is not None:
         counted = "what is shed has to be counted"
         return CutReport(made, {unit.name: counted for unit in made.units})
-    return CutReport(made, {unit.name: _why_kernels(checked, unit, shards, front) for unit in made.units})
+    return CutReport(made, {unit.name: _why_kernels(program, unit, shards, front) for unit in made.units})
 
 
 def default_shards() -> int:
@@ -179,11 +181,11 @@ def default_shards() -> int:
     return max(1, min(_MOST_SHARDS, cores or 1))
 
 
-def _why_kernels(checked: CheckedNetwork, unit: CutUnit, shards: int, front: str) -> str | None:
-    work = make_work(checked, unit, shards, frozenset(), {}, "")
-    if choose_front(checked, work, front) is not None:
+def _why_kernels(program: Program, unit: CutUnit, shards: int, front: str) -> str | None:
+    work = make_work(program, unit, shards, frozenset(), {}, "")
+    if choose_front(program, work, front) is not None:
         return None
-    found = explain_front(checked, work)
+    found = explain_front(program, work)
     return found if isinstance(found, str) else "as asked"
 
 

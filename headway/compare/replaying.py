@@ -29,8 +29,6 @@ PHASES = 20_000
 """How many spans of arrivals a source has at most; a longer recording is read in steps of more than a millisecond."""
 KEPT = ("train", "wait", "plan", "remember", "half_life", "shed")
 """Of the recorded network's schedule: what counts whatever the policy."""
-WAITING = {"aggregate": 1, "bsort": 1, "join": 2, "resample": 2}
-"""Operators at which tuples wait for others, by the streams that they read: a join with a table waits for nobody."""
 _AGAIN = "record it again with 'headway run FILE --engine local --trace TRACE.json'"
 
 
@@ -161,10 +159,6 @@ def _incoming(shape: Structure, flows: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def _streams(shape: Structure, box: str) -> int:
-    return sum(isinstance(item, str) for item in shape.inputs[box])
-
-
 def _lines(trace: Trace, incoming: Mapping[str, int]) -> dict[str, Line]:
     """Return by box what its calls cost, as the straight line that fits them best."""
     seen: dict[str, list[tuple[float, float]]] = {}
@@ -209,9 +203,7 @@ def _notes(trace: Trace, recorded: Network, shape: Structure) -> tuple[str, ...]
     notes = []
     if trace.left_out:
         notes.append("the recording was full before the run ended: only its beginning is compared")
-    windows = [
-        box.name for box in shape.order if box.spec.op in WAITING and _streams(shape, box.name) >= WAITING[box.spec.op]
-    ]
+    windows = [box.name for box in shape.order if box.spec.orderings]
     if windows:
         named = ", ".join(f"'{name}'" for name in windows)
         notes.append(

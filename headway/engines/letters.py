@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headway.errors import RunError
-from headway.kernels.base import DeadLetter
+from headway.kernels.kernel import DeadLetter
 from headway.moments import to_python
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ _NAMED = 5
 # Events, by which a carrier answers
 
 
-class Moment(NamedTuple):
-    """A round begins: at `now`, with so many steps or calls ended since the last one, and these commands."""
+class Round(NamedTuple):
+    """Another round: it begins at `now`, with so many steps or calls ended since the last one, and these commands."""
 
     now: int
     ended: int = 0
@@ -80,7 +80,7 @@ class Start(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Wait until something happens. Answered by the next `Moment`."""
+    """Wait until something happens. Answered by the next `Round`."""
 
     until: int | None
     """At the latest until then."""
@@ -146,7 +146,7 @@ class Carrier(Protocol):
         """Return what is true now; `seen` says whether the policy was asked about the snapshot before."""
         ...
 
-    def begin(self) -> Moment:
+    def begin(self) -> Round:
         """Return the first moment."""
         ...
 
@@ -170,7 +170,7 @@ class Carrier(Protocol):
         """Carry out `Start`."""
         ...
 
-    def wait(self, wait: Wait) -> Moment:
+    def wait(self, wait: Wait) -> Round:
         """Carry out `Wait`."""
         ...
 
@@ -229,13 +229,13 @@ class Loop:
         """How long a plan has taken on average."""
         return self.planning / 1e9 / self.plans if self.plans else 0.0
 
-    def rounds(self, moment: Moment) -> Generator[Instruction, Any, None]:
-        """Yield instructions, and receive what came of each: `Started`, a `Moment`, or nothing. Ends with `Finish`."""
+    def rounds(self, this: Round) -> Generator[Instruction, Any, None]:
+        """Yield instructions, and receive what came of each: `Started`, a `Round`, or nothing. Ends with `Finish`."""
         carrier, manner, steering, sources = self._carrier, self._manner, self._steering, self._carrier.sources
         starved = held = closed = False
         while True:
-            now = moment.now
-            for command in moment.commands:
+            now = this.now
+            for command in this.commands:
                 self._obey(command, now)
             if self.stopped_by is not None and not closed:
                 closed = True
@@ -254,7 +254,7 @@ class Loop:
             if now >= steering.next and self._policy is not None:
                 self._look(now)
             ready, begun, refused = self.paused, 0, False
-            if not self.paused and self._may_plan(moment, sources.issued != issued):
+            if not self.paused and self._may_plan(this, sources.issued != issued):
                 while True:
                     start, ready = self._decide(admits)
                     if start is None:
@@ -275,11 +275,11 @@ class Loop:
                     break
                 self._ended = True
                 yield End()
-                moment = Moment(now)
+                this = Round(now)
                 continue
             if sources.ended and held and refused:
                 raise self.unserved()
-            moment = yield Wait(self._until if ready or busy else None, held, admits)
+            this = yield Wait(self._until if ready or busy else None, held, admits)
         yield Finish()
 
     def part_ended(self, now: int, arrived: bool) -> bool:
@@ -306,12 +306,12 @@ class Loop:
                 self.preemptive = is_preemptive(policy)
                 self._manner = self._manner._replace(only=None)
 
-    def _may_plan(self, moment: Moment, arrived: bool) -> bool:
+    def _may_plan(self, this: Round, arrived: bool) -> bool:
         """Return whether it is time to plan; the moment at which the policy wants to be asked again passes with it."""
         switching = self._manner.switches and self.preemptive
-        due = self._until is not None and moment.now >= self._until
+        due = self._until is not None and this.now >= self._until
         asks = self._policy is not None and (
-            self._carrier.free > 0 or (switching and (arrived or due or moment.ended > 0))
+            self._carrier.free > 0 or (switching and (arrived or due or this.ended > 0))
         )
         if asks or not switching:
             self._until = None
@@ -368,7 +368,7 @@ class Loop:
 def drive(loop: Loop, carrier: Carrier) -> None:
     """Let a carrier carry out what the loop says, until it is finished."""
     rounds = loop.rounds(carrier.begin())
-    answer: Started | Moment | None = None
+    answer: Started | Round | None = None
     while True:
         match rounds.send(answer):
             case Start() as start:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from headway.boxes.base import Key, check_keys, inside
 from headway.boxes.costs import Constant, Cost, parse_cost
+from headway.boxes.keys import Key, check_keys, inside
 from headway.errors import HeadwayError, NetworkError, RunError, unknown
 from headway.trust import OWN, Trust
 from headway.yamls import read_text

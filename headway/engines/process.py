@@ -171,7 +171,7 @@ class Process:
     def result(self, seconds: float, time: Mapping[str, float], of_engine: Mapping[str, Any]) -> RunResult:
         """Complete the outputs and return what the run gave; the summary has what only this engine says."""
         tables, totals = self.outlets.complete(), self.totals(time)
-        trace = None if self.recorder is None else self.recorder.trace(self.readings.flows())
+        trace = None if self.recorder is None else self.recorder.trace(self.runtime.flows())
         by = self.stopping.by
         summary = summarise(self.engine, self.settings, self.readings, totals, self.steering, seconds, by, of_engine)
         return RunResult(tables, summary, self.outlets.letters.table(), trace)

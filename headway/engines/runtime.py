@@ -17,15 +17,12 @@ from headway.connectors.base import Reader
 from headway.engines.delivery import Delivery
 from headway.engines.ingest import Feed
 from headway.engines.letters import DeadLetters
-from headway.engines.topology import topology_of
-from headway.kernels.base import Kernel, Result
-from headway.kernels.chain import ChainKernel
-from headway.kernels.compile import compile_kernel, compile_link
-from headway.network import Table, arc_name
+from headway.kernels.kernel import Kernel, Result
+from headway.network import arc_name
+from headway.program import ProgramBox, compile_program
 from headway.schema import Schema
 from headway.storage.queues import FAR, Board, Cursor, Queue
 from headway.structure import owner
-from headway.tables import load_table
 from headway.trains import Train
 
 Number = TypeVar("Number", np.int64, np.float64)
@@ -61,11 +58,9 @@ class RunningBox:
         "arcs",
         "cursors",
         "deadline",
-        "fusible",
         "ignored",
         "index",
         "inputs",
-        "is_filter",
         "kernel",
         "name",
         "ordered",
@@ -73,22 +68,18 @@ class RunningBox:
         "timed",
     )
 
-    def __init__(
-        self, index: int, name: str, kernel: Kernel, cursors: Sequence[Cursor], arcs: Sequence[Arc | None]
-    ) -> None:
+    def __init__(self, box: ProgramBox, kernel: Kernel, cursors: Sequence[Cursor], arcs: Sequence[Arc | None]) -> None:
         """Start with the kernel's initial state."""
-        self.index = index
-        self.name = name
+        self.index = box.index
+        self.name = box.name
         self.kernel = kernel
         self.state: Any = kernel.initial()
         self.cursors = tuple(cursors)
-        self.inputs: tuple[str, ...] = ()
+        self.inputs = box.inputs
         self.arcs = tuple(arcs)
-        self.ordered = True
-        self.fusible = False
-        self.is_filter = False
+        self.ordered = box.spec.ordered
         self.ignored = 0
-        self.timed = False
+        self.timed = box.spec.timeout is not None
         self.deadline: int | None = None
 
 
@@ -106,75 +97,50 @@ class Runtime:
         half_life: float = HALF_LIFE,
     ) -> None:
         """Compile every box and lay the queues between them."""
-        network = checked.network
+        self.program = program = compile_program(checked)
+        self.index = program.index
+        self.topology = program.topology
         self.letters = letters
         self.clock = clock
-        self.index = {box.name: at for at, box in enumerate(checked.order)}
         self.storage = 0  # nanoseconds in queues; boxes' own time is in the statistics
         self.delivering = 0
-        self._calls = [0] * len(checked.order)  # by box, those with tuples
-        cursor_count = sum(1 for items in checked.inputs.values() for item in items if not isinstance(item, Table))
-        self.board = Board(cursor_count)
-        self.cursor_box = np.zeros(cursor_count, np.intp)
-        cursor_of = self._lay_arcs(checked, deliveries)
+        self._calls = [0] * len(program.boxes)  # by box, those with tuples
+        # Cursors are numbered by box, so that the readings of a box's cursors lie side by side.
+        self.cursor_box = np.array([box.index for box in program.boxes for _ in box.inputs], np.intp)
+        self._first_cursor = np.flatnonzero(np.diff(self.cursor_box, prepend=-1))
+        self.board = Board(len(self.cursor_box))
+        self.arcs, self._cursors = self._lay_arcs(deliveries)
         self.boxes: list[RunningBox] = []
-        for at, box in enumerate(checked.order):
-            schemas = checked.input_schemas(box.name)
-            items = checked.inputs[box.name]
-            contents = [
-                load_table(item.ref, tables, network.folder, network.trust) if isinstance(item, Table) else None
-                for item in items
-            ]
-            ports = [self.arcs.get(arc_name(box.name, port)) for port in box.spec.ports]
-            used = [arc if arc is not None and (arc.queue.cursors or arc.deliveries) else None for arc in ports]
-            only_first = not any(used[1:])
-            fusible = box.spec.fusable and only_first
-            kernel: Kernel
-            if fusible:
-                kernel = ChainKernel((compile_link(box.spec, box.name, schemas[0], checked.functions),))
-                used = used[:1]
-            else:
-                kernel = compile_kernel(box.spec, box.name, schemas, contents, checked.functions)
-            cursors = [cursor_of[box.name, place] for place, item in enumerate(items) if not isinstance(item, Table)]
-            running = RunningBox(at, box.name, kernel, cursors, used)
-            running.inputs = tuple(item for item in items if isinstance(item, str))
-            running.ordered = box.spec.ordered
-            running.fusible = fusible
-            running.is_filter = fusible and box.spec.passes
-            running.timed = box.spec.timeout is not None
-            for cursor in cursors:
-                self.cursor_box[cursor.number] = at
-            as_they_come = not running.ordered and len(cursors) > 1
+        for box, kernel in zip(program.boxes, program.kernels(program.load_tables(tables)), strict=True):
+            first = int(self._first_cursor[box.index])
+            arcs = [None if arc is None else self.arcs[arc] for arc in box.ports]
+            running = RunningBox(box, kernel, self._cursors[first : first + len(box.inputs)], arcs)
+            as_they_come = not running.ordered and len(running.cursors) > 1
             if as_they_come or not all(self.arcs[one].queue.rising for one in running.inputs):
-                for arc in used:
+                for arc in arcs:
                     if arc is not None:
                         arc.queue.rising = False
             self.boxes.append(running)
-        self._first_cursor = np.flatnonzero(np.diff(self.cursor_box, prepend=-1))
-        self.topology = topology_of(checked)
         self.statistics = Statistics(len(self.boxes), remember, half_life)
         self.several = [box for box in self.boxes if len(box.cursors) > 1]
         self.busy: Mask = np.zeros(len(self.boxes), np.bool_)
         self._reserving = threading.Lock()
 
-    def _lay_arcs(self, checked: CheckedNetwork, deliveries: Mapping[str, Delivery]) -> dict[tuple[str, int], Cursor]:
-        cursor_of: dict[tuple[str, int], Cursor] = {}
-        self.arcs: dict[str, Arc] = {}
-        # Numbered by box, so that the readings of a box's cursors lie side by side.
-        slots = [
-            (box.name, place)
-            for box in checked.order
-            for place, item in enumerate(checked.inputs[box.name])
-            if not isinstance(item, Table)
-        ]
-        numbers = {slot: at for at, slot in enumerate(slots)}
+    def _lay_arcs(self, deliveries: Mapping[str, Delivery]) -> tuple[dict[str, Arc], list[Cursor]]:
+        """Return all arcs by name, and all cursors by number."""
+        checked = self.program.checked
+        reading: dict[str, list[int]] = {name: [] for name in checked.arcs}
+        inputs = [arc for box in self.program.boxes for arc in box.inputs]
+        for number, name in enumerate(inputs):
+            reading[name].append(number)
+        cursors: dict[int, Cursor] = {}
+        arcs = {}
         for name, schema in checked.arcs.items():
-            boxes = [(one.name, one.input) for one in checked.consumers[name] if one.kind == "box"]
             outputs = [deliveries[one.name] for one in checked.consumers[name] if one.kind == "output"]
-            queue = Queue(schema, self.board, [numbers[slot] for slot in boxes])
-            cursor_of.update(zip(boxes, queue.cursors, strict=True))
-            self.arcs[name] = Arc(schema, queue, outputs)
-        return cursor_of
+            queue = Queue(schema, self.board, reading[name])
+            cursors.update(zip(reading[name], queue.cursors, strict=True))
+            arcs[name] = Arc(schema, queue, outputs)
+        return arcs, [cursors[number] for number in range(len(inputs))]
 
     def feed(self, source: str, reader: Reader) -> Feed:
         """Return a source as it is read, whose tuples go to its arc."""
@@ -186,6 +152,24 @@ class Runtime:
 
         return Feed(source, reader, arc.push, promise, Train.empty(arc.schema))
 
+    def flows(self) -> dict[str, int]:
+        """Return by arc the tuples that a run has put on it, for arcs that somebody reads.
+
+        Boxes that are called as one hand each other nothing, so of a box with one output its own count is taken.
+        """
+        made, found = self.statistics.readings().tuples_out, {}
+        for name, arc in self.arcs.items():
+            if not arc.queue.cursors and not arc.deliveries:
+                continue
+            at = self.index.get(owner(name))
+            if at is not None and len(self.boxes[at].arcs) == 1 and name == arc_name(owner(name), ""):
+                found[name] = int(made[at])
+            elif arc.deliveries:
+                found[name] = arc.deliveries[0].tuples
+            else:
+                found[name] = arc.queue.appended + arc.handed
+        return found
+
     def per_box(self, ufunc: np.ufunc, readings: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Reduce readings of cursors to readings of boxes; every box has a cursor."""
         if len(self.boxes) == len(readings):
@@ -195,12 +179,7 @@ class Runtime:
 
     def cursors(self) -> list[Cursor]:
         """Return all cursors, by number."""
-        return sorted([cursor for box in self.boxes for cursor in box.cursors], key=lambda cursor: cursor.number)
-
-    def fuse(self, boxes: Sequence[int], wanted: frozenset[int] | None = None) -> ChainKernel:
-        """Return one kernel for neighbouring filters and maps; `wanted` are the columns of its output to be read."""
-        kernels = [self.boxes[at].kernel for at in boxes]
-        return ChainKernel(tuple(link for one in kernels if isinstance(one, ChainKernel) for link in one.links), wanted)
+        return self._cursors
 
     def reserve(self, boxes: Indices) -> bool:
         """Reserve boxes for a step, or none of them because one is at work. Any thread may ask."""
@@ -213,14 +192,6 @@ class Runtime:
     def release(self, boxes: Indices) -> None:
         """Say that a step of these boxes has ended."""
         self.busy[boxes] = False
-
-    def only_consumer(self, at: int) -> int | None:
-        """Return the box that alone consumes a box's first output, and no output does; None otherwise."""
-        box = self.boxes[at]
-        arc = box.arcs[0]
-        if arc is None or arc.deliveries or len(arc.queue.cursors) != 1 or any(box.arcs[1:]):
-            return None
-        return int(self.cursor_box[arc.queue.cursors[0].number])
 
     def progress(self, arc: str, own: frozenset[int], memo: dict[str, int]) -> int:
         """Return how far an arc is certain to be complete, also where nobody had to run for it.

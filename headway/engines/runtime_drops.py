@@ -11,16 +11,14 @@ from headway.columns import Int64s
 from headway.costs import CostModel, shares_of
 from headway.engines.monitor import Effort, Flow, upstream
 from headway.engines.runtime import Arc
-from headway.engines.runtime_reading import RuntimeReading, tuples_on
+from headway.engines.runtime_reading import RuntimeReading
 from headway.fading import Faded
 from headway.kept import Kept, Together
-from headway.kernels.approximate import Weighted
 from headway.network import arc_name
 from headway.shedding.base import Entry, work_saved
 from headway.shedding.sites import find_sites, nested
 from headway.sieves import DropBox, Sieve
 from headway.storage.queues import Cursor
-from headway.structure import owner
 from headway.trains import Train, join_trains
 
 _FADE = 0.8
@@ -43,7 +41,7 @@ class RuntimeDrops:
         self.effort = effort
         self._topology = runtime.topology
         self.measures = not runtime.statistics.exact
-        inputs = self._inputs_of = self._inputs()
+        inputs = self._inputs_of = [box.feeders for box in runtime.program.boxes]
         self.sites = find_sites(self._topology, inputs)
         self.nested = nested(self.sites, inputs)
         self._routes = [box for box in runtime.boxes if len(box.arcs) > 1]
@@ -60,20 +58,14 @@ class RuntimeDrops:
         self._called: Int64s = np.zeros(count, np.int64)
         self._avoidable = 0.0
 
-    def _inputs(self) -> list[list[int]]:
-        """Return by box and input who feeds it: a box, or -1 minus a source's number."""
-        sources = {name: -1 - at for at, name in enumerate(self._topology.sources)}
-        index = {**self._runtime.index, **sources}
-        return [[index[owner(arc)] for arc in box.inputs] for box in self._runtime.boxes]
-
     def _estimates(self) -> dict[int, Kept]:
         """Let boxes that estimate know what drop boxes before them keep; return by site before one where to note it."""
         kept: dict[int, Kept] = {}
         for box in self._runtime.boxes:
-            if isinstance(box.kernel, Weighted):
+            if self._runtime.program.boxes[box.index].spec.approximate:
                 above = upstream(self._topology, box.index)
                 sites = [at for at, site in enumerate(self.sites) if any(one.consumer in above for one in site.entries)]
-                box.kernel.kept = Together(tuple([kept.setdefault(at, Kept()) for at in sites]))
+                box.kernel.weigh_by(Together(tuple([kept.setdefault(at, Kept()) for at in sites])))
         return kept
 
     def flow(self, now: int, rates: Floats, keep: Floats) -> Flow:
@@ -165,7 +157,8 @@ class RuntimeDrops:
             counts = {}
             for port, arc in zip(self._reading.checked.order[box.index].spec.ports, box.arcs, strict=False):
                 if arc is not None:
-                    counts[arc_name(box.name, port)] = tuples_on(arc)
+                    count = arc.deliveries[0].tuples if arc.deliveries else arc.queue.appended + arc.handed
+                    counts[arc_name(box.name, port)] = count
             total = int(self._runtime.statistics.readings().tuples_out[box.index])
             if total:
                 shares |= {arc: count / total for arc, count in counts.items()}

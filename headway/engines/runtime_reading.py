@@ -20,9 +20,8 @@ from headway.clock import SECOND
 from headway.columns import Int64s, Mask
 from headway.costs import UnitCosts
 from headway.engines.reading import Moment, Reading
-from headway.engines.runtime import Arc, RunningBox, Runtime
+from headway.engines.runtime import RunningBox, Runtime
 from headway.errors import RunError
-from headway.network import arc_name
 from headway.scheduling.snapshot import Members, Occupation, QueueReadings, Snapshot, Unit, Waits
 from headway.storage.queues import FAR, Ages
 from headway.structure import owner
@@ -327,25 +326,3 @@ class RuntimeReading(Reading):
     def ignored(self) -> dict[str, int]:
         """By box: the tuples that came too late for it."""
         return {box.name: box.ignored for box in self.runtime.boxes}
-
-    def flows(self) -> dict[str, int]:
-        """Return by arc the tuples that a run has put on it, for arcs that somebody reads.
-
-        Boxes that are called as one hand each other nothing, so of a box with one output its own count is taken.
-        """
-        runtime, made = self.runtime, self.statistics.readings().tuples_out
-        found = {}
-        for name, arc in runtime.arcs.items():
-            if not arc.queue.cursors and not arc.deliveries:
-                continue
-            at = runtime.index.get(owner(name))
-            if at is not None and len(runtime.boxes[at].arcs) == 1 and name == arc_name(owner(name), ""):
-                found[name] = int(made[at])
-            else:
-                found[name] = tuples_on(arc)
-        return found
-
-
-def tuples_on(arc: Arc) -> int:
-    """Return how many tuples an arc has had; boxes that are called as one hand each other nothing."""
-    return arc.deliveries[0].tuples if arc.deliveries else arc.queue.appended + arc.handed

@@ -14,20 +14,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from headway.boxes.aggregate import Aggregate
 from headway.columns import Column, Int64s, Mask, Values
 from headway.expressions import Functions
 from headway.kernels.accumulators import reduce_ranges
 from headway.kernels.ascending import group_ascending
-from headway.kernels.base import Result
 from headway.kernels.codec import pack, unpack
 from headway.kernels.emission import Emission, Emitted
 from headway.kernels.grid import NEVER, Grid
 from headway.kernels.groups import composites, expand, group
 from headway.kernels.holistic import Rows
 from headway.kernels.isolation import evaluate, letters
+from headway.kernels.kernel import Kernel, Result
 from headway.kernels.ordering import OrderedInput, OrderState
 from headway.kernels.pieces import ROWS, in_pieces, portions
 from headway.kernels.selects import CompiledSelect
@@ -59,7 +58,7 @@ class AggregateState:
             self.has_origin = np.concatenate([self.has_origin, np.zeros(more, np.bool_)])
 
 
-class AggregateKernel:
+class AggregateKernel(Kernel):
     """Aggregate with `size` and `advance`."""
 
     def __init__(self, box: str, spec: Aggregate, schema: Schema, functions: Functions | None) -> None:
@@ -90,16 +89,10 @@ class AggregateKernel:
         # So many windows may close with a tuple, and where they share no panes so many copies are made of it.
         self._step = max(1, ROWS // max(1, math.ceil(size / advance)))  # 0 where a quotient is too small for a double
         fields = [expression.field for expression in self._select.inputs]
-        self.reads: frozenset[int] | None = None
-        """The columns that it reads, if no expression can fail: then no dead letter shows the others."""
+        # Where no expression can fail no dead letter shows the other columns.
         if None not in fields:
             order = () if self._order.numbered else (schema.index(spec.order.on),)
             self.reads = frozenset([at for at in fields if at is not None]).union(self._order.by, order)
-
-    @property
-    def by_types(self) -> tuple[pa.DataType, ...]:
-        """The types of the `by` fields, which follow the order field in the results."""
-        return self._order.by_types
 
     def initial(self) -> AggregateState:
         """Return a state with nothing open."""
@@ -138,6 +131,12 @@ class AggregateKernel:
         if not train.end:
             return emitted.result(self._emission.schema, train)
         return emitted.result(self._emission.schema, train, self._flush(state, train.progress))
+
+    def ranks(self, state: AggregateState, output: Train) -> tuple[Values, Int64s]:
+        """Return each result's order value and its partition's first appearance."""
+        by = output.columns[1 : 1 + len(self._order.by_types)]
+        codes = state.order.partitions.codes(by, len(output))
+        return np.asarray(output.columns[0].values), state.order.born[codes]
 
     def deadline(self, state: AggregateState) -> int | None:
         """Return when the oldest open window times out."""

@@ -19,21 +19,24 @@ from headway.columns import Column
 from headway.expressions import Functions
 from headway.kept import Kept, Shares
 from headway.kernels.aggregate import AggregateKernel, AggregateState
-from headway.kernels.base import DeadLetter, Result
+from headway.kernels.kernel import DeadLetter, Kernel, Result
 from headway.kernels.sessions import SessionKernel, SessionState
 from headway.schema import Schema
 from headway.trains import Train
 
 
-class Weighted:
-    """What kernels have in common that weigh their tuples. Engines tell them apart by this class and set `kept`."""
+class Weighted(Kernel):
+    """What kernels have in common that weigh their tuples, by what an engine says was `kept` of them."""
 
     def __init__(self, schema: Schema) -> None:
         """Take an input schema."""
         self.kept: Shares = Kept()
-        """How much was kept of the tuples that come in; everything until an engine says otherwise."""
         self._narrow = schema
         self._wide = widened(schema)
+
+    def weigh_by(self, kept: Shares) -> None:
+        """Hear how much is kept of the tuples that come in."""
+        self.kept = kept
 
     def weigh(self, train: Train) -> Train:
         """Return a train with the hidden columns."""

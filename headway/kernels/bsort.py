@@ -16,8 +16,8 @@ import numpy as np
 from headway.boxes.bsort import BSort
 from headway.columns import Column, Indices, Int64s
 from headway.kernels import heaps
-from headway.kernels.base import Result
 from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
+from headway.kernels.kernel import Kernel, Result
 from headway.kernels.order import stable_order
 from headway.kernels.partitions import Partitions
 from headway.schema import Schema
@@ -33,7 +33,7 @@ class BSortState:
     codes: Int64s
 
 
-class BSortKernel:
+class BSortKernel(Kernel):
     """The running BSort."""
 
     def __init__(self, spec: BSort, schema: Schema) -> None:
@@ -48,10 +48,6 @@ class BSortKernel:
         """Return empty buffers."""
         partitions = Partitions([self._schema.types[at] for at in self._by])
         return BSortState(partitions, Train.empty(self._schema), np.zeros(0, np.int64))
-
-    def deadline(self, state: BSortState) -> int | None:
-        """No tick is ever needed."""
-        return None
 
     def run(self, state: BSortState, trains: Sequence[Train], now: int) -> tuple[BSortState, Result]:
         """Take in a train; a tuple leaves for each one that finds its partition's buffer full."""

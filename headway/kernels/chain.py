@@ -16,8 +16,8 @@ import numpy as np
 from headway.columns import UNREAD, Column, Int64s, Mask, numpy_type
 from headway.expressions import EvaluationError, Expression
 from headway.expressions.nodes import Run
-from headway.kernels.base import DeadLetter, Result, Stateless
 from headway.kernels.isolation import evaluate
+from headway.kernels.kernel import DeadLetter, Kernel, Result
 from headway.kernels.pieces import BYTES
 from headway.schema import Schema
 from headway.trains import Train, take_numbers
@@ -39,7 +39,7 @@ class Link:
 
 
 @dataclass(slots=True)
-class ChainKernel(Stateless):
+class ChainKernel(Kernel):
     """Run the links in order over a train; the one output is the last link's."""
 
     links: tuple[Link, ...]

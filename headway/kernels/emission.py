@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from headway.columns import Column, Int64s, Values, concat, numpy_type
 from headway.kernels.accumulators import Arrays
-from headway.kernels.base import DeadLetter, Result
 from headway.kernels.holistic import Rows
 from headway.kernels.isolation import evaluate, letters, without
+from headway.kernels.kernel import DeadLetter, Result
 from headway.kernels.pieces import ROWS
 from headway.kernels.selects import CompiledSelect
 from headway.schema import Field, Schema, type_name

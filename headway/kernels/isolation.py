@@ -12,7 +12,7 @@ import numpy as np
 
 from headway.columns import Column
 from headway.expressions import EvaluationError, Expression
-from headway.kernels.base import DeadLetter
+from headway.kernels.kernel import DeadLetter
 from headway.schema import Schema
 from headway.trains import Train
 

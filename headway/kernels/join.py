@@ -19,12 +19,12 @@ import pyarrow as pa
 from headway.boxes.join import Join, joined
 from headway.columns import Column, Int64s, Mask, Values
 from headway.expressions import Expression, Functions
-from headway.kernels.base import DeadLetter, Result
 from headway.kernels.chain import truth
 from headway.kernels.codec import pack, pack_columns, under, unpack, unpack_columns
 from headway.kernels.distances import band, near
 from headway.kernels.groups import expand
 from headway.kernels.isolation import evaluate
+from headway.kernels.kernel import DeadLetter, Kernel, Result
 from headway.kernels.ordering import OrderedInput, OrderState, order_dtype
 from headway.kernels.partitions import Partitions
 from headway.kernels.pieces import BYTES
@@ -126,7 +126,7 @@ class JoinState:
     place: int
 
 
-class JoinKernel:
+class JoinKernel(Kernel):
     """The running Join; `table` is a static side's content, `table_side` which side it is."""
 
     def __init__(
@@ -201,10 +201,6 @@ class JoinKernel:
             state.sides[self._table_side or 0].runs.append(run.keep(codes >= 0).sorted())
             state.place = count
         return state
-
-    def deadline(self, state: JoinState) -> int | None:
-        """No tick is ever needed."""
-        return None
 
     def run(self, state: JoinState, trains: Sequence[Train], now: int) -> tuple[JoinState, Result]:
         """Pair the new tuples with the old ones and with each other."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from headway.columns import Int64s
-from headway.kernels.base import Result
+from headway.kernels.kernel import Result
 from headway.trains import Train, join_trains
 
 BYTES = 16 << 20

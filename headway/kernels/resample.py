@@ -17,13 +17,13 @@ import numpy as np
 from headway.boxes.resample import Resample
 from headway.columns import Column, Int64s, Values, concat, empty
 from headway.expressions import Functions
-from headway.kernels.base import DeadLetter, Result
 from headway.kernels.codec import pack, pack_columns, under, unpack, unpack_columns
 from headway.kernels.distances import band, horizon, near
 from headway.kernels.emission import Emission, Emitted
 from headway.kernels.groups import expand
 from headway.kernels.holistic import Rows
 from headway.kernels.isolation import evaluate
+from headway.kernels.kernel import DeadLetter, Kernel, Result
 from headway.kernels.order import lowest
 from headway.kernels.ordering import OrderedInput, OrderState, order_dtype
 from headway.kernels.pieces import ROWS, in_pieces, portions
@@ -127,7 +127,7 @@ class ResampleState:
     known: int  # partitions of the second stream that have appeared
 
 
-class ResampleKernel:
+class ResampleKernel(Kernel):
     """The running Resample."""
 
     def __init__(self, box: str, spec: Resample, schemas: Sequence[Schema], functions: Functions | None) -> None:
@@ -155,10 +155,6 @@ class ResampleKernel:
             0,
             0,
         )
-
-    def deadline(self, state: ResampleState) -> int | None:
-        """No tick is ever needed."""
-        return None
 
     def run(self, state: ResampleState, trains: Sequence[Train], now: int) -> tuple[ResampleState, Result]:
         """Take in both trains in the order of arrival and answer what can be answered; much of it in pieces."""

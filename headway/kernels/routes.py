@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.expressions import Expression
-from headway.kernels.base import DeadLetter, Result, Stateless
 from headway.kernels.chain import truth
 from headway.kernels.isolation import evaluate
+from headway.kernels.kernel import DeadLetter, Kernel, Result
 from headway.schema import Schema
 from headway.trains import Train
 
 
 @dataclass(slots=True)
-class RouteKernel(Stateless):
+class RouteKernel(Kernel):
     """Route tuples by predicates; a predicate sees only the tuples that no earlier one took."""
 
     box: str

@@ -19,7 +19,6 @@ from headway.boxes.bsort import BSort
 from headway.boxes.order import Order
 from headway.columns import Column, Int64s, Mask, Values
 from headway.expressions import EvaluationError, Functions
-from headway.kernels.base import Result
 from headway.kernels.bsort import BSortKernel, BSortState
 from headway.kernels.chain import truth
 from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
@@ -28,6 +27,7 @@ from headway.kernels.emission import Emission, Emitted
 from headway.kernels.groups import expand
 from headway.kernels.holistic import Rows
 from headway.kernels.isolation import evaluate, failures, letters
+from headway.kernels.kernel import Kernel, Result
 from headway.kernels.order import number_in_partition, stable_order
 from headway.kernels.ordering import OrderedInput, OrderState
 from headway.kernels.selects import CompiledSelect
@@ -76,7 +76,7 @@ class _Table:
         self.starts: Mask = first  # a partition's first tuple here starts its window
 
 
-class SessionKernel:
+class SessionKernel(Kernel):
     """Aggregate with data-driven windows. With slack, tuples come as BSort emits them, which is the same."""
 
     def __init__(self, box: str, spec: Aggregate, schema: Schema, functions: Functions | None) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from headway.kernels.base import Result, Stateless
+from headway.kernels.kernel import Kernel, Result
 from headway.trains import Train, join_trains
 
 
-@dataclass(slots=True)
-class UnionKernel(Stateless):
+class UnionKernel(Kernel):
     """Merge one train of each input by arrival number; equal numbers come in the order of the inputs."""
 
     def run(self, state: None, trains: Sequence[Train], now: int) -> tuple[None, Result]:

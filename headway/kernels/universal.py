@@ -18,8 +18,8 @@ from headway.boxes.universal import Universal
 from headway.clock import SECOND, burn
 from headway.columns import Int64s
 from headway.errors import RunError
-from headway.kernels.base import Kernel, Result
 from headway.kernels.codec import pack, unpack
+from headway.kernels.kernel import Kernel, Result
 from headway.kernels.union import merge
 from headway.trains import Train
 
@@ -35,7 +35,7 @@ class UniversalState(NamedTuple):
 
 
 @dataclass(slots=True)
-class UniversalKernel:
+class UniversalKernel(Kernel):
     """The running universal box. With `burns` false it costs next to nothing: for engines with a time of their own."""
 
     spec: Universal
@@ -59,10 +59,6 @@ class UniversalKernel:
     def initial(self) -> UniversalState:
         """Return the state before the first tuple."""
         return UniversalState()
-
-    def deadline(self, state: UniversalState) -> int | None:
-        """No tick is ever needed."""
-        return None
 
     def run(self, state: UniversalState, trains: Sequence[Train], now: int) -> tuple[UniversalState, Result]:
         """Merge the inputs, choose what passes, and burn the cost of all that came in."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sqlglot import exp
 
-from headway.boxes.base import Origin
+from headway.boxes.operator import Origin
 from headway.boxes.scopes import scope_of
 from headway.checking import CheckedNetwork
 from headway.errors import ExpressionError, NetworkError, unknown

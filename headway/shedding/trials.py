@@ -18,8 +18,8 @@ import pyarrow as pa
 from headway.columns import Unread, as_floats
 from headway.errors import HeadwayError
 from headway.expressions.types import is_numeric
-from headway.kernels.base import Kernel
 from headway.kernels.compile import compile_kernel
+from headway.kernels.kernel import Kernel
 from headway.kernels.pieces import whole
 from headway.kernels.union import UnionKernel
 from headway.network import Box, Table, arc_name

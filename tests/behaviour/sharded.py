@@ -36,6 +36,7 @@ from headway.engines.spark.worker.shards import shard_keys
 from headway.engines.spark.worker.source import LogReader, Task
 from headway.engines.spark.worker.unitcode import unit_code
 from headway.network import Table, thaw
+from headway.program import compile_program
 from headway.storage.files import write_table
 from headway.storage.filesystems import locate
 from headway.storage.log import Log
@@ -134,9 +135,10 @@ class _Run:
             arc for arc in arcs.values() if all(self.results[name].counted for name, one in arcs.items() if one == arc)
         )
         tables = self.write_tables()
+        program = compile_program(self.checked)
         return [
-            _Unit(unit, make_work(self.checked, unit, shards, discarded, tables, f"sharded-{next(_runs)}"))
-            for unit in cut(self.checked, shards, **asked).units
+            _Unit(unit, make_work(program, unit, shards, discarded, tables, f"sharded-{next(_runs)}"))
+            for unit in cut(program, shards, **asked).units
         ]
 
     def write_tables(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ from headway.columns import Column
 from headway.connectors.base import Malformed
 from headway.engines.letters import KEPT, DeadLetters
 from headway.errors import RunError
-from headway.kernels.base import DeadLetter
+from headway.kernels.kernel import DeadLetter
 from headway.schema import Schema
 from headway.trains import Train
 from tests.engines.local.networks import network

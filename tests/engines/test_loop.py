@@ -19,7 +19,7 @@ from headway.engines.loop import (
     Instruction,
     Loop,
     Manner,
-    Moment,
+    Round,
     Start,
     Started,
     Tick,
@@ -110,15 +110,15 @@ class Script:
         self.now = 0
 
     def begin(self, *commands: Command) -> Instruction:
-        self._rounds = self.loop.rounds(Moment(0, 0, commands))
+        self._rounds = self.loop.rounds(Round(0, 0, commands))
         return next(self._rounds)
 
-    def send(self, answer: Started | Moment | None = None) -> Instruction:
+    def send(self, answer: Started | Round | None = None) -> Instruction:
         return self._rounds.send(answer)
 
     def later(self, by: int = 1, ended: int = 0, *commands: Command) -> Instruction:
         self.now += by
-        return self.send(Moment(self.now, ended, commands))
+        return self.send(Round(self.now, ended, commands))
 
 
 def wait(until: int | None = None, held: bool = False, admits: bool = True) -> Wait:

@@ -19,8 +19,8 @@ from headway.columns import UNREAD, Int64s
 from headway.kept import Kept
 from headway.kernels.aggregate import AggregateKernel
 from headway.kernels.approximate import Weighted, WeightedAggregate, WeightedSessions
-from headway.kernels.base import DeadLetter
 from headway.kernels.compile import compile_kernel
+from headway.kernels.kernel import DeadLetter
 from headway.schema import Schema
 from headway.sieves import Sieve
 from headway.trains import Train, join_trains

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from headway.boxes.filter import Filter
 from headway.boxes.map import Map
 from headway.columns import from_pylist
-from headway.kernels.base import DeadLetter
 from headway.kernels.chain import ChainKernel, Link
 from headway.kernels.compile import compile_link
+from headway.kernels.kernel import DeadLetter
 from headway.schema import Schema
 from headway.trains import Tick, Train
 from tests.kernels.helpers import few
@@ -79,5 +79,5 @@ def test_a_predicate_that_holds_everywhere_hands_the_train_on() -> None:
 
 def test_it_has_no_state() -> None:
     kernel = ChainKernel(tuple(_links([Map("id, v, s")])))
-    assert kernel.dump(kernel.initial()) == b""  # type: ignore[func-returns-value]
+    assert kernel.dump(kernel.initial()) == b""
     assert kernel.deadline(None) is None

@@ -13,7 +13,7 @@ from hypothesis import given
 import headway as hw
 from headway.clock import ManualClock
 from headway.engines.runtime import Runtime
-from headway.kernels.base import Kernel, Result
+from headway.kernels.kernel import Kernel, Result
 from headway.trains import Train
 from tests.behaviour.running import check
 from tests.engines.local.networks import network

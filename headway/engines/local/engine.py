@@ -13,7 +13,7 @@ from headway.engines.interrupts import Stopping, ending
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import BoxThreads
 from headway.engines.local.workers import Job, Pool, quiet
-from headway.engines.loop import Manner, Moment, Start, Started, Wait, drive
+from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
 from headway.engines.monitor import Effort
 from headway.engines.parts import Parts
 from headway.engines.process import LOOK_AGAIN, Process
@@ -193,17 +193,17 @@ class Local(InRealTime):
 
     # What the loop has done
 
-    def begin(self) -> Moment:
+    def begin(self) -> Round:
         """Begin the first round."""
         return self._begin_round(0)
 
-    def _begin_round(self, ended: int) -> Moment:
+    def _begin_round(self, ended: int) -> Round:
         self._round, queued = stopwatch(), self.runtime.board.bytes
         self._byte_time += (queued + self._bytes_before) * (self._round - self._sampled) / 2
         self._sampled, self._bytes_before = self._round, queued
         self.peak = max(self.peak, queued)
         self._moved = ended > 0
-        return Moment(self.clock.now(), ended, self.commands())
+        return Round(self.clock.now(), ended, self.commands())
 
     def admit(self, held: bool) -> None:
         """Let tuples arrive."""
@@ -243,7 +243,7 @@ class Local(InRealTime):
                 self._collect(0.05)
         return Started(len(jobs))
 
-    def wait(self, wait: Wait) -> Moment:
+    def wait(self, wait: Wait) -> Round:
         """Wait until something happens; not at all if something has happened in this round."""
         ended, now = self._collect(None), self.clock.now()
         self.report(now, (stopwatch() - self.begun) / 1e9)
@@ -379,7 +379,7 @@ class Threads(InRealTime):
         """Nobody decides."""
         raise NotImplementedError
 
-    def begin(self) -> Moment:
+    def begin(self) -> Round:
         """Begin a round."""
         self._arrived = False
         failed = self._threads.failed
@@ -389,7 +389,7 @@ class Threads(InRealTime):
                 raise error
             raise RunError(f"'{self.runtime.boxes[at].name}' failed: {raised(error)}") from error
         self.peak = max(self.peak, self.runtime.board.bytes)
-        return Moment(self.clock.now(), 0, self.commands())
+        return Round(self.clock.now(), 0, self.commands())
 
     def tick(self) -> None:
         """Let a clock tick arrive."""
@@ -414,7 +414,7 @@ class Threads(InRealTime):
         """Nobody plans."""
         raise NotImplementedError
 
-    def wait(self, wait: Wait) -> Moment:
+    def wait(self, wait: Wait) -> Round:
         """Wait until something happens."""
         self.report(self.clock.now(), (stopwatch() - self.begun) / 1e9)
         if not self._threads.idle():

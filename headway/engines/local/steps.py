@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.clock import stopwatch
-from headway.engines.fusion import chains
 from headway.engines.parts import Parts
 from headway.engines.runtime import ALL, Arc, Runtime
 from headway.engines.traces import CallRecord
-from headway.kernels.base import Kernel, Result
+from headway.kernels.kernel import Kernel, Result
 from headway.kernels.pieces import whole
 from headway.scheduling.snapshot import Unit
 from headway.storage.queues import Cursor
@@ -79,17 +78,17 @@ class StepRunner:
 
     def _prepare(self, unit: Unit) -> tuple[Call, ...]:
         runtime = self._runtime
-        parts = chains(unit.boxes, lambda at: runtime.boxes[at].fusible, runtime.only_consumer)
+        program, kernels = runtime.program, [box.kernel for box in runtime.boxes]
         calls = []
-        for part in parts:
-            fused = runtime.fuse(part) if len(part) > 1 else None
+        for part in program.chains(unit.boxes):
+            fused = program.fuse(part) if len(part) > 1 else None
             within = tuple(runtime.boxes[at].cursors[0] for at in part[1:])
-            consumer = runtime.only_consumer(part[-1]) if runtime.boxes[part[-1]].is_filter else None
-            wanted = None if consumer not in unit.boxes else getattr(runtime.boxes[consumer].kernel, "reads", None)
+            consumer = program.only_consumer(part[-1])
+            wanted = program.wanted(part[-1], unit.boxes, kernels)
             if wanted is None or consumer is None:
                 calls.append(Call(part, fused, within=within))
             else:
-                slim, follower = runtime.fuse(part, wanted), runtime.boxes[consumer].cursors[0]
+                slim, follower = program.fuse(part, wanted), runtime.boxes[consumer].cursors[0]
                 calls.append(Call(part, fused, slim, follower, within))
         return tuple(calls)
 

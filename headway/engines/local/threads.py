@@ -18,7 +18,7 @@ from headway.engines.ingest import Ingest
 from headway.engines.local.workers import quiet
 from headway.engines.runtime import RunningBox, Runtime
 from headway.errors import RunError
-from headway.kernels.base import Result
+from headway.kernels.kernel import Result
 
 _LOOK = 0.002
 """Seconds after which the driver looks again whether sources may go on, while boxes are at work."""

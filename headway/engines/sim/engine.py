@@ -16,7 +16,7 @@ from headway.connectors.base import Reader
 from headway.engines.base import RunResult, RunSettings, register_engine
 from headway.engines.interrupts import Stopping, ending
 from headway.engines.local.workers import quiet
-from headway.engines.loop import Manner, Moment, Start, Started, Wait, drive
+from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
 from headway.engines.models import LOCAL, Model
 from headway.engines.monitor import Effort
 from headway.engines.process import Process
@@ -190,11 +190,11 @@ class Simulation(Process):
         self._begun += done.begun
         return done
 
-    def begin(self) -> Moment:
+    def begin(self) -> Round:
         """Begin the first round."""
         return self._begin_round(0)
 
-    def wait(self, wait: Wait) -> Moment:
+    def wait(self, wait: Wait) -> Round:
         """Move on to the next event."""
         self._note_round()
         self._report()
@@ -204,7 +204,7 @@ class Simulation(Process):
             self._moved = self._advance(wait.until, wait.admits)
         return self._next_round()
 
-    def _next_round(self) -> Moment:
+    def _next_round(self) -> Round:
         """End the calls whose moment has come; a plan that is being followed goes on until its end."""
         while True:
             now = self._now.now()
@@ -222,9 +222,9 @@ class Simulation(Process):
                     continue
             return self._begin_round(ended)
 
-    def _begin_round(self, ended: int) -> Moment:
+    def _begin_round(self, ended: int) -> Round:
         self._issued, self._ended, self._begun = self.sources.issued, ended, 0
-        return Moment(self._now.now(), ended, self.commands())
+        return Round(self._now.now(), ended, self.commands())
 
     def _note_round(self) -> None:
         """Note whether anything has happened in this round; a policy must not be asked again and again for nothing."""

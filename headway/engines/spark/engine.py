@@ -18,7 +18,7 @@ from headway.engines.base import RunResult, RunSettings, Status
 from headway.engines.control import Command, Stop
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.interrupts import Stopping, ending, leave
-from headway.engines.loop import Loop, Manner, Moment, Start, Started, Wait, drive
+from headway.engines.loop import Loop, Manner, Round, Start, Started, Wait, drive
 from headway.engines.opening import open_readers
 from headway.engines.spark.driver.arrivals import Arrivals, commit_letters, read_on, split_tasks
 from headway.engines.spark.driver.cut import Cut
@@ -36,7 +36,6 @@ from headway.engines.spark.wire.packing import Row, clear
 from headway.engines.spark.wire.work import Work
 from headway.engines.steering import Steering
 from headway.engines.summary import summarise
-from headway.engines.topology import topology_of
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
 from headway.scheduling.policy import Step
@@ -107,7 +106,8 @@ class _Run:
         for commit in self._log.commits:
             self._state.keep_letters(f"log-{commit.sequence:012d}", commit_letters(commit))
         self._letters.add(self._state.letters(self._log.refused))
-        self._topology = topology_of(checked)
+        program = self._state.program
+        self._topology = program.topology
         self._units = [RunningUnit(at, unit, self._state.begin(unit)) for at, unit in enumerate(self._cut.units)]
         self._sifting = SieveHistory(self._state.place)
         self._takings = Collector(checked, self._results, self._letters, self._state, settings.fading)
@@ -121,11 +121,11 @@ class _Run:
             for arc in checked.outputs.values()
             if all(self._results[name].counted for name, one in checked.outputs.items() if one == arc)
         )
-        tables = write_tables(checked, self._state.place, settings.tables)
+        tables = write_tables(program, self._state.place, settings.tables)
         master = self._queries.master
         self._works = [
             make_work(
-                checked, unit, self._cut.shards, discarded, tables, uuid4().hex, exchange_of(self._state, unit, master)
+                program, unit, self._cut.shards, discarded, tables, uuid4().hex, exchange_of(self._state, unit, master)
             )
             for unit in self._cut.units
         ]
@@ -178,7 +178,7 @@ class _Run:
     def _start_queries(self) -> None:
         for unit, work in zip(self._units, self._works, strict=True):
             # Spark's own operations could not tell how much was dropped.
-            native = None if self._settings.may_shed else choose_front(self._checked, work, self._state.front)
+            native = None if self._settings.may_shed else choose_front(self._state.program, work, self._state.front)
             checkpoint = self._state.checkpoint(unit.cut)
             self._tell(f"query {unit.number + 1} of {len(self._units)}")
             self._queries.start(Launch(unit, work, native, checkpoint, self._gate, self._deliver))
@@ -280,7 +280,7 @@ class _Run:
 
     # What the loop has done
 
-    def begin(self) -> Moment:
+    def begin(self) -> Round:
         """Begin a round: hear which units have committed."""
         before = sum(unit.busy for unit in self._units)
         self._listen()
@@ -290,7 +290,7 @@ class _Run:
         commands: list[Command] = [] if control is None else control.commands()
         if by is not None:
             commands.append(Stop(by))
-        return Moment(self._clock.now(), before - sum(unit.busy for unit in self._units), commands)
+        return Round(self._clock.now(), before - sum(unit.busy for unit in self._units), commands)
 
     def close(self) -> None:
         """Read no more from sources."""
@@ -317,7 +317,7 @@ class _Run:
         """Grant the steps of a plan."""
         return Started(sum([self._carry_out(step, start.plan) for step in start.steps[: self.free]]))
 
-    def wait(self, wait: Wait) -> Moment:
+    def wait(self, wait: Wait) -> Round:
         """Wait until something happens."""
         now = self._clock.now()
         if now >= self._next_status:

@@ -8,6 +8,7 @@ import headway as hw
 from headway.engines.spark.driver.cut import cut
 from headway.engines.spark.driver.shipping import make_work
 from headway.engines.spark.wire.native import plan_native
+from headway.program import compile_program
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +37,7 @@ def test_the_same_tuples_as_on_the_local_engine(spark: SparkSession) -> None:
 
 
 def test_spark_itself_never_runs_it() -> None:
-    checked = hw.check(hw.load(NETWORK))
-    (unit,) = cut(checked, 2, [["drawn", "again"]]).units[:1]
-    work = make_work(checked, unit, 2)
-    assert plan_native(checked, unit, work.lanes) == "box 'drawn': universal is not native; filter, map and union are"
+    program = compile_program(hw.check(hw.load(NETWORK)))
+    (unit,) = cut(program, 2, [["drawn", "again"]]).units[:1]
+    work = make_work(program, unit, 2)
+    assert plan_native(program, unit, work.lanes) == "box 'drawn': universal is not native; filter, map and union are"

@@ -21,10 +21,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headway.checking import CheckedNetwork
 from headway.engines.spark.wire.work import CutUnit, Placement
 from headway.errors import NetworkError, choices, unknown
-from headway.network import Box
+from headway.program import Program, ProgramBox
 from headway.qos import Graph, QoS
 from headway.structure import owner
 
@@ -46,20 +45,20 @@ class Cut:
 
 
 def cut(
-    checked: CheckedNetwork,
+    program: Program,
     shards: int,
     units: str | Sequence[Sequence[str]] = "qos",
     spread: str | Sequence[str] = "auto",
 ) -> Cut:
     """Cut a network; `units` and `spread` override the rules, by the name of a rule or by naming outputs and boxes."""
-    groups = _group(checked, units)
-    reached = [_upstream(checked, [checked.outputs[name] for name in outputs]) for outputs, _ in groups]
+    groups = _group(program, units)
+    reached = [_upstream(program, [program.checked.outputs[name] for name in outputs]) for outputs, _ in groups]
     covered = set().union(*(boxes for boxes, _ in reached)) if reached else set()
     # Boxes that no output needs still run: their dead letters and counts are wanted. The first unit that reads one
     # of their sources takes them along.
-    rest = [box.name for box in checked.order if box.name not in covered]
+    rest = [box.name for box in program.boxes if box.name not in covered]
     for name in rest:
-        boxes, sources = _upstream(checked, [name])
+        boxes, sources = _upstream(program, [name])
         home = next((one for one in reached if one[1] & sources), None)
         if home is None:
             groups.append(((), "boxes that lead to no output"))
@@ -67,18 +66,17 @@ def cut(
         else:
             home[0].update(boxes)
             home[1].update(sources)
-    flat = _flat(checked)
-    chosen = _chosen_spread(checked, spread, flat)
+    chosen = _chosen_spread(program, spread)
     made: list[CutUnit] = []
     taken: set[str] = set()
     for (outputs, why), (boxes, sources) in zip(groups, reached, strict=True):
-        members = [box for box in checked.order if box.name in boxes]
-        placements = _place(checked, members, shards, flat if chosen is None else chosen)
+        members = [box for box in program.boxes if box.name in boxes]
+        placements = _place(program, members, shards, chosen)
         made.append(
             CutUnit(
                 "+".join(outputs) or members[-1].name,
                 outputs,
-                tuple(source.name for source in checked.network.sources if source.name in sources),
+                tuple(source.name for source in program.checked.network.sources if source.name in sources),
                 tuple(box.name for box in members),
                 placements,
                 frozenset(boxes - taken),
@@ -89,9 +87,10 @@ def cut(
     return Cut(tuple(made), shards)
 
 
-def _group(checked: CheckedNetwork, units: str | Sequence[Sequence[str]]) -> list[tuple[tuple[str, ...], str]]:
+def _group(program: Program, units: str | Sequence[Sequence[str]]) -> list[tuple[tuple[str, ...], str]]:
     """Return the outputs of each unit, and why they are together."""
-    names = [output.name for output in checked.network.outputs]
+    network, arcs = program.checked.network, program.checked.outputs
+    names = [output.name for output in network.outputs]
     if not isinstance(units, str):
         return _named_groups(names, units)
     if units not in CUTS:
@@ -99,8 +98,8 @@ def _group(checked: CheckedNetwork, units: str | Sequence[Sequence[str]]) -> lis
     if units == "output":
         return [((name,), "every output by itself, as asked") for name in names]
     groups: list[tuple[list[str], set[str], QoS]] = []
-    for output in checked.network.outputs:
-        sources = _upstream(checked, [checked.outputs[output.name]])[1]
+    for output in network.outputs:
+        sources = _upstream(program, [arcs[output.name]])[1]
         qos = {"one": QoS(), "qos": QoS(output.qos.latency), "loss": output.qos}[units]
         # Groups of the same graphs that this output's sources connect become one.
         same = [group for group in groups if group[2] == qos and group[1] & sources]
@@ -138,55 +137,31 @@ def _named_groups(names: Sequence[str], units: Sequence[Sequence[str]]) -> list[
     return groups + [((name,), "not named in units") for name in names if name not in seen]
 
 
-def _upstream(checked: CheckedNetwork, arcs: Sequence[str]) -> tuple[set[str], set[str]]:
+def _upstream(program: Program, arcs: Sequence[str]) -> tuple[set[str], set[str]]:
     """Return the boxes and the sources that arcs depend on."""
     boxes: set[str] = set()
     sources: set[str] = set()
-    names = {source.name for source in checked.network.sources}
     pending = [owner(arc) for arc in arcs]
     while pending:
         name = pending.pop()
-        if name in names:
+        if name not in program.index:
             sources.add(name)
         elif name not in boxes:
             boxes.add(name)
-            pending += [owner(item) for item in checked.inputs[name] if isinstance(item, str)]
+            pending += [owner(arc) for arc in program.boxes[program.index[name]].inputs]
     return boxes, sources
 
 
-def order_agnostic(box: Box) -> bool:
-    """Return whether a box needs neither state nor order, so that it can run in front."""
-    return not box.spec.stateful
-
-
-def _one_by_one(box: Box) -> bool:
-    """Return whether a box looks at each tuple of one stream by itself.
-
-    A universal box does not: it tells tuples with one arrival number apart by their places among them, and those of
-    a box that is spread lie in different shards.
-    """
-    return box.spec.tuplewise
-
-
-def can_spread(box: Box) -> bool:
-    """Return whether a box's partitions can be told apart by the hash of fields, with results in the same order.
-
-    What a data-driven window emits at the end is ordered by all partitions together, so it is not spread.
-    """
-    return bool(box.spec.partitions)
-
-
-def _chosen_spread(checked: CheckedNetwork, spread: str | Sequence[str], flat: frozenset[str]) -> frozenset[str] | None:
-    """Return the boxes that are to be spread, None for the rule."""
+def _chosen_spread(program: Program, spread: str | Sequence[str]) -> frozenset[str]:
+    """Return the boxes that are to be spread where they can be."""
+    possible = program.spreadable
     if isinstance(spread, str):
         if spread not in SPREADS:
             raise NetworkError(f"schedule: spread: {unknown('rule', spread, SPREADS)}; or a list of boxes")
-        return None if spread == "auto" else frozenset()
-    boxes = {box.name: box for box in checked.order}
+        return frozenset(possible if spread == "auto" else ())
     for name in spread:
-        if name not in boxes:
-            raise NetworkError(f"schedule: spread: {unknown('box', str(name), boxes)}")
-        possible = [one for one, box in boxes.items() if can_spread(box) and one in flat]
+        if name not in program.index:
+            raise NetworkError(f"schedule: spread: {unknown('box', str(name), program.index)}")
         if name not in possible:
             raise NetworkError(
                 f"schedule: spread: box '{name}' cannot be spread, only an aggregate with 'by' fields and a size, "
@@ -195,22 +170,8 @@ def _chosen_spread(checked: CheckedNetwork, spread: str | Sequence[str], flat: f
     return frozenset(spread)
 
 
-def _flat(checked: CheckedNetwork) -> frozenset[str]:
-    """Return the boxes whose results meet only filters, maps and static tables on their way to outputs."""
-    readers: dict[str, list[str]] = {}
-    for arc, consumers in checked.consumers.items():
-        readers.setdefault(owner(arc), []).extend(one.name for one in consumers if one.kind == "box")
-    boxes = {box.name: box for box in checked.order}
-    flat: set[str] = set()
-    for box in reversed(checked.order):
-        following = readers.get(box.name, [])
-        if all(name in flat and _one_by_one(boxes[name]) for name in following):
-            flat.add(box.name)
-    return frozenset(flat)
-
-
 def _place(
-    checked: CheckedNetwork, members: Sequence[Box], shards: int, spreadable: frozenset[str]
+    program: Program, members: Sequence[ProgramBox], shards: int, spreading: frozenset[str]
 ) -> dict[str, Placement]:
     front: set[str] = set()
     spread: dict[str, tuple[str, ...]] = {}
@@ -222,13 +183,13 @@ def _place(
         return name
 
     for box in members:
-        feeding = [owner(item) for item in checked.inputs[box.name] if isinstance(item, str)]
+        feeding = [owner(arc) for arc in box.inputs]
         inner = [name for name in feeding if name in home or name in spread]
-        if order_agnostic(box) and not inner:
+        if not box.spec.stateful and not inner:
             front.add(box.name)
         elif len(feeding) == 1 and feeding[0] in spread:
             spread[box.name] = spread[feeding[0]]
-        elif not inner and shards > 1 and can_spread(box) and box.name in spreadable:
+        elif not inner and shards > 1 and box.name in spreading:
             spread[box.name] = box.spec.partitions
         else:
             home[box.name] = box.name
@@ -244,37 +205,33 @@ def _place(
         load[shard] += len(names)
         shard_of.update(dict.fromkeys(names, shard))
     placements = {box.name: _placement(box, front, spread, shard_of) for box in members}
-    _pull(checked, members, placements)
+    _pull(program, members, placements)
     return placements
 
 
-def _pull(checked: CheckedNetwork, members: Sequence[Box], placements: dict[str, Placement]) -> None:
+def _pull(program: Program, members: Sequence[ProgramBox], placements: dict[str, Placement]) -> None:
     """Move filters from the front into shards where several would send parts of one stream to the same place.
 
     Then the stream travels once, whole, and the boxes behind the filters share what they find out about it.
     """
-    inside = set(placements)
-    delivered = {owner(arc) for arc in checked.outputs.values()}
+    delivered = {owner(arc) for arc in program.delivered}
     while True:
         pulled: dict[tuple[str, int | None, tuple[str, ...]], list[str]] = {}
         fed: set[tuple[str, int | None, tuple[str, ...]]] = set()
         for box in members:
             place = placements[box.name]
             if not place.front:
-                fed.update((item, place.shard, place.by) for item in checked.inputs[box.name] if isinstance(item, str))
-        readers: dict[str, list[Placement]] = {}
-        for arc, consumers in checked.consumers.items():
-            for one in consumers:
-                if one.kind == "box" and one.name in inside:
-                    readers.setdefault(owner(arc), []).append(placements[one.name])
+                fed.update((arc, place.shard, place.by) for arc in box.inputs)
         for box in members:
-            places = readers.get(box.name, [])
-            if not (box.spec.passes and box.spec.tuplewise) or not placements[box.name].front or not places:
+            if not (box.spec.passes and box.spec.tuplewise and placements[box.name].front):
+                continue
+            readers = [program.boxes[at].name for arc in program.arcs_of(box) for at in program.readers[arc]]
+            places = [placements[name] for name in readers if name in placements]
+            if not places:
                 continue
             targets = {(place.front, place.shard, place.by) for place in places}
             if len(targets) == 1 and not places[0].front and box.name not in delivered:
-                (item,) = checked.inputs[box.name]
-                pulled.setdefault((str(item), places[0].shard, places[0].by), []).append(box.name)
+                pulled.setdefault((box.inputs[0], places[0].shard, places[0].by), []).append(box.name)
         moving = {target: names for target, names in pulled.items() if len(names) > 1 or target in fed}
         if not moving:
             return
@@ -284,7 +241,7 @@ def _pull(checked: CheckedNetwork, members: Sequence[Box], placements: dict[str,
 
 
 def _placement(
-    box: Box,
+    box: ProgramBox,
     front: set[str],
     spread: Mapping[str, tuple[str, ...]],
     shard_of: Mapping[str, int],
@@ -292,34 +249,34 @@ def _placement(
     if box.name in front:
         return Placement(True, why="needs neither state nor order")
     if box.name in spread:
-        if order_agnostic(box):
+        if not box.spec.stateful:
             return Placement(False, None, spread[box.name], "follows a box that is spread")
         by = ", ".join(spread[box.name])
         return Placement(False, None, spread[box.name], f"partitions told apart by {by}")
-    if order_agnostic(box):
+    if not box.spec.stateful:
         return Placement(False, shard_of[box.name], why="follows boxes of this shard")
-    if can_spread(box):
+    if box.spec.partitions:
         return Placement(False, shard_of[box.name], why="not spread: boxes after it need its results in order")
     return Placement(False, shard_of[box.name], why="keeps state over all its tuples in their order")
 
 
-def fingerprint(checked: CheckedNetwork, unit: CutUnit, shards: int, every: bool = False) -> dict[str, str]:
+def fingerprint(program: Program, unit: CutUnit, shards: int, every: bool = False) -> dict[str, str]:
     """Return by box that keeps state what it depends on: its specification and all that lies before it.
 
     Filters, maps, unions and joins with tables keep none, wherever they run: they may change freely, unless they lie
     before a box that does. With `every`, all boxes in shards are there, to tell by which name they keep what they hold.
     """
-    texts: dict[str, str] = {source.name: f"{source.name} {source.schema}" for source in checked.network.sources}
+    sources = program.checked.network.sources
+    texts: dict[str, str] = {source.name: f"{source.name} {source.schema}" for source in sources}
     found: dict[str, str] = {}
-    boxes = {box.name: box for box in checked.order}
     for name in unit.boxes:
-        box = boxes[name]
-        inputs = [texts[owner(item)] + item if isinstance(item, str) else str(item) for item in checked.inputs[name]]
+        box = program.boxes[program.index[name]]
+        inputs = [texts[owner(item)] + item if isinstance(item, str) else str(item) for item in box.items]
         place = unit.placements[name]
         spread = f" by {place.by} over {shards}" if place.spread else ""
         text = f"{box.spec.op} {box.spec.to_mapping()} {inputs}{spread}"
         texts[name] = hashlib.sha256(text.encode()).hexdigest()
         inside = not place.front and (not place.spread or box.spec.stateful)
-        if inside and (every or not order_agnostic(box)):
+        if inside and (every or box.spec.stateful):
             found[name] = texts[name]
     return found

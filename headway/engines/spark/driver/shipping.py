@@ -8,7 +8,6 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from headway.checking import CheckedNetwork
 from headway.engines.spark.driver.cut import fingerprint
 from headway.engines.spark.driver.state import State
 from headway.engines.spark.wire.native import NativePlan, plan_native
@@ -16,11 +15,10 @@ from headway.engines.spark.wire.packing import clear
 from headway.engines.spark.wire.work import CutUnit, Lane, Work
 from headway.errors import NetworkError, unknown
 from headway.expressions.registry import Functions
-from headway.network import Table
+from headway.program import Program
 from headway.storage.files import write_table
 from headway.storage.filesystems import Place
 from headway.structure import owner
-from headway.tables import load_table
 
 FRONTS = {
     "auto": "native where Spark gives the same results and somebody reads them, otherwise kernels",
@@ -30,7 +28,7 @@ FRONTS = {
 
 
 def make_work(
-    checked: CheckedNetwork,
+    program: Program,
     unit: CutUnit,
     shards: int,
     discarded: frozenset[str] = frozenset(),
@@ -47,17 +45,15 @@ def make_work(
             known.add((arc, shard, by))
             lanes.append(Lane(len(lanes), arc, shard, by, counted))
 
-    names = {source.name for source in checked.network.sources}
+    checked = program.checked
     for name in unit.boxes:
         place = unit.placements[name]
         if place.front:
             continue
-        for item in checked.inputs[name]:
-            if not isinstance(item, str):
-                continue
-            feeder = owner(item)
-            if feeder in names or unit.placements[feeder].front:
-                lay(item, place.shard, place.by if place.spread else ())
+        for arc in program.boxes[program.index[name]].inputs:
+            feeder = owner(arc)
+            if feeder not in program.index or unit.placements[feeder].front:
+                lay(arc, place.shard, place.by if place.spread else ())
     for output in unit.outputs:
         arc = checked.outputs[output]
         lay(arc, counted=arc in discarded)
@@ -70,28 +66,28 @@ def make_work(
         dict(tables),
         dict(functions.scalars),
         dict(functions.aggregates),
-        {name: mark[:16] for name, mark in fingerprint(checked, unit, shards, every=True).items()},
+        {name: mark[:16] for name, mark in fingerprint(program, unit, shards, every=True).items()},
         exchange,
         run,
     )
 
 
-def explain_front(checked: CheckedNetwork, work: Work) -> NativePlan | str:
+def explain_front(program: Program, work: Work) -> NativePlan | str:
     """Return how Spark itself would run a unit, or why kernels do."""
     if work.unit.stateful:
         return "its boxes feed boxes with state, and packing trains where the log is read is faster"
     if all(lane.counted for lane in work.lanes):
         return "nobody reads its results, so they are only counted"
-    return plan_native(checked, work.unit, work.lanes)
+    return plan_native(program, work.unit, work.lanes)
 
 
-def choose_front(checked: CheckedNetwork, work: Work, front: str) -> NativePlan | None:
+def choose_front(program: Program, work: Work, front: str) -> NativePlan | None:
     """Return the plan by which Spark itself runs a unit, or None for kernels."""
     if front not in FRONTS:
         raise NetworkError(f"schedule: front: {unknown('front', front, FRONTS)}")
     if front == "kernels":
         return None
-    found = explain_front(checked, work)
+    found = explain_front(program, work)
     if isinstance(found, str):
         if front == "native" and not work.unit.stateful:
             raise NetworkError(f"schedule: front: '{work.unit.name}' cannot be native: {found}")
@@ -133,16 +129,12 @@ def _is_own(module: ModuleType) -> bool:
     return not installed and not any(path.is_relative_to(home) for home in homes)
 
 
-def write_tables(checked: CheckedNetwork, place: Place, tables: Mapping[str, Any] | None) -> dict[str, str]:
+def write_tables(program: Program, place: Place, tables: Mapping[str, Any] | None) -> dict[str, str]:
     """Put static tables where executors can read them; return by ref where."""
-    network = checked.network
-    refs = {item.ref for box in network.boxes for item in box.inputs if isinstance(item, Table)}
     place.make(["tables"], False)
     written = {}
-    for at, ref in enumerate(sorted(refs)):
-        written[ref], _ = write_table(
-            place, f"tables/{at}.arrow", load_table(ref, tables, network.folder, network.trust)
-        )
+    for at, (ref, table) in enumerate(program.load_tables(tables).items()):
+        written[ref], _ = write_table(place, f"tables/{at}.arrow", table)
     place.delete(set(place.files("tables")).difference(written.values()))
     return {ref: place.name(relative) for ref, relative in written.items()}
 

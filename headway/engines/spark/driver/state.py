@@ -33,6 +33,7 @@ from headway.engines.spark.driver.verifying import FORMAT, PLAN, Found, read_let
 from headway.engines.spark.wire.work import CutUnit
 from headway.errors import RunError, choices, unknown
 from headway.network import Network, Source, thaw
+from headway.program import compile_program
 from headway.storage.checksums import checksum, seal
 from headway.storage.filesystems import FAILURES, locate, reason
 from headway.storage.log import Log
@@ -146,8 +147,9 @@ class State:
         if saved and "spread" not in settings.cut:
             known = {box.name for box in checked.order}
             spread = [name for name in saved["spread"] if name in known]
-        self.cut: Cut = cut(checked, number, units, spread)
-        self._prints = {unit.name: fingerprint(checked, unit, number) for unit in self.cut.units}
+        self.program = compile_program(checked)
+        self.cut: Cut = cut(self.program, number, units, spread)
+        self._prints = {unit.name: fingerprint(self.program, unit, number) for unit in self.cut.units}
         self._begins: dict[str, int] = {}
         self._ids: dict[str, str] = {}
         self._check_sources(checked)
@@ -241,14 +243,13 @@ class State:
             }
             for unit in self.cut.units
         ]
-        spread = [name for unit in self.cut.units for name, place in unit.placements.items() if place.spread]
-        boxes = {box.name: box.spec for box in checked.order}
+        spread = {name for unit in self.cut.units for name, place in unit.placements.items() if place.spread}
         plan = {
             "format": FORMAT,
             "token": self.token,
             "network": checked.network.name,
             "shards": shards,
-            "spread": [name for name in dict.fromkeys(spread) if boxes[name].op == "aggregate"],
+            "spread": [name for name in self.program.spreadable if name in spread],
             "sources": _sources(checked),
             "next": self._next,
             "units": units,

@@ -15,10 +15,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from headway.boxes.filter import Filter
-from headway.boxes.map import Map
-from headway.boxes.union import Union
-from headway.checking import CheckedNetwork
+from headway.boxes.operator import Projection, operators
 from headway.columns import UNREAD, Int64s, from_arrow, to_arrow
 from headway.connectors.spark_columns import to_column
 from headway.engines.spark.wire.work import CutUnit, Lane
@@ -27,13 +24,14 @@ from headway.expressions import Expression
 from headway.expressions.parsing import fragment, parse_one, to_sql
 from headway.expressions.safety import risk
 from headway.expressions.types import is_float, is_nested
-from headway.network import Box, arc_name
 from headway.schema import Schema, type_name
 from headway.trains import Train, ascends, join_trains
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
+
+    from headway.program import Program, ProgramBox
 
 _HIDDEN = ("source", "number", "stamp")
 _MOST_BRANCHES = 64
@@ -231,10 +229,10 @@ class _NotNativeError(Exception):
     """Why a unit must be run by kernels."""
 
 
-def plan_native(checked: CheckedNetwork, unit: CutUnit, lanes: Sequence[Lane]) -> NativePlan | str:
+def plan_native(program: Program, unit: CutUnit, lanes: Sequence[Lane]) -> NativePlan | str:
     """Return a unit as a projection, or a short text that says which box keeps it from being one, and why."""
     try:
-        return _Planner(checked, unit).plan(lanes)
+        return _Planner(program, unit).plan(lanes)
     except _NotNativeError as reason:
         return str(reason)
 
@@ -242,8 +240,9 @@ def plan_native(checked: CheckedNetwork, unit: CutUnit, lanes: Sequence[Lane]) -
 class _Planner:
     """Follows the boxes in topological order; an arc is the branches that lead to it."""
 
-    def __init__(self, checked: CheckedNetwork, unit: CutUnit) -> None:
-        self.checked = checked
+    def __init__(self, program: Program, unit: CutUnit) -> None:
+        self.program = program
+        self.checked = program.checked
         self.unit = unit
         self.scanned: dict[str, Scanned] = {}
         self.computed: dict[str, Computed] = {}
@@ -258,10 +257,9 @@ class _Planner:
             for position, (name, type_) in enumerate(zip(names, types, strict=True)):
                 self.scanned[name] = Scanned(name, at, position, type_)
             self.arcs[source] = (Branch(at, (), names),)
-        boxes = {box.name: box for box in self.checked.order}
         for name in self.unit.boxes:
             try:
-                self.add(boxes[name])
+                self.add(self.program.boxes[self.program.index[name]])
             except _NotNativeError as reason:
                 raise _NotNativeError(f"box '{name}': {reason}") from None
         planned = tuple(
@@ -269,32 +267,30 @@ class _Planner:
         )
         return self.prune(planned)
 
-    def add(self, box: Box) -> None:
+    def add(self, box: ProgramBox) -> None:
         """Lay the ways through a box."""
         spec, functions = box.spec, self.checked.functions
         if not self.unit.placements[box.name].front:
             raise _NotNativeError(f"{spec.op} in shards is not native")
-        inputs = [self.arcs[item] for item in self.checked.inputs[box.name] if isinstance(item, str)]
-        schema = self.checked.input_schemas(box.name)[0]
-        if isinstance(spec, Filter):
-            predicates = spec.predicates(schema, functions)
-            self.check(predicates, schema)
-            for at, port in enumerate(spec.ports):
-                ways = (self.route(branch, predicates, at, schema) for branch in inputs[0])
-                self.arcs[arc_name(box.name, port)] = tuple(ways)
-        elif isinstance(spec, Map):
-            results = [expression for _, expression in spec.results(schema, functions)]
-            self.check(results, schema)
-            self.arcs[box.name] = tuple(
-                replace(branch, columns=tuple(self.define(one, branch, schema) for one in results))
-                for branch in inputs[0]
-            )
-        elif isinstance(spec, Union):
-            self.arcs[box.name] = tuple(branch for one in inputs for branch in one)
-            if len(self.arcs[box.name]) > _MOST_BRANCHES:
-                raise _NotNativeError(f"more than {_MOST_BRANCHES} ways lead to it")
-        else:
-            raise _NotNativeError(f"{spec.op} is not native; filter, map and union are")
+        if not spec.projects:
+            native = sorted(op for op, kind in operators().items() if kind.projects)
+            raise _NotNativeError(f"{spec.op} is not native; {', '.join(native[:-1])} and {native[-1]} are")
+        schema = box.schemas[0]
+        projection = spec.projection(schema, functions)
+        self.check(projection.expressions, schema)
+        ways = [branch for arc in box.inputs for branch in self.arcs[arc]]
+        if len(ways) > _MOST_BRANCHES:
+            raise _NotNativeError(f"more than {_MOST_BRANCHES} ways lead to it")
+        for at, arc in enumerate(self.program.arcs_of(box)):
+            self.arcs[arc] = tuple(self.through(branch, projection, at, schema) for branch in ways)
+
+    def through(self, branch: Branch, projection: Projection, at: int, schema: Schema) -> Branch:
+        """Return the way through a box to one of its ports, with the results that it makes."""
+        if projection.predicates:
+            branch = self.route(branch, projection.predicates, at, schema)
+        if projection.results is None:
+            return branch
+        return replace(branch, columns=tuple(self.define(one, branch, schema) for _, one in projection.results))
 
     def route(self, branch: Branch, predicates: Sequence[Expression], at: int, schema: Schema) -> Branch:
         """Return the way to a filter's route: all predicates before it are not true, its own is, if it has one."""

@@ -14,22 +14,16 @@ import numpy as np
 
 from headway.checking import CheckedNetwork, check
 from headway.clock import stopwatch
-from headway.engines.fusion import chains
 from headway.engines.letters import letter_rows
 from headway.engines.spark.wire.packing import Marks, Ranks, Row, TaskReport, merge, pack, pack_counts, unpack
 from headway.engines.spark.wire.protocol import MARKS, Pickled
 from headway.engines.spark.wire.work import Lane, Work
 from headway.engines.spark.worker.shards import ShardStates, check_state, shard_keys, shards_of
 from headway.errors import RunError
-from headway.expressions.safety import never_fails
 from headway.kept import Kept
-from headway.kernels.aggregate import AggregateKernel
-from headway.kernels.approximate import Weighted
-from headway.kernels.base import Kernel
-from headway.kernels.chain import ChainKernel
-from headway.kernels.compile import compile_kernel, compile_link
+from headway.kernels.kernel import Kernel
 from headway.kernels.pieces import whole
-from headway.network import Table, arc_name
+from headway.program import compile_program
 from headway.storage.checksums import bulk_checksum
 from headway.storage.files import read_table
 from headway.trains import Train
@@ -47,7 +41,10 @@ class _Call:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     spread: bool
+    """Whether every shard runs it for some of its partitions, so that its results need ranks."""
     shard: int | None
+    waits: bool
+    """Whether it needs a clock."""
 
 
 class UnitCode:
@@ -58,25 +55,15 @@ class UnitCode:
         tables = {ref: read_table(path) for ref, path in work.tables.items()}
         self.checked: CheckedNetwork = check(work.network, work.functions, tables)
         self.work = work
-        self._keys = shard_keys(work.shards)
-        self._boxes = {box.name: box for box in self.checked.order}
-        self._tables = tables
         unit = work.unit
-        self._lanes_of: dict[str, list[Lane]] = {}
-        for lane in work.lanes:
-            self._lanes_of.setdefault(lane.arc, []).append(lane)
-        self._readers: dict[str, list[str]] = {}
-        for name in unit.boxes:
-            for item in self.checked.inputs[name]:
-                if isinstance(item, str):
-                    self._readers.setdefault(item, []).append(name)
-        front = [name for name in unit.boxes if unit.placements[name].front]
-        inner = [name for name in unit.boxes if not unit.placements[name].front]
-        self._single: dict[str, Kernel] = {}
-        self.front_calls = self._compile(front)
+        self._program = compile_program(self.checked, frozenset(unit.boxes), frozenset(lane.arc for lane in work.lanes))
+        self._keys = shard_keys(work.shards)
+        self._kernels = self._program.kernels(tables)
+        self._front = {box.index for box in self._program.boxes if unit.placements[box.name].front}
+        inner = [box.index for box in self._program.boxes if box.index not in self._front]
+        self.front_calls = self._compile(sorted(self._front))
         self.inner_calls = self._compile(inner)
-        self._kernels = {call.boxes[0]: call.kernel for call in self.inner_calls}
-        self._estimating = [kernel for kernel in self._kernels.values() if isinstance(kernel, Weighted)]
+        self._shard_kernels = {call.boxes[0]: call.kernel for call in self.inner_calls}
         self._front_states = {call.boxes[0]: call.kernel.initial() for call in self.front_calls}
         self._made = {name for call in self.inner_calls for name in call.outputs}
         self._hashed = {(lane.arc, lane.by) for lane in work.lanes if lane.by}
@@ -84,110 +71,39 @@ class UnitCode:
 
     # Compiling
 
-    def _compile(self, names: Sequence[str]) -> tuple[_Call, ...]:
-        numbers = {name: at for at, name in enumerate(names)}
+    def _compile(self, boxes: Sequence[int]) -> tuple[_Call, ...]:
+        return tuple(self._call(part, boxes) for part in self._program.chains(boxes))
 
-        def fusible(at: int) -> bool:
-            return self._fusible(names[at])
-
-        def only_consumer(at: int) -> int | None:
-            return numbers.get(self._only_reader(names[at]) or "")
-
-        calls = []
-        for part in chains(range(len(names)), fusible, only_consumer):
-            boxes = tuple(names[at] for at in part)
-            calls.append(self._call(boxes))
-        return tuple(calls)
-
-    def _call(self, boxes: tuple[str, ...]) -> _Call:
-        last = self._boxes[boxes[-1]]
-        place = self.work.unit.placements[boxes[0]]
-        functions = self.checked.functions
-        kernel: Kernel
-        if self._fusible(boxes[0]):
-            links = tuple(
-                compile_link(self._boxes[name].spec, name, self.checked.input_schemas(name)[0], functions)
-                for name in boxes
-            )
-            kernel = ChainKernel(links, self._wanted(boxes[-1]))
-        else:
-            kernel = self._compiled(boxes[0])
-        inputs = tuple(item for item in self.checked.inputs[boxes[0]] if isinstance(item, str))
-        outputs = tuple(arc_name(boxes[-1], port) for port in last.spec.ports)
-        if self._fusible(boxes[0]):
-            outputs = outputs[:1]
-        spread = place.spread and isinstance(kernel, AggregateKernel)
-        return _Call(boxes, kernel, inputs, outputs, spread, place.shard)
-
-    def _fusible(self, name: str) -> bool:
-        spec = self._boxes[name].spec
-        return spec.fusable and not any(self._used(arc_name(name, port)) for port in spec.ports[1:])
-
-    def _used(self, arc: str) -> bool:
-        return bool(self._readers.get(arc) or self._lanes_of.get(arc))
-
-    def _only_reader(self, name: str) -> str | None:
-        arcs = [arc_name(name, port) for port in self._boxes[name].spec.ports]
-        readers = self._readers.get(arcs[0], [])
-        if len(readers) != 1 or self._lanes_of.get(arcs[0]) or any(self._used(arc) for arc in arcs[1:]):
-            return None
-        return readers[0]
-
-    def _wanted(self, name: str) -> frozenset[int] | None:
-        """Return which columns of a filter's output the one box that gets it reads, if that is known."""
-        reader = self._only_reader(name)
-        if not self._boxes[name].spec.passes or reader is None or reader not in self._boxes:
-            return None
-        if self.work.unit.placements[reader].front != self.work.unit.placements[name].front:
-            return None
-        return self._reads(reader)
-
-    def _reads(self, name: str) -> frozenset[int] | None:
-        found: frozenset[int] | None = getattr(self._compiled(name), "reads", None)
-        return found
-
-    def _compiled(self, name: str) -> Kernel:
-        """Return the kernel of one box by itself."""
-        if name not in self._single:
-            spec: Any = self._boxes[name].spec
-            items = self.checked.inputs[name]
-            contents = [self._tables[item.ref] if isinstance(item, Table) else None for item in items]
-            schemas = self.checked.input_schemas(name)
-            self._single[name] = compile_kernel(spec, name, schemas, contents, self.checked.functions)
-        return self._single[name]
+    def _call(self, part: tuple[int, ...], within: Sequence[int]) -> _Call:
+        program = self._program
+        first, last = program.boxes[part[0]], program.boxes[part[-1]]
+        kernel = self._kernels[first.index]
+        if first.fusible:
+            kernel = program.fuse(part, program.wanted(last.index, within, self._kernels))
+        place = self.work.unit.placements[first.name]
+        return _Call(
+            tuple(program.boxes[at].name for at in part),
+            kernel,
+            first.inputs,
+            program.arcs_of(last)[: len(last.ports)],
+            place.spread and bool(first.spec.partitions),
+            place.shard,
+            first.spec.timeout is not None,
+        )
 
     def _sent(self, lane: Lane) -> tuple[int, ...] | None:
         """Return the columns that a lane to shards must carry; None: all of them."""
         if lane.out:
             return None
         needed: set[int] = set()
-        for name in self._readers.get(lane.arc, []):
-            place = self.work.unit.placements[name]
-            if place.front:
+        for reader in self._program.readers[lane.arc]:
+            if reader in self._front:
                 continue
-            mine = self._needs(name)
+            mine = self._program.needs(reader, self._kernels)
             if mine is None:
                 return None
             needed |= mine
         return tuple(sorted(needed))
-
-    def _needs(self, name: str) -> frozenset[int] | None:
-        """Return the columns of its input that a box and those behind it read; None where that is not known."""
-        if self._fusible(name) and self._boxes[name].spec.passes:
-            if self._lanes_of.get(name):
-                return None
-            schema = self.checked.input_schemas(name)[0]
-            predicate = self._boxes[name].spec.fused(schema, self.checked.functions).predicate
-            if predicate is None or not never_fails(predicate, schema):
-                return None  # a dead letter shows the whole tuple
-            needed = frozenset(predicate.slots)
-            for reader in self._readers.get(name, []):
-                mine = self._needs(reader)
-                if mine is None:
-                    return None
-                needed |= mine
-            return needed
-        return self._reads(name)
 
     # Running
 
@@ -236,11 +152,11 @@ class UnitCode:
         if not by_lane and not marks.ticks and not marks.end:
             return out, None
         readings = TaskReport()
-        for kernel in self._estimating:
-            kernel.kept = Kept.of(marks.kept)
+        for kernel in self._shard_kernels.values():
+            kernel.weigh_by(Kept.of(marks.kept))
         arcs = self._receive(shard, by_lane, marks)
         check_state(self.work.unit.name, shard, saved, dict(marks.states).get(key))
-        states = ShardStates(saved, self._kernels, self.work.prints)
+        states = ShardStates(saved, self._shard_kernels, self.work.prints)
         ranks: dict[str, Ranks] = {}
         for call in self.inner_calls:
             if call.shard is not None and call.shard != shard:
@@ -252,7 +168,7 @@ class UnitCode:
             ]
             name = call.boxes[0]
             if not any(len(train) for train in trains) and not marks.ticks and not marks.end:
-                if self._boxes[name].spec.timeout is not None:  # it still waits for its tick
+                if call.waits:  # it still waits for its tick
                     readings.wish(call.kernel.deadline(states.get(name)))
                 continue
             state = states.get(name)
@@ -263,7 +179,7 @@ class UnitCode:
                 state, outputs = self._run(call, state, trains, marks.now, readings)
                 states.put(name, state)
                 if call.spread:
-                    ranks[call.outputs[0]] = _ranks(call.kernel, state, outputs[0])
+                    ranks[call.outputs[0]] = call.kernel.ranks(state, outputs[0])
             arcs.update(zip(call.outputs, outputs, strict=False))
             readings.wish(call.kernel.deadline(state))
         for lane in lanes:
@@ -366,17 +282,6 @@ class UnitCode:
             piece = train if len(train) <= _PIECE else train.slice(start, stop)
             mine = None if ranks is None else (ranks[0][start:stop], ranks[1][start:stop])
             yield Row(key, lane.number, int(piece.numbers[0]), pack(piece, schema, columns, mine))
-
-
-def _ranks(kernel: Kernel, state: Any, output: Train) -> Ranks:
-    """Return the rank of each result of an aggregate: its order value, then its partition's first appearance."""
-    assert isinstance(kernel, AggregateKernel)
-    count = len(output)
-    if count == 0:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    width = len(kernel.by_types)
-    codes = state.order.partitions.codes(list(output.columns[1 : 1 + width]), count)
-    return np.asarray(output.columns[0].values), state.order.born[codes]
 
 
 _compiled: dict[str, UnitCode] = {}

@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headway as hw
-from headway.checking import CheckedNetwork
-from headway.engines.spark.driver.cut import Cut, can_spread, cut, order_agnostic
+from headway.engines.spark.driver.cut import Cut, cut
 from headway.engines.spark.wire.work import CutUnit
 from headway.errors import NetworkError
+from headway.program import Program, compile_program
 from tests.streams import Case, networks
 
 TIGHT = {"latency": [[0, 1], [2, 1], [6, 0]]}
 LOOSE = {"latency": [[0, 1], [20, 1], [40, 0]]}
 
 
-def checked(boxes: dict[str, Any], outputs: dict[str, Any], sources: str = "s r") -> CheckedNetwork:
+def checked(boxes: dict[str, Any], outputs: dict[str, Any], sources: str = "s r") -> Program:
     schema = {"a": "int", "k": "int", "v": "int"}
     given = {name: one if isinstance(one, dict) else {"from": one} for name, one in outputs.items()}
     mapping = {
@@ -28,7 +28,7 @@ def checked(boxes: dict[str, Any], outputs: dict[str, Any], sources: str = "s r"
         "boxes": boxes,
         "outputs": given,
     }
-    return hw.check(hw.load(mapping))
+    return compile_program(hw.check(hw.load(mapping)))
 
 
 def where(arc: str, text: str = "v > 0") -> dict[str, Any]:
@@ -240,7 +240,7 @@ class TestPlaces:
 @given(case=networks(), shards=st.integers(1, 4), units=st.sampled_from(("qos", "one", "output")))
 def test_every_cut_is_whole(case: Case, shards: int, units: str) -> None:
     network = hw.check(hw.load(case.twin.mapping()))
-    found = cut(network, shards, units)
+    found = cut(compile_program(network), shards, units)
     boxes = {box.name: box for box in network.order}
     assert sorted(name for unit in found.units for name in unit.outputs) == sorted(network.outputs)
     assert sorted(name for unit in found.units for name in unit.owned) == sorted(boxes)
@@ -251,11 +251,11 @@ def test_every_cut_is_whole(case: Case, shards: int, units: str) -> None:
             place = unit.placements[name]
             feeding = [item.partition(".")[0] for item in network.inputs[name] if isinstance(item, str)]
             assert known.issuperset(feeding)
-            assert not place.front or order_agnostic(boxes[name])
+            assert not place.front or not boxes[name].spec.stateful
             assert place.front or place.spread or place.shard in range(shards)
             for feeder in feeding:
                 before = unit.placements.get(feeder)
                 if before is not None and not before.front:  # what is in shards stays in its shard
                     assert (place.front, place.shard, place.by) == (False, before.shard, before.by)
-            if place.spread and not order_agnostic(boxes[name]):
-                assert can_spread(boxes[name])
+            if place.spread and boxes[name].spec.stateful:
+                assert boxes[name].spec.partitions

@@ -12,6 +12,7 @@ from headway.checking import check
 from headway.engines.spark.driver.cut import cut, fingerprint
 from headway.engines.spark.driver.shipping import make_work
 from headway.files import load
+from headway.program import compile_program
 
 NAMES = pa.table({"n": [1, 2, 3], "name": ["one", "two", "three"]})
 NETWORK: dict[str, Any] = {
@@ -51,11 +52,11 @@ def prints(boxes: dict[str, Any] | None = None, every: bool = False) -> dict[str
     network = copy.deepcopy(NETWORK)
     for name, settings in (boxes or {}).items():
         network["boxes"][name] |= settings
-    checked = check(load(network), tables={"names": NAMES})
-    (unit,) = cut(checked, 4, "one").units
+    program = compile_program(check(load(network), tables={"names": NAMES}))
+    (unit,) = cut(program, 4, "one").units
     if every:
-        return dict(make_work(checked, unit, 4).prints)
-    return fingerprint(checked, unit, 4)
+        return dict(make_work(program, unit, 4).prints)
+    return fingerprint(program, unit, 4)
 
 
 def test_only_boxes_that_keep_state_are_held_to_what_they_were() -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import headway as hw
-from headway.checking import CheckedNetwork, check
+from headway.checking import check
 from headway.columns import UNREAD, to_arrow
 from headway.engines.spark.driver.cut import cut
 from headway.engines.spark.driver.shipping import make_work
@@ -23,6 +23,7 @@ from headway.engines.spark.wire.packing import merge_rows
 from headway.engines.spark.wire.work import Lane, Work
 from headway.engines.spark.worker.unitcode import UnitCode
 from headway.functions import functions
+from headway.program import Program, compile_program
 from headway.schema import Schema
 from headway.trains import Train
 
@@ -108,22 +109,22 @@ def network(
     }
 
 
-def prepare(description: dict[str, Any], discarded: frozenset[str] = frozenset()) -> tuple[CheckedNetwork, Work]:
-    checked = check(hw.load(description), functions())
-    (unit,) = cut(checked, 1, "one").units
-    return checked, make_work(checked, unit, 1, discarded, {}, "test")
+def prepare(description: dict[str, Any], discarded: frozenset[str] = frozenset()) -> tuple[Program, Work]:
+    program = compile_program(check(hw.load(description), functions()))
+    (unit,) = cut(program, 1, "one").units
+    return program, make_work(program, unit, 1, discarded, {}, "test")
 
 
 def planned(description: dict[str, Any], discarded: frozenset[str] = frozenset()) -> tuple[NativePlan, Work]:
-    checked, work = prepare(description, discarded)
-    plan = plan_native(checked, work.unit, work.lanes)
+    program, work = prepare(description, discarded)
+    plan = plan_native(program, work.unit, work.lanes)
     assert isinstance(plan, NativePlan), plan
     return plan, work
 
 
 def refusal(description: dict[str, Any]) -> str:
-    checked, work = prepare(description)
-    plan = plan_native(checked, work.unit, work.lanes)
+    program, work = prepare(description)
+    plan = plan_native(program, work.unit, work.lanes)
     assert isinstance(plan, str)
     return plan
 

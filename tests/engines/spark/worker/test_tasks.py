@@ -26,6 +26,7 @@ from headway.engines.spark.worker import tasks
 from headway.engines.spark.worker.source import Task
 from headway.engines.spark.worker.tasks import pieces, read_task
 from headway.engines.spark.worker.unitcode import unit_code
+from headway.program import compile_program
 from headway.schema import Schema
 from headway.sieves import Sieve, chances
 from headway.storage.log import Log
@@ -94,8 +95,9 @@ class Unit:
             "outputs": {"o": {"from": output}},
         }
         checked = hw.check(hw.load(mapping))
-        (unit,) = cut(checked, 1, "one").units
-        self.work: Work = make_work(checked, unit, 1, frozenset(), {}, f"tasks-{folder}")
+        program = compile_program(checked)
+        (unit,) = cut(program, 1, "one").units
+        self.work: Work = make_work(program, unit, 1, frozenset(), {}, f"tasks-{folder}")
         self.schema = checked.arcs[output]
         (self.lane,) = [lane.number for lane in self.work.lanes if lane.out]
         self.log = Log(str(folder), dict.fromkeys(names, SCHEMA), sync=False)

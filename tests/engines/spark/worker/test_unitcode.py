@@ -20,6 +20,7 @@ from headway.engines.spark.wire.work import Work
 from headway.engines.spark.worker.shards import shard_keys
 from headway.engines.spark.worker.unitcode import UnitCode
 from headway.errors import RunError
+from headway.program import compile_program
 from headway.schema import Schema
 from headway.trains import Tick, Train
 
@@ -47,8 +48,9 @@ class Unit:
             "outputs": {name.replace(".", "_"): {"from": name} for name in outputs},
         }
         checked = hw.check(hw.load(mapping))
-        (unit,) = cut(checked, shards, "one").units
-        self.work: Work = make_work(checked, unit, shards, frozenset(discarded), {}, "run")
+        program = compile_program(checked)
+        (unit,) = cut(program, shards, "one").units
+        self.work: Work = make_work(program, unit, shards, frozenset(discarded), {}, "run")
         self.code = UnitCode(self.work)
         self.keys = shard_keys(shards)
         self.states: dict[int, bytes | None] = dict.fromkeys(self.keys)

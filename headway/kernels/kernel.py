@@ -6,10 +6,13 @@ Everything that lasts from one train to the next is in a state, which can be wri
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from headway.columns import Int64s, Values
+from headway.kept import Shares
 from headway.schema import Schema
 from headway.trains import Train
 
@@ -40,8 +43,8 @@ class Result(NamedTuple):
     rest: Iterator[Result] | None = None
 
 
-class Kernel(Protocol):
-    """The running side of a box: ``(state, trains) -> (state, result)``.
+class Kernel(ABC):
+    """The running side of a box: ``(state, trains) -> (state, result)``. As it stands here it has no state.
 
     `run` may change the state it is given and return it: the caller must not use the old one again. It is
     called with one train for each input. A kernel with several inputs gets all tuples of all its inputs up to
@@ -49,43 +52,36 @@ class Kernel(Protocol):
     lie within the trains. A train with `end` is the last: the kernel empties its state into the outputs.
     """
 
+    reads: frozenset[int] | None = None
+    """The columns of its one input that it needs, all others may be missing; None: all, as a dead letter shows them."""
+
     def initial(self) -> Any:
         """Return the state before the first tuple."""
-        ...
+        return None
 
+    @abstractmethod
     def run(self, state: Any, trains: Sequence[Train], now: int) -> tuple[Any, Result]:
         """Process one train for each input; `now` is the engine's clock."""
-        ...
 
     def deadline(self, state: Any) -> int | None:
         """Return the moment at which the state wants a clock tick, or None."""
-        ...
+        return None
 
     def dump(self, state: Any) -> bytes:
         """Write a state to bytes."""
-        ...
+        return b""
 
     def load(self, data: bytes) -> Any:
         """Read a state that `dump` wrote for the same kernel."""
-        ...
-
-
-@dataclass(slots=True)
-class Stateless:
-    """What kernels without a state have in common."""
-
-    _none: None = field(default=None, init=False, repr=False)
-
-    def initial(self) -> None:
-        """There is nothing to remember."""
-
-    def deadline(self, state: None) -> int | None:
-        """No tick is ever needed."""
         return None
 
-    def dump(self, state: None) -> bytes:
-        """Return no bytes."""
-        return b""
+    def weigh_by(self, kept: Shares) -> None:  # noqa: B027 - most need not know
+        """Hear how much is kept of the tuples that come in: only what is `approximate` minds."""
 
-    def load(self, data: bytes) -> None:
-        """Accept what `dump` wrote."""
+    def ranks(self, state: Any, output: Train) -> tuple[Values, Int64s]:
+        """Return two numbers for each result: the order in which results with one arrival number come.
+
+        Asked right after `run`, and only of operators with `partitions`, whose kernels share them out: then each has
+        some of the results, and their order must follow from what the tuples say and not from who made them.
+        """
+        raise NotImplementedError

@@ -1,0 +1,1 @@
+"""The operator `largest`: the k largest tuples of each window and partition."""

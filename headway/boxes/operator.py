@@ -1,0 +1,255 @@
+"""What an operator declares: its keys in the file, its results' schemas, and the properties that everybody asks for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+
+from headway.boxes.keys import IN, OP, Key, Settings, check_count, check_keys, inside
+from headway.errors import NetworkError, SchemaError, unknown
+from headway.expressions.safety import never_fails
+from headway.schema import Field, Schema
+
+if TYPE_CHECKING:
+    from headway.boxes.costs import Cost
+    from headway.boxes.durations import Duration
+    from headway.boxes.order import Order
+    from headway.expressions import Expression, Functions
+
+
+class Projection(NamedTuple):
+    """A box that turns each tuple into at most one result, by expressions alone.
+
+    A tuple goes to the port of the first predicate that is true, or else to the port behind all of them; without
+    predicates to the one port there is. There it becomes the `results`, by name, or stays as it is.
+    """
+
+    predicates: tuple[Expression, ...] = ()
+    results: tuple[tuple[str, Expression], ...] | None = None
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """All that is computed."""
+        return (*self.predicates, *(expression for _, expression in self.results or ()))
+
+
+class Origin(NamedTuple):
+    """Where a field of a box's results comes from, the same for all its inputs.
+
+    `value` is a field of the input by its place, or an expression over the input's fields, whose result is called
+    `name`. Only tuples get there for which each of the `conditions` is true, or not true.
+    """
+
+    value: int | Expression
+    name: str = ""
+    conditions: tuple[tuple[Expression, bool], ...] = ()
+
+
+class Modelled(NamedTuple):
+    """What a box says of its own cost: seconds of work per tuple, and the seed from which they are drawn."""
+
+    cost: Cost
+    seed: int = 0
+
+
+class Operator(ABC):
+    """The specification of an operator: frozen data that is read from a file and knows its results' schemas.
+
+    It also declares what everybody else must know of the operator: engines, load shedding, static analysis and
+    summaries ask for these properties and never for a class. The defaults are safe for any operator.
+    """
+
+    op: ClassVar[str]
+    doc: ClassVar[str]
+    keys: ClassVar[tuple[Key, ...]]
+    inputs: ClassVar[tuple[int, int | None]] = (1, 1)
+    """The least and the greatest number of inputs."""
+    takes_tables: ClassVar[bool] = False
+    """Whether an input may be a static table."""
+    projects: ClassVar[bool] = False
+    """Whether it is a `projection`, if need be of several inputs brought together."""
+    passes: ClassVar[bool] = False
+    """Whether every result is a tuple of an input, with its values unchanged."""
+    traceable: ClassVar[bool] = False
+    """Whether a result has the arrival number of the one tuple that it was made of."""
+    for_strangers: ClassVar[bool] = False
+    """Whether files from strangers may use it: none of its keys names a file, a host or code (docs/safety.md)."""
+
+    @property
+    def stateful(self) -> bool:
+        """Whether it needs state, or its input in order; otherwise any part of a stream can be run by itself."""
+        return not self.projects
+
+    @property
+    def tuplewise(self) -> bool:
+        """Whether it turns each tuple of its one stream into results by itself, whatever the others are."""
+        return self.projects and self.inputs == (1, 1)
+
+    @property
+    def fusable(self) -> bool:
+        """Whether its first output can be a step of a chain: a projection of one stream with one predicate at most."""
+        return self.projects and self.inputs == (1, 1) and self.ports[0] == ""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it takes several inputs in their arrival order, and not as they come."""
+        return True
+
+    @property
+    def orderings(self) -> tuple[Order, ...]:
+        """The orders that it expects of its inputs; where there are any, tuples wait in it for later ones."""
+        return ()
+
+    @property
+    def timeout(self) -> Duration | None:
+        """How long it waits by the clock; None: it needs no clock."""
+        return None
+
+    @property
+    def approximate(self) -> bool:
+        """Whether its results are estimates that take into account what was dropped."""
+        return False
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """The fields by whose values its work can be spread: tuples that differ in them never meet.
+
+        Empty: it cannot be spread. Where it can be, its kernel gives `ranks`.
+        """
+        return ()
+
+    @property
+    def selectivity(self) -> float | None:
+        """How many tuples it makes of each; None: that depends on the data."""
+        return None
+
+    @property
+    def modelled(self) -> Modelled | None:
+        """What a tuple costs, where the box itself says so."""
+        return None
+
+    @property
+    def ports(self) -> tuple[str, ...]:
+        """The names of the outputs; the plain output is ``""``."""
+        return ("",)
+
+    def projection(self, schema: Schema, functions: Functions | None) -> Projection:
+        """Return what it computes over the schema that its inputs have; asked only where it `projects`."""
+        return Projection()
+
+    def may_fail(self, schema: Schema, functions: Functions | None) -> bool:
+        """Return whether a tuple may become a dead letter in it, which then shows all its fields."""
+        if not self.projects:
+            return True
+        return not all(never_fails(one, schema) for one in self.projection(schema, functions).expressions)
+
+    def origin(self, port: str, slot: int, schema: Schema, functions: Functions | None) -> Origin | None:
+        """Return where a field of a port's results comes from; None: from several tuples, so nothing can be inverted.
+
+        `schema` is the inputs'. Load shedding by values follows fields upstream with it.
+        """
+        if not self.projects:
+            return Origin(slot) if self.passes else None
+        predicates, results = self.projection(schema, functions)
+        taken = self.ports.index(port)
+        conditions = tuple((one, at == taken) for at, one in enumerate(predicates[: taken + 1]))
+        if results is None:
+            return Origin(slot, conditions=conditions)
+        name, expression = results[slot]
+        return Origin(expression if expression.field is None else expression.field, name, conditions)
+
+    @classmethod
+    def parse(cls, box: str, mapping: Mapping[str, Any]) -> Self:
+        """Read the specification from a box's mapping (``op`` and ``in`` may stand in it); errors name box and key."""
+        with inside(f"box '{box}'"):
+            check_keys(mapping, (OP, IN, *cls.keys), given=("op", "in"))
+            return cls.read(Settings(mapping))
+
+    @classmethod
+    @abstractmethod
+    def read(cls, settings: Settings) -> Self:
+        """Read the specification from checked settings."""
+
+    @abstractmethod
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the file's keys, without ``op`` and ``in``; defaults are left out."""
+
+    def infer(self, box: str, inputs: Sequence[Schema], functions: Functions | None = None) -> tuple[Schema, ...]:
+        """Return the schema of every port, or raise a NetworkError that starts with ``box 'NAME': ``."""
+        with inside(f"box '{box}'"):
+            check_count(self.op, len(inputs), self.inputs)
+            return self.schemas(inputs, functions)
+
+    @abstractmethod
+    def schemas(self, inputs: Sequence[Schema], functions: Functions | None) -> tuple[Schema, ...]:
+        """Return the schema of every port; errors name the key."""
+
+
+def result_schema(fields: Sequence[Field]) -> Schema:
+    """Return the schema of a result, or a SchemaError that says how to mend a doubled name."""
+    try:
+        return Schema(tuple(fields))
+    except SchemaError as error:
+        raise SchemaError(f"the result's {error}; name the results with 'as'") from error
+
+
+REGISTRY: dict[str, type[Operator]] = {}
+"""Headway's own operators by name, in the order of the documentation."""
+GROUP = "headway.operators"
+"""The entry points by which installed packages give operators of their own, by the operator's name."""
+
+O = TypeVar("O", bound=type[Operator])  # noqa: E741
+
+
+def register(spec: O) -> O:
+    """Enter one of Headway's own operators into the registry (a class decorator)."""
+    spec.for_strangers = True
+    REGISTRY[spec.op] = spec
+    return spec
+
+
+def operators() -> dict[str, type[Operator]]:
+    """Return all operators by name: Headway's own, then those of installed packages."""
+    return {op: operator_of(op) for op in _names()}
+
+
+def operator_of(op: str) -> type[Operator]:
+    """Return an operator by name. An installed package's is imported when it is first asked for."""
+    return REGISTRY[op] if op in REGISTRY else _installed(op)
+
+
+def _installed(op: str) -> type[Operator]:
+    try:
+        found = load_entry(GROUP, op)
+    except LookupError:
+        raise NetworkError(unknown("op", op, _names())) from None
+    if not isinstance(found, type) or not issubclass(found, Operator) or found.op != op:
+        raise NetworkError(f"op '{op}': the entry point in the group {GROUP} is no Operator with this name: {found!r}")
+    return found
+
+
+def _names() -> list[str]:
+    return list(dict.fromkeys([*REGISTRY, *sorted(one.name for one in entry_points(group=GROUP))]))
+
+
+@cache
+def load_entry(group: str, op: str) -> object:
+    """Return what an installed package gives for an operator; raises LookupError if none does."""
+    entries = entry_points(group=group, name=op)
+    if not entries:
+        raise LookupError(op)
+    if len({entry.value for entry in entries}) > 1:
+        raise NetworkError(f"op '{op}': several installed packages give it: {', '.join(map(_package, entries))}")
+    entry = next(iter(entries))
+    try:
+        return entry.load()
+    except Exception as error:  # a package's own code may raise anything
+        raise NetworkError(f"op '{op}': {_package(entry)} cannot be loaded: {type(error).__name__}: {error}") from error
+
+
+def _package(entry: EntryPoint) -> str:
+    name = "a package" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+    return f"'{entry.value}' of {name}"
