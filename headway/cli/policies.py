@@ -12,7 +12,7 @@ from headway.scheduling.policy import PolicyEntry, registered_policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, GRADED_POLICY, PLANS, UNITS, WAITS
 from headway.scheduling.sizes import TRAINS
 from headway.scheduling.traversals import TRAVERSALS
-from headway.shedding.base import registered_strategies
+from headway.shedding.strategies import registered_strategies
 
 EPILOG = """\
 examples:

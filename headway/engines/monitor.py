@@ -16,8 +16,9 @@ from headway.columns import Int64s
 from headway.engines.changes import Change, ChangeLog
 from headway.engines.reading import Reading
 from headway.fading import Faded, Rates
-from headway.shedding.base import Demand, Entry, Site
-from headway.shedding.monitor import Diagnosis, Observation, diagnose, good_zones
+from headway.shedding.diagnosis import Diagnosis, Observation, diagnose, good_zones
+from headway.shedding.sites import Entry, Site
+from headway.shedding.strategies import Demand
 from headway.sieves import DropBox, Sieve
 from headway.storage.queues import FAR
 from headway.totals import Totals

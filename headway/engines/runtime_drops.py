@@ -15,8 +15,8 @@ from headway.engines.runtime_reading import RuntimeReading
 from headway.fading import Faded
 from headway.kept import Kept, Together
 from headway.network import arc_name
-from headway.shedding.base import Entry, work_saved
-from headway.shedding.sites import find_sites, nested
+from headway.shedding.sites import Entry, find_sites, nested
+from headway.shedding.strategies import work_saved
 from headway.sieves import DropBox, Sieve
 from headway.storage.queues import Cursor
 from headway.trains import Train, join_trains

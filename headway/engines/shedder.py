@@ -14,13 +14,14 @@ from headway.engines.changes import Change, ChangeLog
 from headway.engines.monitor import Sheddable
 from headway.engines.reading import Reading
 from headway.qos import Graph
-from headway.shedding.base import Demand, Entry
 from headway.shedding.controller import Controller
-from headway.shedding.histograms import Histogram
+from headway.shedding.diagnosis import Observation
+from headway.shedding.intervals import Histogram
 from headway.shedding.losses import LINEAR
-from headway.shedding.monitor import Observation
 from headway.shedding.semantic import SemanticPlanner
 from headway.shedding.settings import ShedSettings
+from headway.shedding.sites import Entry
+from headway.shedding.strategies import Demand
 from headway.sieves import Sieve
 
 

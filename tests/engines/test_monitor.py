@@ -8,7 +8,7 @@ import pytest
 from headway.clock import SECOND
 from headway.engines.changes import ChangeLog
 from headway.engines.monitor import Effort, Monitor
-from headway.shedding.monitor import Observation
+from headway.shedding.diagnosis import Observation
 from tests.engines.overloads import SOON, Bench, box, network, output
 
 NOBODY: frozenset[int] = frozenset()

@@ -11,7 +11,7 @@ from headway.clock import SECOND
 from headway.engines.local.steps import StepRunner
 from headway.kernels.approximate import Weighted
 from headway.scheduling.superboxes import box_units, superbox_units
-from headway.shedding.base import Entry
+from headway.shedding.sites import Entry
 from headway.sieves import DropBox, Sieve
 from tests.engines.overloads import Bench, box, network, output
 

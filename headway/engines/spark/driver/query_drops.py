@@ -15,7 +15,8 @@ from headway.engines.monitor import Effort, Flow
 from headway.engines.spark.driver.journal import SieveHistory
 from headway.engines.spark.driver.reading import QueryReading
 from headway.engines.spark.driver.units import RunningUnit
-from headway.shedding.base import Entry, Site, work_saved
+from headway.shedding.sites import Entry, Site
+from headway.shedding.strategies import work_saved
 from headway.sieves import DropBox, Sieve
 from headway.trains import Train
 
