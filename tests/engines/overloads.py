@@ -1,4 +1,4 @@
-"""Networks that have too much to do for a while, run for real; and gauges on networks that are fed by hand."""
+"""Networks that have too much to do for a while, run for real; and the reading of networks that are fed by hand."""
 
 from __future__ import annotations
 
