@@ -11,7 +11,7 @@ import pyarrow as pa
 from headway.boxes.keys import inside
 from headway.boxes.operator import operators
 from headway.errors import NetworkError, choices
-from headway.expressions.notes import noting
+from headway.expressions.compiler import noting
 from headway.functions import functions as registered
 from headway.network import Box, Network, Table, arc_name
 from headway.qos import doubts

@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from headway.errors import HeadwayError, InputError, NetworkError, SchemaError
-from headway.expressions.aggregation import AGGREGATES
-from headway.expressions.library.table import BUILTINS
-from headway.expressions.registry import BUILTIN, Functions, ScalarFunction, UserAggregate
+from headway.expressions.library.table import AGGREGATES, BUILTINS
+from headway.expressions.userfunctions import BUILTIN, Functions, ScalarFunction, UserAggregate
 from headway.schema import parse_type
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])

@@ -16,7 +16,7 @@ import headway.engines.sim
 import headway.engines.spark.entry
 import headway.shedding.greedy
 import headway.shedding.uniform  # noqa: F401  (engines, layers and strategies register themselves)
-from headway.adaptive.base import parse_adaptive
+from headway.adaptive.layer import parse_adaptive
 from headway.builder import NetworkBuilder
 from headway.catalog import HALF_LIFE, REMEMBER
 from headway.checking import check

@@ -16,7 +16,7 @@ from headway.scheduling.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class RandomPolicy:
+class RandomPolicy(Policy):
     """Pick at random; the memory is the number of plans so far."""
 
     seed: int

@@ -18,8 +18,8 @@ import pytest
 import headway as hw
 from headway import functions as registry
 from headway import runner
-from headway.adaptive import base as adaptive
-from headway.adaptive.learning import base as learning
+from headway.adaptive import layer as adaptive
+from headway.adaptive import learning
 from headway.cli import experiment
 from headway.cli.main import main, make_parser
 from headway.engines.models import LEARNED_KEYS, MODEL_KEYS, OVERHEAD_KEYS
@@ -27,8 +27,8 @@ from headway.engines.traces import CallRecord, StepRecord, Trace
 from headway.mermaid import mermaid
 from headway.scheduling import policy as policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, UNITS, WAITS
-from headway.scheduling.sizes import TRAINS
-from headway.scheduling.traversals import TRAVERSALS
+from headway.scheduling.superboxes import TRAVERSALS
+from headway.scheduling.trains import TRAINS
 from headway.shedding import strategies as shedding
 from headway.yamls import read_text
 from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, UNCERTAIN

@@ -1,7 +1,7 @@
 """Watch a run as it goes: what a summary says of the whole, as a series over time.
 
 `run_watched` runs a network by one policy or by an adaptive layer, and returns besides the summary the totals of the
-run at even moments. Two of them make an `Interval` (`headway.adaptive.base`), which says how the time between went:
+run at even moments. Two of them make an `Interval` (`headway.adaptive.layer`), which says how the time between went:
 
     summary, seen = run_watched(network, "segment/box", "segment", every=3.0)          # one policy, never changed
     summary, seen = run_watched(network, "fifo/box", {"use": "amos", ...}, every=3.0)  # whatever the layer chooses
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.adaptive.base import (
+from headway.adaptive.layer import (
     Action,
     Adaptive,
     Interval,

@@ -24,12 +24,21 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from headway.adaptive.base import Action, Interval, Switch, register_adaptive
+from headway.adaptive.layer import Action, Interval, Switch, register_adaptive
 from headway.adaptive.learning import Learning, Record, make_learning
-from headway.adaptive.rewards import Past, rewarded
-from headway.adaptive.samples import ORDER, Statistics, Worth, idle, measure
-from headway.adaptive.scores import Synopsis, algorithm_score, statistics_scores
-from headway.adaptive.specification import Specification
+from headway.adaptive.scoring import (
+    ORDER,
+    Past,
+    Specification,
+    Statistics,
+    Synopsis,
+    Worth,
+    algorithm_score,
+    idle,
+    measure,
+    rewarded,
+    statistics_scores,
+)
 from headway.boxes.durations import DURATION_HINT, Duration
 from headway.catalog import Topology
 from headway.clock import SECOND
@@ -45,7 +54,7 @@ R = TypeVar("R")
 UNITS = {"latency": " s", "memory": " B", "queue": " tuples", "throughput": " tuples/s"}
 
 
-class Change(NamedTuple):
+class SpecificationChange(NamedTuple):
     """Another specification, from a moment on: nanoseconds since the start of the run."""
 
     after: int
@@ -53,7 +62,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Memory:
+class AmosMemory:
     """All that is known of a run."""
 
     specification: Specification
@@ -78,7 +87,7 @@ class Memory:
     """Of all samples, where history does not fade."""
     scores: tuple[Statistics | None, ...]
     """By algorithm: z of each metric (equation 1), as of its last turn."""
-    changes: tuple[Change, ...]
+    changes: tuple[SpecificationChange, ...]
     """Those that have yet to come, the next one first."""
 
 
@@ -106,12 +115,12 @@ class Amos:
     neighbours: int | None
     """How many turns on each side a turn is measured against; None: all of the window."""
     seed: int
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SpecificationChange, ...] = ()
 
-    def start(self, topology: Topology, now: int) -> tuple[tuple[int, ...], Memory]:
+    def start(self, topology: Topology, now: int) -> tuple[tuple[int, ...], AmosMemory]:
         """Begin with the first algorithm for all outputs."""
         outputs, worth = len(topology.outputs), Worth.of(topology.qos)
-        memory = Memory(
+        memory = AmosMemory(
             self.specification or Specification.parse("utility" if worth.graphs else "latency"),
             worth=worth,
             began=now,
@@ -129,11 +138,11 @@ class Amos:
         )
         return (0,) * outputs, memory
 
-    def next(self, memory: Memory) -> int:
+    def next(self, memory: AmosMemory) -> int:
         """Return when the next sample ends."""
         return memory.next
 
-    def look(self, totals: Totals, memory: Memory) -> tuple[tuple[Action, ...], Memory]:
+    def look(self, totals: Totals, memory: AmosMemory) -> tuple[tuple[Action, ...], AmosMemory]:
         """Take a sample; at the end of a turn, score the algorithm and choose the next one."""
         if totals.now <= memory.last.now:
             return (), memory
@@ -151,7 +160,7 @@ class Amos:
             return (), self._changed(began)
         return self._choose(self._changed(self._scored(began, Synopsis.of(samples))), memory.specification)
 
-    def change(self, settings: Mapping[str, Any], memory: Memory) -> Memory:
+    def change(self, settings: Mapping[str, Any], memory: AmosMemory) -> AmosMemory:
         """Return the memory with other ``objectives``; what was learned stays, and is weighed anew."""
         for key in settings:
             if key != "objectives":
@@ -160,7 +169,7 @@ class Amos:
             return memory
         return replace(memory, specification=_named("amos", Specification.parse, settings["objectives"]))
 
-    def ranking(self, memory: Memory) -> tuple[float | None, ...]:
+    def ranking(self, memory: AmosMemory) -> tuple[float | None, ...]:
         """Return by algorithm its score (equation 2) under the present specification; None before its first turn."""
         return tuple(None if z is None else algorithm_score(z, memory.specification) for z in memory.scores)
 
@@ -169,14 +178,14 @@ class Amos:
         done = age * self.samples // self.delay
         return -(-(done + 1) * self.delay // self.samples)
 
-    def _changed(self, memory: Memory) -> Memory:
+    def _changed(self, memory: AmosMemory) -> AmosMemory:
         """Return the memory with the specification of this moment."""
         due = [change for change in memory.changes if change.after <= memory.last.now - memory.began]
         if not due:
             return memory
         return replace(memory, specification=due[-1].specification, changes=memory.changes[len(due) :])
 
-    def _scored(self, memory: Memory, turn: Synopsis) -> Memory:
+    def _scored(self, memory: AmosMemory, turn: Synopsis) -> AmosMemory:
         """Return the memory with a turn of the current algorithm counted in."""
         keep = max(self.window, self.memory or 0)
         turns = (*memory.turns, Past(memory.current, turn))[-keep:]
@@ -188,7 +197,7 @@ class Amos:
         scores[memory.current] = statistics_scores(turn, history, scores[memory.current], self.decay)
         return replace(memory, number=memory.number + 1, turns=turns, history=forever, scores=tuple(scores))
 
-    def _choose(self, memory: Memory, before: Specification) -> tuple[tuple[Action, ...], Memory]:
+    def _choose(self, memory: AmosMemory, before: Specification) -> tuple[tuple[Action, ...], AmosMemory]:
         """Return the switch to whoever is next, if it is another one."""
         window = memory.turns[-self.window :]
         scores = [score for score in self.ranking(memory) if score is not None]
@@ -284,7 +293,7 @@ def _policies(value: object) -> tuple[str, ...]:
     return names
 
 
-def _changes(value: object) -> tuple[Change, ...]:
+def _changes(value: object) -> tuple[SpecificationChange, ...]:
     """Read a timeline such as ``[{after: 60s, objectives: {latency: 1}}]``."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise PolicyError(
@@ -295,7 +304,7 @@ def _changes(value: object) -> tuple[Change, ...]:
         if not isinstance(item, Mapping) or set(item) != {"after", "objectives"}:
             raise PolicyError(f"amos: changes: each has the keys after, objectives, and no others; got {item!r}")
         specification = _named("amos: changes", Specification.parse, item["objectives"])
-        changes.append(Change(_nanoseconds("changes: after", item["after"]), specification))
+        changes.append(SpecificationChange(_nanoseconds("changes: after", item["after"]), specification))
     return tuple(sorted(changes, key=lambda change: change.after))
 
 

@@ -14,18 +14,92 @@ Where this goes another way than the paper, or further:
   all that was missed since, besides what is missed now.
 - Tuples are dropped only for measures that this helps, not before a switch has had an interval to show its effect, and
   until targets are met with something to spare for some looks. Should it begin again soon, that many looks double.
+
+The decision table (section 4.6, table 1) has for each measure the rank of each strategy, more is better. With n
+strategies to choose from, equation 1 gives each its score:
+
+    score(strategy) = sum over measures of weight(measure) * rank(measure, strategy) / n
+
+Table 1 has latency, memory and throughput. Two rows are ours: waiting tuples (`queue`) are ranked as the bytes they
+take, and utility as the latency that it comes from.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from headway.adaptive.decision_table import DecisionTable
-from headway.adaptive.priorities import Priority
-from headway.adaptive.targets import Measure, Target, plain
+from headway.adaptive.goals import Goal, plain
 from headway.clock import SECOND
+from headway.errors import PolicyError, choices
+
+Ranks = Mapping[str, Mapping[str, float]]
+"""By measure, by strategy."""
+
+_LATENCY = {"round-robin": 2, "path-capacity": 4, "segment": 1, "simplified-segment": 3}
+_MEMORY = {"round-robin": 2, "path-capacity": 1, "segment": 4, "simplified-segment": 3}
+TABLE_1: Ranks = {
+    "latency": _LATENCY,
+    "memory": _MEMORY,
+    "throughput": _LATENCY,
+    "queue": _MEMORY,
+    "utility": _LATENCY,
+}
+STRATEGIES = tuple(_LATENCY)
+"""The strategies of table 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionTable:
+    """Ranks of strategies by measure. A strategy ``name:argument`` has its own rank, or else that of its name."""
+
+    ranks: Ranks = field(default_factory=lambda: TABLE_1)
+
+    def extended(self, ranks: Ranks) -> DecisionTable:
+        """Return a table with these ranks besides, or instead where they are there. Raises a PolicyError.
+
+        A rank is a number, 0 or more; zeros and ones make the table that section 4.6 names as another choice.
+        """
+        for measure, row in ranks.items():
+            for strategy, rank in row.items():
+                if isinstance(rank, bool) or not isinstance(rank, int | float) or not 0 <= rank < math.inf:
+                    raise PolicyError(
+                        f"table: {measure}: the rank of '{strategy}' is a number, 0 or more, and more is better; "
+                        f"not {rank!r}"
+                    )
+        rows = {measure: dict(row) for measure, row in self.ranks.items()}
+        for measure, row in ranks.items():
+            rows.setdefault(measure, {}).update(row)
+        return DecisionTable(rows)
+
+    def row(self, measure: str, strategies: Sequence[str]) -> tuple[float, ...]:
+        """Return the ranks of strategies for a measure. Raises a PolicyError that names those without."""
+        row = self.ranks.get(measure, {})
+        if all(one in row for one in strategies):
+            return tuple(map(row.__getitem__, strategies))
+        missing = [one for one in strategies if one not in row and one.partition(":")[0] not in row]
+        if missing:
+            example = ", ".join(f"{one}: RANK" for one in missing)
+            raise PolicyError(
+                f"the decision table has no rank for {measure} of: {choices(missing)}; "
+                f"it has {_listed(row)}; add the others with table: {{{measure}: {{{example}}}}}"
+            )
+        return tuple(float(row[one] if one in row else row[one.partition(":")[0]]) for one in strategies)
+
+    def scores(self, strategies: Sequence[str], weights: Mapping[str, float]) -> tuple[float, ...]:
+        """Return the score of each strategy, given the weights of the measures that count (equation 1)."""
+        sums = [0.0] * len(strategies)
+        for measure, weight in weights.items():
+            for at, rank in enumerate(self.row(measure, strategies)):
+                sums[at] += weight * rank / len(strategies)
+        return tuple(sums)
+
+
+def _listed(row: Mapping[str, float]) -> str:
+    return choices(f"{one} ({rank:g})" for one, rank in row.items())
+
 
 REMEMBER = 20
 """Intervals after which a strategy that was left may be taken again without asking whether that is a cycle."""
@@ -34,15 +108,6 @@ CALM = 2
 MOST_CALM = 32
 _ROUNDING = 1e-9
 """Scores that differ by less, as a share, are equal: sums of the same weights in another order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """A measure of a query, its target and its class."""
-
-    measure: Measure
-    target: Target
-    priority: Priority
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +133,7 @@ class Departure:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class QueryState:
     """What is remembered of a query. Moments are nanoseconds since the start of the run."""
 
     current: int
@@ -84,10 +149,10 @@ class State:
     """When dropping ended last."""
 
 
-class Decision(NamedTuple):
+class QueryDecision(NamedTuple):
     """What to do. Reasons are for people, and empty where nothing changes."""
 
-    state: State
+    state: QueryState
     switched: str = ""
     """Why `state.current` is another strategy than before."""
     shedding: str = ""
@@ -114,8 +179,8 @@ class _Choice(NamedTuple):
 
 
 def decide(
-    goals: Sequence[Goal], observed: Mapping[str, float] | None, elapsed: int, state: State, rules: Rules
-) -> Decision:
+    goals: Sequence[Goal], observed: Mapping[str, float] | None, elapsed: int, state: QueryState, rules: Rules
+) -> QueryDecision:
     """Return what to do for one query, so many nanoseconds after the start, given its measures since the last look.
 
     Without any (None) nothing came and nothing waits: then no target is missed.
@@ -136,8 +201,8 @@ def decide(
             state = _shed(elapsed, state, rules)
     if state.shedding and not began:
         state, ended = _relieve(goals, observed, elapsed, ahead, state)
-        return Decision(state, switched, ended)
-    return Decision(state, switched, began)
+        return QueryDecision(state, switched, ended)
+    return QueryDecision(state, switched, began)
 
 
 def _missed(goal: Goal, observed: Mapping[str, float], ahead: float) -> bool:
@@ -156,9 +221,9 @@ def _choose(
     met: frozenset[str],
     observed: Mapping[str, float],
     elapsed: int,
-    state: State,
+    state: QueryState,
     rules: Rules,
-) -> tuple[State, _Choice]:
+) -> tuple[QueryState, _Choice]:
     """Return the state with the best strategy for the goals that are acted for, and what speaks for it."""
     first = acting[0].priority
     weights = {
@@ -218,21 +283,21 @@ def in_conflict(
     return frozenset()
 
 
-def _may_shed(acting: Sequence[Goal], elapsed: int, state: State, rules: Rules) -> bool:
+def _may_shed(acting: Sequence[Goal], elapsed: int, state: QueryState, rules: Rules) -> bool:
     shows_effect = state.switched is None or elapsed - state.switched >= rules.interval
     helps = any(one.measure.dropping_helps for one in acting)
     return acting[0].priority.sheds and helps and shows_effect and not state.shedding
 
 
-def _shed(elapsed: int, state: State, rules: Rules) -> State:
+def _shed(elapsed: int, state: QueryState, rules: Rules) -> QueryState:
     again = state.shed_until is not None and elapsed - state.shed_until <= REMEMBER * rules.interval
     patience = min(2 * state.patience, MOST_CALM) if again else CALM
     return replace(state, shedding=True, calm=0, patience=patience)
 
 
 def _relieve(
-    goals: Sequence[Goal], observed: Mapping[str, float] | None, elapsed: int, ahead: float, state: State
-) -> tuple[State, str]:
+    goals: Sequence[Goal], observed: Mapping[str, float] | None, elapsed: int, ahead: float, state: QueryState
+) -> tuple[QueryState, str]:
     """Return the state after a look while tuples are dropped, and why that ends, if it does."""
     texts = []
     for one in goals:

@@ -19,18 +19,17 @@ nobody was kept waiting by it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from headway.clock import MILLISECOND, SECOND
 from headway.columns import Mask
 from headway.errors import PolicyError, choices
-from headway.scheduling.policy import Plan, Policy, Step, Term, is_preemptive, rule_of, terms_of
-from headway.scheduling.ranking import Places, apart
+from headway.scheduling.policy import Places, Plan, Policy, Step, Term, apart, terms_of
 from headway.scheduling.snapshot import Floats, Members, Occupation, Snapshot, Unit
 
 QUANTUM = 2 * MILLISECOND
@@ -42,7 +41,7 @@ _NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class MasterLayout:
     """What is looked up once for a network."""
 
     units: tuple[Unit, ...]
@@ -67,11 +66,11 @@ class MasterMemory:
     """The policy to which all units belong, if there is one."""
     asked: int = _NOBODY
     """The policy that was shown all that was ready when the last plan was made: it knows what had changed by then."""
-    layout: Layout | None = None
+    layout: MasterLayout | None = None
 
 
 @dataclass(frozen=True)
-class Master:
+class Master(Policy):
     """Policies that share an engine; a unit is served by the policy to which it is assigned.
 
     If all that is ready belongs to one policy, the plan is that policy's own plan. Otherwise a plan holds the steps
@@ -90,8 +89,6 @@ class Master:
     quantum: float = QUANTUM / SECOND
     """Seconds of a turn for each ready unit."""
 
-    indifferent: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         if not self.policies or len(self.policies) != len(self.names):
             raise PolicyError(
@@ -108,14 +105,11 @@ class Master:
     @cached_property
     def fair(self) -> bool:
         """Whether all policies are: the turns starve nobody."""
-        return all(getattr(policy, "fair", False) for policy in self.policies)
+        return all(policy.fair for policy in self.policies)
 
-    @cached_property
-    def size(self) -> Callable[[Snapshot, int], int] | None:
-        """How large a step of a unit may be for all policies that say it; for a policy around this one."""
-        every = [getattr(policy, "size", None) for policy in self.policies]
-        sizes = [size for size in every if size is not None]
-        return (lambda snapshot, unit: min([size(snapshot, unit) for size in sizes])) if sizes else None
+    def size(self, snapshot: Snapshot, unit: int) -> int:
+        """Return how large a step of a unit may be for all policies."""
+        return min([policy.size(snapshot, unit) for policy in self.policies])
 
     # Who belongs to whom
 
@@ -261,17 +255,17 @@ class Master:
         """Return the rule of a unit's policy, and, where several have ready units, that it has its turn."""
         place, counts = self._ready(snapshot, memory)
         if place is not None:
-            return rule_of(self.policies[place], snapshot, memory.inner[place], unit)
+            return self.policies[place].rule(snapshot, memory.inner[place], unit)
         assert memory.assigned is not None
         place = int(memory.assigned[unit])
         told = f"{self.names[place]} has its turn: {counts[place]} of {counts.sum()} ready units"
         view = snapshot.narrowed(snapshot.ready & (memory.assigned == place), snapshot.train)
-        inner = rule_of(self.policies[place], view, memory.inner[place], unit)
+        inner = self.policies[place].rule(view, memory.inner[place], unit)
         return f"{told}; {inner}" if inner else told
 
     @cached_property
     def _preemptive(self) -> tuple[bool, ...]:
-        return tuple([is_preemptive(policy) for policy in self.policies])
+        return tuple([policy.preemptive for policy in self.policies])
 
     def _check(self, policy: int) -> None:
         if not 0 <= policy < len(self.policies):
@@ -357,7 +351,7 @@ class _Draft:
         steps = [step for step in plan.steps if ready[step.unit]][: view.room]
         if plan.until is not None:
             waits = np.count_nonzero(ready) > len({step.unit for step in steps})
-            if waits or is_preemptive(self._master.policies[place]):
+            if waits or self._master.policies[place].preemptive:
                 self._moments.append(plan.until)
         self.steps += steps
         return steps
@@ -405,12 +399,12 @@ def _lone_counts(snapshot: Snapshot, place: int, count: int) -> Places:
     return counts
 
 
-def _lay_out(units: tuple[Unit, ...]) -> Layout:
+def _lay_out(units: tuple[Unit, ...]) -> MasterLayout:
     single = all(len(unit.boxes) == 1 for unit in units)
-    return Layout(units, Members(units), np.array([unit.boxes[0] for unit in units], np.intp) if single else None)
+    return MasterLayout(units, Members(units), np.array([unit.boxes[0] for unit in units], np.intp) if single else None)
 
 
-def _step_costs(snapshot: Snapshot, layout: Layout) -> tuple[Floats, Floats]:
+def _step_costs(snapshot: Snapshot, layout: MasterLayout) -> tuple[Floats, Floats]:
     """Return by unit the seconds that a step takes before any tuple, and for each tuple.
 
     A snapshot's costs count until tuples are delivered. Where units are single boxes of one network, that is also the

@@ -35,11 +35,19 @@ from typing import Any
 
 import numpy as np
 
-from headway.adaptive.base import METRICS, Action, Interval, Shed, Switch, register_adaptive
-from headway.adaptive.decision_table import STRATEGIES, DecisionTable
-from headway.adaptive.decisions import Goal, Rules, State, decide
-from headway.adaptive.priorities import BEST_EFFORT, SHEDDING, WEIGHTS, Priorities
-from headway.adaptive.targets import MEASURES, Measure, Target, read_seconds
+from headway.adaptive.decisions import STRATEGIES, DecisionTable, QueryState, Rules, decide
+from headway.adaptive.goals import (
+    BEST_EFFORT,
+    MEASURES,
+    SHEDDING,
+    WEIGHTS,
+    Goal,
+    Measure,
+    Priorities,
+    Target,
+    read_seconds,
+)
+from headway.adaptive.layer import METRICS, Action, Interval, Shed, Switch, register_adaptive
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.columns import Int64s
@@ -89,7 +97,7 @@ class OptimizerMemory:
     begun: int
     topology: Topology
     queries: tuple[Query, ...]
-    states: tuple[State, ...]
+    states: tuple[QueryState, ...]
     seen: tuple[Totals, ...]
     """The totals at the last look."""
     due: Int64s
@@ -154,7 +162,7 @@ class Optimizer:
             begun=now,
             topology=topology,
             queries=tuple(queries),
-            states=tuple(State(begin[made.output]) for made in queries),
+            states=tuple(QueryState(begin[made.output]) for made in queries),
             seen=(totals,) * len(queries),
             due=_fixed([now + made.rules.interval for made in queries]),
             latest=totals,
@@ -210,7 +218,7 @@ class Optimizer:
             due[place] = seen[place].now + queries[place].rules.interval
         else:
             queries.append(self._ready(name, query, memory.topology, places))
-            states.append(State(self.begin))
+            states.append(QueryState(self.begin))
             seen.append(memory.latest)
             due.append(memory.latest.now + queries[-1].rules.interval)
         return replace(memory, queries=tuple(queries), states=tuple(states), seen=tuple(seen), due=_fixed(due))

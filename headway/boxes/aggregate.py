@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from headway import expressions
 from headway.boxes.approximate import estimating, widened
 from headway.boxes.durations import Duration, Size, native_size, parse_size, parse_timeout, write_size
 from headway.boxes.keys import Key, Settings, check_keys, inside, parse_flag, parse_select, parse_text
-from headway.boxes.operator import Operator, register, result_schema
-from headway.boxes.order import Order
-from headway.boxes.scopes import fields_of, make_scope, scope_of
+from headway.boxes.operator import Operator, read_keys, register, result_schema
+from headway.boxes.order import ORDER, Order
 from headway.errors import NetworkError, unknown
+from headway.expressions import AggregateSelect, Expression, Functions
+from headway.expressions.compiling import compile_aggregates, compile_predicate
+from headway.expressions.model import Scope
 from headway.schema import Schema
-
-if TYPE_CHECKING:
-    from headway.expressions import AggregateSelect, Expression, Functions
 
 ALIGNMENTS = ("grid", "first")
 MOST_WINDOWS = 100_000
@@ -49,6 +47,20 @@ class When:
             return cls(parse_text(value["when"]))
 
 
+def _parse_advance(value: object) -> Size | When:
+    return When.parse(value) if isinstance(value, Mapping | When) else parse_size(value)
+
+
+def _write_advance(advance: Size | When) -> Any:
+    return {"when": advance.predicate} if isinstance(advance, When) else write_size(advance)
+
+
+def _parse_align(value: object) -> str:
+    if value not in ALIGNMENTS:
+        raise NetworkError(unknown("alignment", str(value), ALIGNMENTS))
+    return str(value)
+
+
 @register
 @dataclass(frozen=True, slots=True)
 class Aggregate(Operator):
@@ -68,31 +80,50 @@ class Aggregate(Operator):
     op = "aggregate"
     doc = "Windows over an ordered stream: one result per window and partition."
     keys = (
-        Key("select", "select", "the results, such as `count(*) as n, avg(pos) as mean`", required=True),
-        Key("order", "order", "the order field, the slack and the partitions", required=True),
-        Key("size", "size", "the width of a window; may be left out only with `advance: {when: ...}`"),
-        Key("advance", "advance", "from one window to the next (default: size), or {when: PREDICATE}"),
-        Key("align", "align", "`grid`: windows start at multiples of advance (default); `first`: at the first value"),
-        Key("timeout", "duration", "emit a window this long after it was opened, by the clock"),
+        Key("select", "select", "the results, such as `count(*) as n, avg(pos) as mean`", True, parse_select),
+        ORDER,
+        Key(
+            "size",
+            "size",
+            "the width of a window; may be left out only with `advance: {when: ...}`",
+            read=parse_size,
+            write=write_size,
+        ),
+        Key(
+            "advance",
+            "advance",
+            "from one window to the next (default: size), or {when: PREDICATE}",
+            read=_parse_advance,
+            write=_write_advance,
+        ),
+        Key(
+            "align",
+            "align",
+            "`grid`: windows start at multiples of advance (default); `first`: at the first value",
+            read=_parse_align,
+        ),
+        Key(
+            "timeout",
+            "duration",
+            "emit a window this long after it was opened, by the clock",
+            read=parse_timeout,
+            write=str,
+        ),
         Key(
             "approximate",
             "flag",
             "true: count, sum and avg are estimates, with a field NAME_error each, where load was shed (default false)",
+            read=parse_flag,
         ),
     )
 
     @classmethod
     def read(cls, settings: Settings) -> Aggregate:
         """Read all keys; `size` may be missing only for data-driven windows."""
-        select = settings.need("select", parse_select)
-        order = settings.need("order", Order.parse)
-        size = settings.get("size", parse_size, None)
-        advance = settings.get("advance", _parse_advance, None)
-        align = settings.get("align", _parse_align, "grid")
-        if size is None and not isinstance(advance, When):
+        made = read_keys(cls, settings)
+        if made.size is None and not isinstance(made.advance, When):
             raise NetworkError("size: is missing (the width of a window; only `advance: {when: ...}` needs none)")
-        timeout = settings.get("timeout", parse_timeout, None)
-        return cls(select, order, size, advance, align, timeout, settings.get("approximate", parse_flag, False))
+        return made
 
     @property
     def orderings(self) -> tuple[Order, ...]:
@@ -103,23 +134,6 @@ class Aggregate(Operator):
     def partitions(self) -> tuple[str, ...]:
         """The by fields. What data-driven windows emit at the end is ordered by all partitions together."""
         return () if isinstance(self.advance, When) else self.order.by
-
-    def to_mapping(self) -> dict[str, Any]:
-        """Return the keys that are not at their default."""
-        mapping: dict[str, Any] = {"select": self.select, "order": self.order.to_mapping()}
-        if self.size is not None:
-            mapping["size"] = write_size(self.size)
-        if isinstance(self.advance, When):
-            mapping["advance"] = {"when": self.advance.predicate}
-        elif self.advance is not None:
-            mapping["advance"] = write_size(self.advance)
-        if self.align != "grid":
-            mapping["align"] = self.align
-        if self.timeout is not None:
-            mapping["timeout"] = str(self.timeout)
-        if self.approximate:
-            mapping["approximate"] = True
-        return mapping
 
     def schemas(self, inputs: Sequence[Schema], functions: Functions | None) -> tuple[Schema, ...]:
         """Return the order field, the by fields and the results."""
@@ -134,7 +148,7 @@ class Aggregate(Operator):
             with inside("approximate: estimates are doubles"):
                 results = made.results(widened(schema), functions)
         with inside("select"):
-            return (result_schema((on, *by, *fields_of(results.results))),)
+            return (result_schema((on, *by), results.results),)
 
     def window(self, schema: Schema) -> tuple[int | float | None, int | float | None]:
         """Return size and advance in the order field's unit; None: no size, or data-driven windows."""
@@ -158,7 +172,7 @@ class Aggregate(Operator):
         with inside("order"):
             by = self.order.by_fields(schema)
         with inside("select"):
-            return expressions.compile_aggregates(self.select, scope_of(schema, functions), Schema(by))
+            return compile_aggregates(self.select, Scope.of(schema, functions), Schema(by))
 
     def estimating(
         self, schema: Schema, functions: Functions | None = None, exact: AggregateSelect | None = None
@@ -178,16 +192,6 @@ class Aggregate(Operator):
         """Return the compiled predicate of data-driven windows: slots of the tuple, then of first, then of last."""
         if not isinstance(self.advance, When):
             return None
-        scope = make_scope([(None, schema), ("first", schema), ("last", schema)], functions)
+        scope = Scope([(None, schema), ("first", schema), ("last", schema)], functions)
         with inside("advance: when"):
-            return expressions.compile_predicate(self.advance.predicate, scope)
-
-
-def _parse_advance(value: object) -> Size | When:
-    return When.parse(value) if isinstance(value, Mapping | When) else parse_size(value)
-
-
-def _parse_align(value: object) -> str:
-    if value not in ALIGNMENTS:
-        raise NetworkError(unknown("alignment", str(value), ALIGNMENTS))
-    return str(value)
+            return compile_predicate(self.advance.predicate, scope)

@@ -27,8 +27,8 @@ from sqlglot import exp
 
 from headway import expressions
 from headway.errors import ExpressionError, NetworkError, choices
-from headway.expressions.aggregation import AGGREGATES
-from headway.expressions.calls import AggregateTree, find_calls
+from headway.expressions.compiling import AggregateTree, find_calls
+from headway.expressions.library.table import AGGREGATES
 from headway.expressions.parsing import parse_items, parse_one, to_sql
 from headway.schema import Field, Schema
 
@@ -145,7 +145,7 @@ def _check_needed(functions: Functions) -> None:
 
 
 def _hidden(schema: Schema) -> tuple[str, str]:
-    """Return names for weight and spread. The select list was checked without them, so nobody can refer to them."""
+    """Return names for weight and spread. The select list was checked without them, so it cannot refer to them."""
     found = []
     for name in ("#weight", "#spread"):
         while schema.find(name) is not None:

@@ -31,14 +31,14 @@ _COST = 1
 """Which draw of a tuple's key decides on its cost; others are free for other questions."""
 
 
-class Place(NamedTuple):
+class LastTuple(NamedTuple):
     """The last tuple that a box has seen: its arrival number, and its place among those with the same number."""
 
     number: int = -1
     place: int = 0
 
 
-def places_of(numbers: Int64s, last: Place = Place()) -> tuple[Int64s, Place]:  # noqa: B008 - it is immutable
+def places_of(numbers: Int64s, last: LastTuple = LastTuple()) -> tuple[Int64s, LastTuple]:  # noqa: B008 - it is immutable
     """Return for each tuple of a train how many with its arrival number came just before it, and the new last place.
 
     `last` is where the train before ended: an engine may cut a train between tuples of one number.
@@ -49,7 +49,7 @@ def places_of(numbers: Int64s, last: Place = Place()) -> tuple[Int64s, Place]:  
     if count == 1:  # nothing to vectorise, and trains of one tuple are many
         only = int(numbers[0])
         place = last.place + 1 if only == last.number else 0
-        return np.full(1, place, np.int64), Place(only, place)
+        return np.full(1, place, np.int64), LastTuple(only, place)
     index = np.arange(count)
     fresh = np.ones(count, np.bool_)
     fresh[1:] = numbers[1:] != numbers[:-1]
@@ -57,7 +57,7 @@ def places_of(numbers: Int64s, last: Place = Place()) -> tuple[Int64s, Place]:  
     if int(numbers[0]) == last.number:
         others = np.flatnonzero(fresh)
         places[: int(others[1]) if len(others) > 1 else count] += last.place + 1
-    return places, Place(int(numbers[-1]), int(places[-1]))
+    return places, LastTuple(int(numbers[-1]), int(places[-1]))
 
 
 @lru_cache(maxsize=1 << 17)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from headway import expressions
 from headway.boxes.durations import Size, pair_size, parse_size, write_size
-from headway.boxes.keys import Key, Settings, inside, parse_flag, parse_select, parse_text
-from headway.boxes.operator import Operator, register, result_schema
-from headway.boxes.order import Order, parse_orders
-from headway.boxes.scopes import fields_of, make_scope
+from headway.boxes.keys import Key, Settings, inside, parse_select, parse_text
+from headway.boxes.operator import Operator, read_keys, register, result_schema
+from headway.boxes.order import Order, parse_orders, write_orders
 from headway.boxes.union import ORDERED
 from headway.errors import NetworkError
+from headway.expressions import Expression, Functions, JoinCondition
+from headway.expressions.compiling import compile_join, compile_select
+from headway.expressions.model import Scope
 from headway.schema import Field, Schema
-
-if TYPE_CHECKING:
-    from headway.expressions import Expression, Functions, JoinCondition
 
 PREFIX = "right_"
 """Put before the name of a right field whose name the left has taken."""
@@ -37,10 +34,28 @@ class Join(Operator):
     op = "join"
     doc = "Pairs of tuples that lie within `size` of each other and fulfil a predicate."
     keys = (
-        Key("on", "text", "the predicate, such as `left.pos = right.pos`", required=True),
-        Key("size", "size", "the largest distance of the order fields; not with a static table"),
-        Key("order", "orders", "a list of two orders, left and right; not with a static table"),
-        Key("select", "select", "the fields of the result (default: all, right ones prefixed where the name is taken)"),
+        Key("on", "text", "the predicate, such as `left.pos = right.pos`", True, parse_text),
+        Key(
+            "size",
+            "size",
+            "the largest distance of the order fields; not with a static table",
+            read=parse_size,
+            write=write_size,
+        ),
+        Key(
+            "order",
+            "orders",
+            "a list of two orders, left and right; not with a static table",
+            read=parse_orders,
+            write=write_orders,
+            field="orders",
+        ),
+        Key(
+            "select",
+            "select",
+            "the fields of the result (default: all, right ones prefixed where the name is taken)",
+            read=parse_select,
+        ),
         ORDERED,
     )
     inputs = (2, 2)
@@ -49,25 +64,19 @@ class Join(Operator):
     @classmethod
     def read(cls, settings: Settings) -> Join:
         """Read all keys; `size` and `order` belong to two streams, not to a static table."""
-        on = settings.need("on", parse_text)
-        select = settings.get("select", parse_select, None)
-        ordered = settings.get("ordered", parse_flag, True)
-        if not any(settings.tables):
-            for key in ("size", "order"):
-                if key not in settings:
-                    raise NetworkError(
-                        f"{key}: is missing; a join of two streams needs size and order, for a bounded window"
-                    )
-            size, orders = settings.need("size", parse_size), settings.need("order", parse_orders)
-            return cls(on, size, orders, select, ordered)
-        if all(settings.tables):
+        tables = settings.tables
+        if all(tables):
             raise NetworkError("in: at least one input must be a stream, not a static table")
         for key in ("size", "order"):
-            if key in settings:
+            if not any(tables) and key not in settings:
+                raise NetworkError(
+                    f"{key}: is missing; a join of two streams needs size and order, for a bounded window"
+                )
+            if any(tables) and key in settings:
                 raise NetworkError(
                     f"{key}: has no meaning in a join with a static table, which is a window without bounds"
                 )
-        return cls(on, None, (None, None), select, ordered)
+        return read_keys(cls, settings)
 
     @property
     def stateful(self) -> bool:
@@ -84,20 +93,6 @@ class Join(Operator):
         """The orders of both streams."""
         return tuple(order for order in self.orders if order is not None)
 
-    def to_mapping(self) -> dict[str, Any]:
-        """Return the keys that are not at their default."""
-        mapping: dict[str, Any] = {"on": self.on}
-        if self.size is not None:
-            mapping["size"] = write_size(self.size)
-        orders = [order.to_mapping() for order in self.orders if order is not None]
-        if orders:
-            mapping["order"] = orders
-        if self.select is not None:
-            mapping["select"] = self.select
-        if not self.ordered:
-            mapping["ordered"] = False
-        return mapping
-
     def schemas(self, inputs: Sequence[Schema], functions: Functions | None) -> tuple[Schema, ...]:
         """Return left fields and right fields, or the fields of ``select``."""
         left, right = inputs
@@ -107,7 +102,7 @@ class Join(Operator):
         if results is None:
             return (joined(left, right),)
         with inside("select"):
-            return (result_schema(fields_of(results)),)
+            return (result_schema((), results),)
 
     def distance(self, left: Schema, right: Schema) -> int | float | None:
         """Return the size in the unit that both order fields share; None in a join with a static table."""
@@ -124,9 +119,7 @@ class Join(Operator):
     def condition(self, left: Schema, right: Schema, functions: Functions | None = None) -> JoinCondition:
         """Return the compiled predicate."""
         with inside("on"):
-            if functions is None:
-                return expressions.compile_join(self.on, left, right)
-            return expressions.compile_join(self.on, left, right, functions)
+            return compile_join(self.on, left, right, functions)
 
     def results(
         self, left: Schema, right: Schema, functions: Functions | None = None
@@ -135,7 +128,7 @@ class Join(Operator):
         if self.select is None:
             return None
         with inside("select"):
-            return expressions.compile_select(self.select, make_scope([("left", left), ("right", right)], functions))
+            return compile_select(self.select, Scope([("left", left), ("right", right)], functions))
 
 
 def joined(left: Schema, right: Schema) -> Schema:

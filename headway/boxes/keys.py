@@ -13,17 +13,26 @@ T = TypeVar("T")
 D = TypeVar("D")
 
 
+def as_written(value: Any) -> Any:
+    """Return a value as it stands in the file."""
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of the network file: what kind of value it takes, and one line about it.
+    """A key of the network file: what kind of value it takes, one line about it, and how it is read and written.
 
-    `kind` names a fragment of the JSON Schema (see `headway.jsonschema`).
+    `kind` names a fragment of the JSON Schema (see `headway.jsonschema`). `field` is where the specification keeps
+    the value, if not under the key's name. `write` is the way back, for values other than the field's default.
     """
 
     name: str
     kind: str
     doc: str
     required: bool = False
+    read: Callable[[object], Any] = as_written
+    write: Callable[[Any], Any] = as_written
+    field: str = ""
 
 
 OP = Key("op", "op", "the operator", required=True)

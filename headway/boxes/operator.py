@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 from headway.boxes.keys import IN, OP, Key, Settings, check_count, check_keys, inside
 from headway.errors import NetworkError, SchemaError, unknown
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from headway.boxes.durations import Duration
     from headway.boxes.order import Order
     from headway.expressions import Expression, Functions
+
+
+S = TypeVar("S", bound="Operator")
 
 
 class Projection(NamedTuple):
@@ -169,13 +173,15 @@ class Operator(ABC):
             return cls.read(Settings(mapping))
 
     @classmethod
-    @abstractmethod
     def read(cls, settings: Settings) -> Self:
         """Read the specification from checked settings."""
+        return read_keys(cls, settings)
 
-    @abstractmethod
     def to_mapping(self) -> dict[str, Any]:
         """Return the file's keys, without ``op`` and ``in``; defaults are left out."""
+        defaults = {field.name: field.default for field in fields(cast(Any, self))}
+        values = [(key, name, getattr(self, name)) for key in self.keys for name in (key.field or key.name,)]
+        return {key.name: key.write(value) for key, name, value in values if value != defaults[name]}
 
     def infer(self, box: str, inputs: Sequence[Schema], functions: Functions | None = None) -> tuple[Schema, ...]:
         """Return the schema of every port, or raise a NetworkError that starts with ``box 'NAME': ``."""
@@ -188,10 +194,17 @@ class Operator(ABC):
         """Return the schema of every port; errors name the key."""
 
 
-def result_schema(fields: Sequence[Field]) -> Schema:
-    """Return the schema of a result, or a SchemaError that says how to mend a doubled name."""
+def read_keys(spec: type[S], settings: Settings) -> S:
+    """Return a specification with the values of all keys that are given or required."""
+    given = [key for key in spec.keys if key.required or key.name in settings]
+    make: Callable[..., S] = spec
+    return make(**{key.field or key.name: settings.need(key.name, key.read) for key in given})
+
+
+def result_schema(first: Sequence[Field], results: Sequence[tuple[str, Expression]]) -> Schema:
+    """Return the schema of named results behind other fields; a SchemaError says how to mend a doubled name."""
     try:
-        return Schema(tuple(fields))
+        return Schema((*first, *(Field(name, expression.type) for name, expression in results)))
     except SchemaError as error:
         raise SchemaError(f"the result's {error}; name the results with 'as'") from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,3 +120,11 @@ def parse_orders(value: object) -> tuple[Order, Order]:
         return first, second
     order = Order.parse(value)
     return order, order
+
+
+ORDER = Key("order", "order", "the order field, the slack and the partitions", True, Order.parse, Order.to_mapping)
+
+
+def write_orders(orders: Sequence[Order | None]) -> list[dict[str, Any]]:
+    """Return the orders of two inputs as the file has them."""
+    return [order.to_mapping() for order in orders if order is not None]

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from headway.boxes.keys import Key, Settings, parse_flag
+from headway.boxes.keys import Key, parse_flag
 from headway.boxes.operator import Operator, register
 from headway.errors import SchemaError, choices
+from headway.expressions import Functions
 from headway.schema import Schema, type_name
 
-if TYPE_CHECKING:
-    from headway.expressions import Functions
-
-ORDERED = Key("ordered", "flag", "false: take tuples as they come, not in arrival order (default true)")
+ORDERED = Key(
+    "ordered", "flag", "false: take tuples as they come, not in arrival order (default true)", read=parse_flag
+)
 
 
 @register
@@ -32,15 +31,6 @@ class Union(Operator):
     passes = True
     traceable = True
     selectivity = 1.0
-
-    @classmethod
-    def read(cls, settings: Settings) -> Union:
-        """Read ``ordered``."""
-        return cls(settings.get("ordered", parse_flag, True))
-
-    def to_mapping(self) -> dict[str, Any]:
-        """Return ``ordered`` where it is not the default."""
-        return {} if self.ordered else {"ordered": False}
 
     def schemas(self, inputs: Sequence[Schema], functions: Functions | None) -> tuple[Schema, ...]:
         """Return the schema that all inputs have."""

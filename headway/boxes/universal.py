@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
 
 from headway.boxes.costs import NOTHING, Cost, parse_cost
-from headway.boxes.keys import Key, Settings, parse_flag
+from headway.boxes.keys import Key
 from headway.boxes.operator import Modelled, Operator, register
 from headway.boxes.union import ORDERED, Union
 from headway.errors import NetworkError, finite, unknown
+from headway.expressions import Functions
 from headway.schema import Schema
-
-if TYPE_CHECKING:
-    from headway.expressions import Functions
 
 MODES = {
     "random": "each tuple by itself, by the hash of its arrival number",
@@ -28,6 +25,27 @@ MOST = 10_000
 """The largest selectivity: a train of a thousand tuples is still one that fits into memory."""
 _FINEST = 10**9
 """The largest denominator of a selectivity, so that counting with it stays within 64 bits."""
+
+
+def parse_selectivity(value: object) -> float:
+    """Read a number that is not negative."""
+    if not isinstance(value, int | float) or finite(value) is None or value < 0:
+        raise NetworkError(f"must be a number, zero or more, not {value!r}")
+    if value > MOST:
+        raise NetworkError(f"{value} is too large; the largest selectivity is {MOST}")
+    return value
+
+
+def _parse_seed(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise NetworkError(f"must be a whole number, zero or more, not {value!r}")
+    return value
+
+
+def _parse_mode(value: object) -> str:
+    if not isinstance(value, str) or value not in MODES:
+        raise NetworkError(unknown("mode", str(value), MODES))
+    return value
 
 
 @register
@@ -52,38 +70,22 @@ class Universal(Operator):
             "cost",
             "what a tuple costs: `2ms`, seconds as a number, `{uniform: [1ms, 3ms]}` or "
             "`{zipf: [exponent, ranks, unit]}` (default 0)",
+            read=parse_cost,
+            write=lambda cost: cost.to_plain(),
         ),
-        Key("selectivity", "selectivity", "tuples out per tuple in, zero or more (default 1)"),
-        Key("mode", "mode", "`random`: each tuple by itself (default); `even`: exactly, counted over all tuples"),
-        Key("seed", "count", "what `random` and distributions of costs are drawn from (default 0)"),
+        Key("selectivity", "selectivity", "tuples out per tuple in, zero or more (default 1)", read=parse_selectivity),
+        Key(
+            "mode",
+            "mode",
+            "`random`: each tuple by itself (default); `even`: exactly, counted over all tuples",
+            read=_parse_mode,
+        ),
+        Key("seed", "count", "what `random` and distributions of costs are drawn from (default 0)", read=_parse_seed),
         ORDERED,
     )
     inputs = (1, None)
     passes = True
     traceable = True
-
-    @classmethod
-    def read(cls, settings: Settings) -> Universal:
-        """Read ``cost``, ``selectivity``, ``mode``, ``seed`` and ``ordered``."""
-        return cls(
-            settings.get("cost", parse_cost, NOTHING),
-            settings.get("selectivity", parse_selectivity, 1),
-            settings.get("seed", _parse_seed, 0),
-            settings.get("mode", _parse_mode, "random"),
-            settings.get("ordered", parse_flag, True),
-        )
-
-    def to_mapping(self) -> dict[str, Any]:
-        """Return the keys that are not the default."""
-        written = {
-            "cost": self.cost.to_plain(),
-            "selectivity": self.selectivity,
-            "mode": self.mode,
-            "seed": self.seed,
-            "ordered": self.ordered,
-        }
-        plain = Universal()
-        return {key: value for key, value in written.items() if getattr(self, key) != getattr(plain, key)}
 
     def schemas(self, inputs: Sequence[Schema], functions: Functions | None) -> tuple[Schema, ...]:
         """Return the schema that all inputs have."""
@@ -106,26 +108,5 @@ class Universal(Operator):
 
     @property
     def counts(self) -> bool:
-        """Whether what happens to a tuple hangs on how many came before it, and so on their order."""
+        """Whether what happens to a tuple depends on how many came before it, and so on their order."""
         return self.mode == "even"
-
-
-def parse_selectivity(value: object) -> float:
-    """Read a number that is not negative."""
-    if not isinstance(value, int | float) or finite(value) is None or value < 0:
-        raise NetworkError(f"must be a number, zero or more, not {value!r}")
-    if value > MOST:
-        raise NetworkError(f"{value} is too large; the largest selectivity is {MOST}")
-    return value
-
-
-def _parse_seed(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise NetworkError(f"must be a whole number, zero or more, not {value!r}")
-    return value
-
-
-def _parse_mode(value: object) -> str:
-    if not isinstance(value, str) or value not in MODES:
-        raise NetworkError(unknown("mode", str(value), MODES))
-    return value

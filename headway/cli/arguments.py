@@ -18,7 +18,7 @@ from headway.engines.claims import table_refs
 from headway.errors import HeadwayError, NetworkError, PolicyError, choices, unknown
 from headway.functions import load_functions
 from headway.network import Network
-from headway.scheduling.sizes import parse_train
+from headway.scheduling.trains import parse_train
 from headway.tables import load_table
 from headway.trust import LEVELS, Trust
 from headway.yamls import read_text

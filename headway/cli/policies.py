@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from headway.adaptive.base import registered_adaptives
+from headway.adaptive.layer import registered_adaptives
 from headway.cli.arguments import Parser
 from headway.cli.printing import emit, text_table
 from headway.errors import PolicyError, unknown
 from headway.scheduling.policy import PolicyEntry, registered_policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, GRADED_POLICY, PLANS, UNITS, WAITS
-from headway.scheduling.sizes import TRAINS
-from headway.scheduling.traversals import TRAVERSALS
+from headway.scheduling.superboxes import TRAVERSALS
+from headway.scheduling.trains import TRAINS
 from headway.shedding.strategies import registered_strategies
 
 EPILOG = """\

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headway.adaptive.base import parse_adaptive
+from headway.adaptive.layer import parse_adaptive
 from headway.boxes.durations import Duration
 from headway.checking import CheckedNetwork
 from headway.cli.arguments import Pair, UsageError, positive

@@ -17,8 +17,8 @@ from headway.connectors.spark_options import words
 from headway.errors import ExpressionError, SchemaError, did_you_mean
 from headway.expressions.casts import DAY
 from headway.expressions.compiler import number
-from headway.expressions.intervals import read_interval
 from headway.expressions.library.table import BUILTINS
+from headway.expressions.library.times import read_interval
 from headway.expressions.parsing import fragment, parse_items, read_type
 from headway.schema import Schema, parse_type, type_name
 

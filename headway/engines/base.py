@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from headway.adaptive.base import Adaption
+from headway.adaptive.layer import Adaption
 from headway.adaptive.master import Master
 from headway.catalog import HALF_LIFE, REMEMBER
 from headway.checking import CheckedNetwork
@@ -112,9 +112,8 @@ class RunSettings:
         if self.adaptive is None:
             return self.schedule.make_policy()
         names = self.adaptive.layer.policies
-        bare = [make_policy(name) for name in names]
         # The longest wait is about all of them: a policy that has not been asked for long knows of no waits.
-        return self.schedule.bound(Master([self.schedule.train.wrap(policy) for policy in bare], names), bare)
+        return self.schedule.bound(Master([self.schedule.train.wrap(make_policy(name)) for name in names], names))
 
     @property
     def policy_text(self) -> str:

@@ -15,7 +15,7 @@ from headway.engines.control import Command, Pause, Resume, Specify, Stop, UsePo
 from headway.engines.steering import Steering
 from headway.engines.traces import Recorder
 from headway.errors import RunError
-from headway.scheduling.policy import Plan, Policy, Step, is_preemptive
+from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.snapshot import Snapshot
 
 _NAMED = 5
@@ -215,7 +215,7 @@ class Loop:
         self._seen = False
         self._overtaken: int | None = None
         self._until: int | None = None
-        self.preemptive = policy is not None and is_preemptive(policy)
+        self.preemptive = policy is not None and policy.preemptive
         self.paused = False
         self.stopped_by: str | None = None
         self.plans = 0
@@ -303,7 +303,7 @@ class Loop:
                 self._steering.specify(settings, now)
             case UsePolicy(policy, name):
                 self._policy, self._name, self._memory = policy, name, policy.start()
-                self.preemptive = is_preemptive(policy)
+                self.preemptive = policy.preemptive
                 self._manner = self._manner._replace(only=None)
 
     def _may_plan(self, this: Round, arrived: bool) -> bool:

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headway.clock import SECOND
-from headway.scheduling.policy import Plan, Policy, Term, is_preemptive, rule_of, terms_of
-from headway.scheduling.ranking import foremost
+from headway.scheduling.policy import Plan, Policy, Term, foremost, terms_of
 from headway.scheduling.snapshot import Snapshot
 
 MOMENTS = frozenset({"oldest", "deadline"})
@@ -64,10 +63,10 @@ def reasons(snapshot: Snapshot, policy: Policy, memory: Any, plan: Plan, text: s
     of a step are the ready units that it and the steps before it leave. A preemptive policy's plan also names what
     runs already and should go on: that is no new step, and has no reason here.
 
-    A policy may tell its rule itself: as an attribute `rule`, a text or a function of snapshot, memory and unit that
-    returns one or None. Otherwise the rule is the first term in which the unit differs from its best competitor.
+    A policy may tell its rule itself (`Policy.rule`). Otherwise the rule is the first term in which the unit differs
+    from its best competitor.
     """
-    preemptive = is_preemptive(policy)
+    preemptive = policy.preemptive
     told = terms_of(policy, snapshot, memory)
     order = _order(snapshot, told, preemptive, plan)
     names = tuple([term.name for term in told])
@@ -91,7 +90,7 @@ def reasons(snapshot: Snapshot, policy: Policy, memory: Any, plan: Plan, text: s
         if snapshot.spent[unit] > 0 and not snapshot.busy[unit]:
             rule = "resumed"
         else:
-            rule = rule_of(policy, snapshot, memory, unit) or _rule(told, values, others)
+            rule = policy.rule(snapshot, memory, unit) or _rule(told, values, others)
         made.append((unit, Reason(text, rule, names, values, tuple(others))))
     return made
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.adaptive.base import Adaptive, Shed, Switch
+from headway.adaptive.layer import Adaptive, Shed, Switch
 from headway.adaptive.master import Master
 from headway.catalog import Floats
 from headway.clock import MILLISECOND, SECOND

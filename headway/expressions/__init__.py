@@ -7,10 +7,9 @@ from headway.expressions.compiling import (
     compile_predicate,
     compile_select,
 )
-from headway.expressions.model import AggregateCall, AggregateSelect, Expression, JoinCondition
+from headway.expressions.model import AggregateCall, AggregateSelect, Expression, JoinCondition, Relation, Scope
 from headway.expressions.nodes import EvaluationError
-from headway.expressions.registry import BUILTIN, Functions, ScalarFunction, UserAggregate
-from headway.expressions.scopes import Relation, Scope
+from headway.expressions.userfunctions import BUILTIN, Functions, ScalarFunction, UserAggregate
 
 __all__ = [
     "BUILTIN",

@@ -1,33 +1,52 @@
-"""Arithmetic with ANSI rules over numpy: overflow and division by zero are errors, NULL tuples never are."""
+"""Arithmetic with ANSI rules: overflow and division by zero are errors, NULL tuples never are.
+
+Whole numbers and doubles are numpy's, decimals Arrow's where the result always fits, else Python's.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headway.columns import Mask, Values
 from headway.errors import ExpressionError
-from headway.expressions import decimals
-from headway.expressions.casts import cast
-from headway.expressions.nodes import EvaluationError, Node, binary, check, null, unary
+from headway.expressions.casts import CONTEXT, cast, fit
+from headway.expressions.nodes import (
+    Binary,
+    EvaluationError,
+    Node,
+    binary,
+    check,
+    null,
+    over_arrow,
+    over_values,
+    plain,
+    relabel,
+    unary,
+)
 from headway.expressions.types import (
     BIGINT,
     DATE,
     DOUBLE,
+    INT,
     STRING,
     VOID,
+    as_decimal,
     common_number,
+    decimal_result,
     is_decimal,
     is_float,
     is_integer,
     is_numeric,
+    limits,
 )
 from headway.schema import type_name
 
-Kernel = Callable[[Any, Any, Mask | None], Values]
 _VERBS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "take the remainder of", "div": "divide"}
 _ZERO = "division by zero"
 _LONG = 64
@@ -41,7 +60,7 @@ def arithmetic(operator: str, left: Node, right: Node) -> Node:
     left, right = _numbers(operator, left, right)
     floats = is_float(left.type) or is_float(right.type)
     if not floats and (is_decimal(left.type) or is_decimal(right.type)):
-        return decimals.arithmetic(operator, left, right)
+        return _decimals(operator, left, right)
     if operator == "/":
         return divide(cast(left, DOUBLE), cast(right, DOUBLE))
     if operator == "div":
@@ -57,21 +76,19 @@ def arithmetic(operator: str, left: Node, right: Node) -> Node:
         return binary(type_, left, right, integer_quotient(type_))
     if operator == "%":
         harmless = right.constant is not None and not right.is_null and right.value not in (0, -1)
-        return binary(type_, left, right, _plain_remainder if harmless else integer_remainder)
+        return binary(type_, left, right, plain(np.fmod) if harmless else integer_remainder)
     return binary(type_, left, right, _integer(operator, type_, left, right))
 
 
 def divide(left: Node, right: Node) -> Node:
     """Return a quotient of doubles (or floats)."""
 
-    def kernel(one: Any, two: Any, valid: Mask | None) -> Values:
+    def kernel(one: Any, two: Any, valid: Mask | None) -> Any:
         _check_divisor(one, two, valid)
-        result: Values = np.divide(one, two)
-        return result
+        return np.divide(one, two)
 
-    if right.constant is not None and not right.is_null and right.value != 0:
-        return binary(left.type, left, right, lambda one, two, valid: np.divide(one, two), warns=True)
-    return binary(left.type, left, right, kernel, warns=True)
+    harmless = right.constant is not None and not right.is_null and right.value != 0
+    return binary(left.type, left, right, plain(np.divide) if harmless else kernel, warns=True)
 
 
 def negate(argument: Node) -> Node:
@@ -81,20 +98,23 @@ def negate(argument: Node) -> Node:
     if argument.type == STRING:
         argument = cast(argument, DOUBLE)
     if is_decimal(argument.type):
-        return decimals.negate(argument)
+        return over_arrow(argument.type, (argument,), pc.negate)
     if is_float(argument.type):
         return unary(argument.type, argument, lambda values, valid: np.negative(values))
     if not is_integer(argument.type):
         raise ExpressionError(f"cannot negate a {type_name(argument.type)}")
-    lowest = np.iinfo(argument.type.to_pandas_dtype()).min
-    reason = f"{type_name(argument.type)} overflow in a negation"
+    return unary(argument.type, argument, unless_lowest(argument.type, np.negative, "a negation"))
 
-    def kernel(values: Values, valid: Mask | None) -> Values:
+
+def unless_lowest(type_: pa.DataType, ufunc: Any, what: str) -> Callable[[Values, Mask | None], Any]:
+    """Return the kernel of -x or abs(x) over whole numbers, of which only the least overflows."""
+    (lowest, _), reason = limits(type_), f"{type_name(type_)} overflow in {what}"
+
+    def kernel(values: Values, valid: Mask | None) -> Any:
         check(values == lowest, valid, reason)
-        result: Values = np.negative(values)
-        return result
+        return ufunc(values)
 
-    return unary(argument.type, argument, kernel)
+    return kernel
 
 
 def bitwise(operator: str, left: Node, right: Node) -> Node:
@@ -106,7 +126,7 @@ def bitwise(operator: str, left: Node, right: Node) -> Node:
         return null(BIGINT if left.type == right.type else left.type if right.type == VOID else right.type)
     type_ = common_number(left.type, right.type)
     ufunc: Any = {"&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor}[operator]
-    return binary(type_, cast(left, type_), cast(right, type_), lambda one, two, valid: ufunc(one, two))
+    return binary(type_, cast(left, type_), cast(right, type_), plain(ufunc))
 
 
 def bitwise_not(argument: Node) -> Node:
@@ -165,30 +185,25 @@ def _date_arithmetic(operator: str, left: Node, right: Node) -> Node:
 
 def shift_days(date: Node, days: Node, operator: str) -> Node:
     """Return a date moved by days."""
-    days = cast(days, pa.int32())
-    plain = Node(pa.int32(), date.run, date.slots, date.constant, date.field)
-    moved = binary(pa.int32(), plain, days, _integer(operator, pa.int32(), plain, days))
-    return Node(DATE, moved.run, moved.slots, moved.constant, None, moved.warns)
+    days = cast(days, INT)
+    plain = relabel(date, INT, date.field)
+    return relabel(binary(INT, plain, days, _integer(operator, INT, plain, days)), DATE)
 
 
 def _float(operator: str, type_: pa.DataType, left: Node, right: Node) -> Node:
-    if operator == "%":
+    def remainder(one: Any, two: Any, valid: Mask | None) -> Any:
+        _check_divisor(one, two, valid)
+        return np.fmod(one, two)
 
-        def kernel(one: Any, two: Any, valid: Mask | None) -> Values:
-            _check_divisor(one, two, valid)
-            result: Values = np.fmod(one, two)
-            return result
-
-        return binary(type_, left, right, kernel, warns=True)
-    ufunc: Any = {"+": np.add, "-": np.subtract, "*": np.multiply}[operator]
-    return binary(type_, left, right, lambda one, two, valid: ufunc(one, two), warns=True)
+    ufunc = {"+": np.add, "-": np.subtract, "*": np.multiply}.get(operator)
+    return binary(type_, left, right, remainder if ufunc is None else plain(ufunc), warns=True)
 
 
-def integer_quotient(type_: pa.DataType) -> Kernel:
+def integer_quotient(type_: pa.DataType) -> Binary:
     """Return the kernel of the quotient cut towards zero."""
-    lowest = np.iinfo(type_.to_pandas_dtype()).min
+    lowest, _ = limits(type_)
 
-    def kernel(one: Any, two: Any, valid: Mask | None) -> Values:
+    def kernel(one: Any, two: Any, valid: Mask | None) -> Any:
         _check_divisor(one, two, valid)
         check((one == lowest) & (two == -1), valid, f"{type_name(type_)} overflow in a division")
         safe = np.where((two == 0) | ((one == lowest) & (two == -1)), 1, two)
@@ -199,12 +214,11 @@ def integer_quotient(type_: pa.DataType) -> Kernel:
     return kernel
 
 
-def integer_remainder(one: Any, two: Any, valid: Mask | None) -> Values:
+def integer_remainder(one: Any, two: Any, valid: Mask | None) -> Any:
     """Return the remainder, which has the sign of the dividend."""
     _check_divisor(one, two, valid)
     two = np.where((two == 0) | (two == -1), 1, two).astype(two.dtype)  # x % -1 is 0 but overflows at the lowest x
-    result: Values = np.fmod(one, two)
-    return result
+    return np.fmod(one, two)
 
 
 def _check_divisor(one: Any, two: Any, valid: Mask | None) -> None:
@@ -214,78 +228,48 @@ def _check_divisor(one: Any, two: Any, valid: Mask | None) -> None:
         check(zero, valid, _ZERO)
 
 
-def _plain_remainder(one: Any, two: Any, valid: Mask | None) -> Values:
-    result: Values = np.fmod(one, two)
-    return result
-
-
 def _bounds(values: Any) -> tuple[int, int]:
     return int(values.min()), int(values.max())
 
 
-def _integer(operator: str, type_: pa.DataType, left: Node, right: Node) -> Kernel:
+def _integer(operator: str, type_: pa.DataType, left: Node, right: Node) -> Binary:
     """Return the kernel of whole-number + - *, with the cheapest overflow check for a constant side."""
-    name = type_name(type_)
-    lowest, highest = _limits(type_)
+    name, (lowest, highest) = type_name(type_), limits(type_)
     if operator == "*":
         return _multiply(type_, f"{name} overflow in a multiplication")
-    reason = f"{name} overflow in " + ("an addition" if operator == "+" else "a subtraction")
-    if operator == "+":
-        if left.constant is not None and right.constant is None:
-            swapped = _integer(operator, type_, right, left)
-            return lambda one, two, valid: swapped(two, one, valid)
-        if right.constant is not None and not right.is_null:
-            return _add_constant(right.value >= 0, reason)
-
-        def add(one: Any, two: Any, valid: Mask | None) -> Values:
-            result: Values = np.add(one, two)
-            if result.size > _LONG:
-                (low, high), (lower, upper) = _bounds(one), _bounds(two)
-                if lowest <= low + lower and high + upper <= highest:
-                    return result
-            check((one ^ result) & (two ^ result) < 0, valid, reason)
-            return result
-
-        return add
+    adds = operator == "+"
+    ufunc = np.add if adds else np.subtract
+    reason = f"{name} overflow in " + ("an addition" if adds else "a subtraction")
+    if adds and left.constant is not None and right.constant is None:
+        swapped = _integer(operator, type_, right, left)
+        return lambda one, two, valid: swapped(two, one, valid)
     if right.constant is not None and not right.is_null:
-        falls = right.value >= 0
+        rises = (right.value >= 0) == adds or right.value == 0
 
-        def subtract_constant(one: Any, two: Any, valid: Mask | None) -> Values:
-            result: Values = np.subtract(one, two)
-            check(result > one if falls else result < one, valid, reason)
+        def with_constant(one: Any, two: Any, valid: Mask | None) -> Any:
+            result = ufunc(one, two)
+            check(result < one if rises else result > one, valid, reason)
             return result
 
-        return subtract_constant
+        return with_constant
 
-    def subtract(one: Any, two: Any, valid: Mask | None) -> Values:
-        result: Values = np.subtract(one, two)
+    def kernel(one: Any, two: Any, valid: Mask | None) -> Any:
+        result = ufunc(one, two)
         if result.size > _LONG:
             (low, high), (lower, upper) = _bounds(one), _bounds(two)
-            if lowest <= low - upper and high - lower <= highest:
+            lower, upper = (lower, upper) if adds else (-upper, -lower)
+            if lowest <= low + lower and high + upper <= highest:
                 return result
-        check((one ^ two) & (one ^ result) < 0, valid, reason)
-        return result
-
-    return subtract
-
-
-def _add_constant(rises: bool, reason: str) -> Kernel:
-    def kernel(one: Any, two: Any, valid: Mask | None) -> Values:
-        result: Values = np.add(one, two)
-        check(result < one if rises else result > one, valid, reason)
+        # It wrapped around where its sign is that of neither summand, or that of the subtrahend alone.
+        check((one ^ result) & ((two ^ result) if adds else (one ^ two)) < 0, valid, reason)
         return result
 
     return kernel
 
 
-def _limits(type_: pa.DataType) -> tuple[int, int]:
-    limits = np.iinfo(type_.to_pandas_dtype())
-    return int(limits.min), int(limits.max)
-
-
-def _multiply(type_: pa.DataType, reason: str) -> Kernel:
+def _multiply(type_: pa.DataType, reason: str) -> Binary:
     dtype = type_.to_pandas_dtype()
-    lowest, highest = _limits(type_)
+    lowest, highest = limits(type_)
 
     def fits(one: Any, two: Any) -> bool:
         corners = [first * second for first in _bounds(one) for second in _bounds(two)]
@@ -293,18 +277,17 @@ def _multiply(type_: pa.DataType, reason: str) -> Kernel:
 
     if type_ != BIGINT:
 
-        def narrow(one: Any, two: Any, valid: Mask | None) -> Values:
+        def narrow(one: Any, two: Any, valid: Mask | None) -> Any:
             if max(one.size, two.size) > _LONG and fits(one, two):
-                product: Values = np.multiply(one, two)
-                return product
+                return np.multiply(one, two)
             wide = np.multiply(one, two, dtype=np.int64)
-            result: Values = wide.astype(dtype)
+            result = wide.astype(dtype)
             check(result != wide, valid, reason)
             return result
 
         return narrow
 
-    def wide(one: Any, two: Any, valid: Mask | None) -> Values:
+    def wide(one: Any, two: Any, valid: Mask | None) -> Any:
         result: Values = np.multiply(one, two)
         if result.size > _LONG and fits(one, two):
             return result
@@ -320,3 +303,59 @@ def _multiply(type_: pa.DataType, reason: str) -> Kernel:
         return result
 
     return wide
+
+
+_ARROW = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+
+
+def _decimals(operator: str, left: Node, right: Node) -> Node:
+    """Return ``left operator right`` where at least one side is a decimal and none a double."""
+    left, right = _as_decimal(left), _as_decimal(right)
+    if operator == "div":
+        return over_values(BIGINT, (left, right), _quotient)
+    type_ = decimal_result(operator, left.type, right.type)
+    if operator in _ARROW and _digits(operator, left.type, right.type) <= 38:
+        return over_arrow(type_, (left, right), _ARROW[operator])
+    operation = _OPERATIONS[operator]
+    return over_values(type_, (left, right), lambda one, two: fit(operation(one, two), type_))
+
+
+def _digits(operator: str, left: pa.DataType, right: pa.DataType) -> int:
+    """Return the digits of a result that nothing is cut from; Arrow refuses more than 38."""
+    if operator == "*":
+        return int(left.precision + right.precision + 1)
+    whole = max(left.precision - left.scale, right.precision - right.scale)
+    return int(whole + max(left.scale, right.scale) + 1)
+
+
+def _as_decimal(node: Node) -> Node:
+    if is_decimal(node.type):
+        return node
+    if node.constant is not None and not node.is_null:  # a literal counts with the digits it has
+        return cast(node, pa.decimal128(max(1, len(str(abs(node.value)))), 0))
+    return cast(node, as_decimal(node.type))
+
+
+def _dividing(operation: Callable[[Decimal, Decimal], Decimal]) -> Callable[[Decimal, Decimal], Decimal]:
+    def kernel(one: Decimal, two: Decimal) -> Decimal:
+        if not two:
+            raise EvaluationError(_ZERO)
+        return operation(one, two)
+
+    return kernel
+
+
+def _quotient(one: Decimal, two: Decimal) -> int:
+    result = int(_dividing(CONTEXT.divide_int)(one, two))
+    if not -(2**63) <= result < 2**63:
+        raise EvaluationError("bigint overflow in a division")
+    return result
+
+
+_OPERATIONS: dict[str, Callable[[Any, Any], Decimal]] = {
+    "+": CONTEXT.add,
+    "-": CONTEXT.subtract,
+    "*": CONTEXT.multiply,
+    "/": _dividing(CONTEXT.divide),
+    "%": _dividing(CONTEXT.remainder),
+}

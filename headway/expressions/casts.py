@@ -1,9 +1,16 @@
-"""CAST and TRY_CAST with ANSI rules: a value that does not fit is an error, or NULL for TRY_CAST."""
+"""CAST and TRY_CAST with ANSI rules, and values as text and back.
+
+A value that does not fit is an error, or NULL for TRY_CAST. What Arrow does not do as Spark does is done per value.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
+import math
+import re
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import numpy as np
@@ -12,7 +19,6 @@ import pyarrow.compute as pc
 
 from headway.columns import Column, Mask, Values, concat, nulls, numpy_type
 from headway.errors import ExpressionError
-from headway.expressions import texts
 from headway.expressions.nodes import (
     Columns,
     EvaluationError,
@@ -23,6 +29,7 @@ from headway.expressions.nodes import (
     null,
     over_arrow,
     over_values,
+    relabel,
     unary,
 )
 from headway.expressions.types import (
@@ -38,12 +45,193 @@ from headway.expressions.types import (
     is_nested,
     is_numeric,
     is_timestamp,
+    limits,
 )
 from headway.moments import date_texts, timestamp_texts
 from headway.schema import TIMESTAMP, TIMESTAMP_NTZ, type_name
 
+CONTEXT = decimal.Context(prec=80, rounding=ROUND_HALF_UP)
+_EPOCH = dt.date(1970, 1, 1).toordinal()
+_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
+"""After so many years the calendar repeats."""
 DAY = 86_400_000_000
 """Microseconds of a day."""
+_NUMBER_BLANKS = "".join(map(chr, range(33)))
+_BLANKS = _NUMBER_BLANKS + "\x7f"
+"""What Spark leaves out around text that it casts: control characters and spaces of ASCII, and no others."""
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_HEXADECIMAL = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+", re.ASCII)
+_SUFFIXES = ("d", "D", "f", "F")
+"""What may end a floating-point number, as in Java."""
+_SPECIAL = {"nan": "nan", "inf": "inf", "+inf": "inf", "infinity": "inf", "+infinity": "inf"}
+_SPECIAL |= {"-inf": "-inf", "-infinity": "-inf"}
+_TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
+_DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?:[T ].*)?", re.ASCII | re.DOTALL)
+_TIMESTAMP = re.compile(
+    r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})"
+    r"(?:[T ](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?)?)?)?",
+    re.ASCII,
+)
+
+
+def fit(value: Decimal, type_: pa.DataType) -> Decimal:
+    """Round half up to a decimal type's scale, or raise if the digits do not fit."""
+    if value and value.adjusted() >= 40:  # more digits than the context has
+        raise EvaluationError(f"{value} does not fit {type_name(type_)}")
+    rounded = value.quantize(Decimal((0, (1,), -type_.scale)), context=CONTEXT)
+    if rounded and rounded.adjusted() >= type_.precision - type_.scale:
+        raise EvaluationError(f"{value} does not fit {type_name(type_)}")
+    return rounded
+
+
+def finite(value: float) -> Decimal:
+    """Return a double as the decimal that it prints as; Spark takes a float for the double of the same value."""
+    text = repr(value)
+    number = Decimal(text)
+    if not number.is_finite():
+        raise EvaluationError(f"{text} does not fit a decimal")
+    return number
+
+
+def moment(microseconds: int, type_: pa.DataType) -> int:
+    """Return microseconds since 1970 if a timestamp holds them, or raise."""
+    if not -(2**63) <= microseconds < 2**63:
+        raise EvaluationError(f"{microseconds} microseconds do not fit {type_name(type_)}")
+    return microseconds
+
+
+def days_of(year: int, month: int, day: int) -> int:
+    """Return the days since 1970 of a date in any year, or raise a ValueError if there is none."""
+    cycles = (year - 1) // _CYCLE_YEARS
+    found = dt.date(year - cycles * _CYCLE_YEARS, month, day).toordinal() - _EPOCH + cycles * _CYCLE_DAYS
+    if not -(2**31) <= found < 2**31:
+        raise ValueError("the date does not fit")
+    return found
+
+
+def float_text(value: float, type_: pa.DataType) -> str:
+    """Return a double or a float as Spark prints it: 1.0, 1.0E10, NaN."""
+    text = repr(value) if type_ == DOUBLE else str(np.float32(value))
+    special = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(text)
+    if special is not None:
+        return special
+    number = Decimal(text)
+    sign, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    mark = "-" if sign else ""
+    if not number:
+        return f"{mark}0.0"
+    figures = "".join(map(str, digits)).rstrip("0") or "0"
+    power = number.adjusted()
+    if -3 <= power < 7:
+        plain = format(abs(number), "f")
+        whole, _, rest = plain.partition(".")
+        return f"{mark}{whole}.{rest.rstrip('0') or '0'}"
+    return f"{mark}{figures[0]}.{figures[1:] or '0'}E{power}"
+
+
+def read_date(text: str) -> int:
+    """Read a date as days since 1970, or raise."""
+    match = _DATE.fullmatch(text.strip(_BLANKS))
+    if match:
+        try:
+            return days_of(int(match[1]), int(match[2] or 1), int(match[3] or 1))
+        except ValueError:
+            pass
+    raise EvaluationError(f"'{text}' is not a date")
+
+
+def read_timestamp(text: str, type_: pa.DataType = TIMESTAMP) -> int:
+    """Read a timestamp as microseconds since 1970, in UTC unless it names an offset; timestamp_ntz drops the offset."""
+    match = _TIMESTAMP.fullmatch(text.strip(_BLANKS))
+    if match:
+        year, month, day, hour, minute, second = (int(part) if part else None for part in match.groups()[:6])
+        fraction = int((match[7] or "0")[:6].ljust(6, "0"))
+        try:
+            dt.time(hour or 0, minute or 0, second or 0)
+            seconds = ((hour or 0) * 60 + (minute or 0)) * 60 + (second or 0)
+            if type_ == TIMESTAMP:
+                seconds -= _offset(match[8])
+            return moment(days_of(year or 0, month or 1, day or 1) * DAY + seconds * 1_000_000 + fraction, type_)
+        except (ValueError, EvaluationError):
+            pass
+    raise EvaluationError(f"'{text}' is not a {type_name(type_)}")
+
+
+def _offset(zone: str | None) -> int:
+    """Return a zone's seconds."""
+    if zone is None or zone in ("Z", "UTC", "GMT"):
+        return 0
+    digits = zone[1:].replace(":", "")
+    hours, minutes = (int(digits[:-2]), int(digits[-2:])) if len(digits) > 2 else (int(digits), 0)
+    offset = hours * 3600 + minutes * 60
+    return -offset if zone[0] == "-" else offset
+
+
+def reader(target: pa.DataType) -> Callable[[Any], object]:
+    """Return the function that reads a type from text, or raises an EvaluationError."""
+    if target == BOOLEAN:
+        return _read_boolean
+    if target in (FLOAT, DOUBLE):
+        return lambda text: read_number(text, type_name(target))
+    if is_decimal(target):
+        return lambda text: fit(_read_decimal(text, target), target)
+    if target == DATE:
+        return read_date
+    if is_timestamp(target):
+        return lambda text: read_timestamp(text, target)
+    if pa.types.is_binary(target):
+        return lambda text: text.encode()
+    if target == STRING:
+        return lambda text: text
+    if not pa.types.is_integer(target):
+        raise ExpressionError(f"cannot cast string to {type_name(target)}")
+    (low, high), name = limits(target), type_name(target)
+
+    def whole(text: str) -> int:
+        stripped = text.strip(_BLANKS)
+        if _WHOLE.fullmatch(stripped):
+            value = int(stripped)
+            if low <= value <= high:
+                return value
+        raise EvaluationError(f"'{text}' is not {'an' if name == 'int' else 'a'} {name}")
+
+    return whole
+
+
+def _read_boolean(text: str) -> bool:
+    word = text.strip(_BLANKS).lower()
+    if word not in _TRUE and word not in _FALSE:
+        raise EvaluationError(f"'{text}' is not a boolean")
+    return word in _TRUE
+
+
+def read_number(text: str, name: str = "double") -> float:
+    """Read a double, or raise."""
+    word = text.strip(_NUMBER_BLANKS)
+    special = _SPECIAL.get(word.lower())
+    if special is not None:
+        return float(special)
+    if word.endswith(_SUFFIXES):
+        word = word[:-1]
+    if _NUMBER.fullmatch(word):
+        return float(word)
+    if _HEXADECIMAL.fullmatch(word):
+        try:
+            return float.fromhex(word)
+        except OverflowError:
+            return -math.inf if word.startswith("-") else math.inf
+    raise EvaluationError(f"'{text}' is not a {name}")
+
+
+def _read_decimal(text: str, target: pa.DataType) -> Decimal:
+    word = text.strip(_NUMBER_BLANKS)
+    if _NUMBER.fullmatch(word):
+        return Decimal(word)
+    raise EvaluationError(f"'{text}' is not a {type_name(target)}")
+
+
 _MOST_DAYS = (2**63 - 1) // DAY
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 
@@ -55,10 +243,9 @@ def cast(node: Node, type_: pa.DataType, lenient: bool = False) -> Node:
         return node
     if source == VOID:
         return null(type_)
-    if node.is_null:
-        _checked(source, type_)
-        return null(type_)
     _checked(source, type_)
+    if node.is_null:
+        return null(type_)
     if lenient and not _always_fits(source, type_):
         return _lenient(node, type_)
     if source == STRING or is_decimal(source):
@@ -103,13 +290,9 @@ def _exists(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def _always_fits(source: pa.DataType, target: pa.DataType) -> bool:
-    if target in (STRING, BOOLEAN) and source != STRING:
-        return True
-    if is_float(target):
+    if target in (STRING, BOOLEAN) or is_float(target):
         return bool(source != STRING)
-    if is_integer(source) and is_integer(target):
-        return bool(source.bit_width <= target.bit_width)
-    return False
+    return is_integer(source) and is_integer(target) and bool(source.bit_width <= target.bit_width)
 
 
 def _lenient(node: Node, type_: pa.DataType) -> Node:
@@ -135,7 +318,7 @@ def _lenient(node: Node, type_: pa.DataType) -> Node:
 def _from_python(source: pa.DataType, target: pa.DataType) -> Callable[[Any], object]:
     """Return the cast of one Python value from text or decimal."""
     if source == STRING:
-        return texts.reader(target)
+        return reader(target)
     if target == STRING:
         return lambda value: format(value, "f")
     if target == BOOLEAN:
@@ -145,11 +328,10 @@ def _from_python(source: pa.DataType, target: pa.DataType) -> Callable[[Any], ob
     if target == FLOAT:
         return lambda value: float(np.float32(float(value)))
     if is_decimal(target):
-        return lambda value: texts.fit(value, target)
+        return lambda value: fit(value, target)
     if is_timestamp(target):
-        return lambda value: texts.moment(int((value * 1_000_000).to_integral_value("ROUND_DOWN")), target)
-    limits = np.iinfo(target.to_pandas_dtype())
-    low, high, name = int(limits.min), int(limits.max), type_name(target)
+        return lambda value: moment(int((value * 1_000_000).to_integral_value("ROUND_DOWN")), target)
+    (low, high), name = limits(target), type_name(target)
 
     def whole(value: Decimal) -> int:
         number = int(value)
@@ -162,14 +344,10 @@ def _from_python(source: pa.DataType, target: pa.DataType) -> Callable[[Any], ob
 
 def _to_text(node: Node) -> Node:
     if is_float(node.type):
-        return over_values(STRING, (node,), texts.float_text if node.type == DOUBLE else texts.float32_text)
+        return over_values(STRING, (node,), lambda value: float_text(value, node.type))
     if is_timestamp(node.type):
         return over_arrow(STRING, (node,), _timestamp_texts)
-    if node.type == DATE:
-        return over_arrow(STRING, (node,), date_texts)
-    if pa.types.is_binary(node.type):
-        return over_arrow(STRING, (node,), lambda array: array.cast(STRING))
-    return over_arrow(STRING, (node,), lambda array: pc.cast(array, STRING))
+    return over_arrow(STRING, (node,), date_texts if node.type == DATE else lambda array: pc.cast(array, STRING))
 
 
 def _timestamp_texts(array: pa.Array) -> pa.Array:
@@ -178,24 +356,24 @@ def _timestamp_texts(array: pa.Array) -> pa.Array:
 
 
 def _to_decimal(node: Node, type_: pa.DataType) -> Node:
+    exact: Callable[[Any], Decimal] = finite
     if is_integer(node.type):
         if type_.precision - type_.scale >= _DIGITS[node.type.bit_width]:  # every value fits
             return over_arrow(type_, (node,), lambda array: array.cast(pa.decimal128(19, 0)).cast(type_))
-        return over_values(type_, (node,), lambda value: texts.fit(Decimal(value), type_))
-    if is_timestamp(node.type):
-        micros = Node(pa.int64(), node.run, node.slots, node.constant, node.field, node.warns)
-        return over_values(type_, (micros,), lambda value: texts.fit(Decimal(value).scaleb(-6), type_))
-    if node.type == BOOLEAN:
-        return over_values(type_, (node,), lambda value: texts.fit(Decimal(int(value)), type_))
-    return over_values(type_, (node,), lambda value: texts.fit(texts.finite(value), type_))
+        exact = Decimal
+    elif is_timestamp(node.type):
+        node, exact = relabel(node, pa.int64()), lambda value: Decimal(value).scaleb(-6)
+    elif node.type == BOOLEAN:
+        exact = Decimal
+    return over_values(type_, (node,), lambda value: fit(exact(value), type_))
 
 
 def _fixed(node: Node, target: pa.DataType) -> Node:
     """Cast between types of a fixed width, with numpy."""
-    source = node.type
-    dtype: Any = numpy_type(target)
+    source, dtype = node.type, numpy_type(target)
+    narrows = is_integer(source) and is_integer(target) and source.bit_width > target.bit_width
     if is_timestamp(source) and is_timestamp(target):
-        return unary(target, node, lambda values, valid: values)
+        return relabel(node, target)
     if source == DATE:
         return unary(target, node, _midnight)
     if target == DATE:
@@ -206,13 +384,11 @@ def _fixed(node: Node, target: pa.DataType) -> Node:
         return _instant(node, target)
     if target == BOOLEAN:
         return unary(target, node, lambda values, valid: values != 0)
-    if is_float(target):
-        return unary(target, node, lambda values, valid: values.astype(dtype), warns=True)
-    if source == BOOLEAN or (is_integer(source) and source.bit_width <= target.bit_width):
-        return unary(target, node, lambda values, valid: values.astype(dtype))
-    if is_integer(source):
+    if narrows:
         return unary(target, node, _narrowing(dtype, target))
-    return unary(target, node, truncating(target), warns=True)
+    if is_float(source) and not is_float(target):
+        return unary(target, node, truncating(target), warns=True)
+    return unary(target, node, lambda values, valid: values.astype(dtype), warns=is_float(target))
 
 
 def _midnight(values: Values, valid: Mask | None) -> Values:

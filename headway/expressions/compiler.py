@@ -1,8 +1,13 @@
-"""From sqlglot's tree to nodes: names are resolved, types checked and functions bound, once."""
+"""From sqlglot's tree to nodes: names are resolved, types checked and functions bound, once.
+
+What is allowed but probably not meant is noted on the way.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Decimal
 from typing import Any
 
@@ -11,39 +16,78 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from headway.errors import ExpressionError, choices, did_you_mean
-from headway.expressions import comparison, logic, nodes
-from headway.expressions.aggregation import AGGREGATES
+from headway.expressions import logic, nodes
 from headway.expressions.arithmetic import arithmetic, bitwise, bitwise_not, negate
 from headway.expressions.casts import cast
-from headway.expressions.intervals import Interval, read_interval, shift
-from headway.expressions.library.table import BUILTINS
-from headway.expressions.nodes import Node
-from headway.expressions.notes import note_text_as_number
+from headway.expressions.library.table import AGGREGATES, BUILTINS, unknown_function
+from headway.expressions.library.times import IntervalLiteral, read_interval, shift
+from headway.expressions.model import Scope
+from headway.expressions.nodes import EvaluationError, Node
 from headway.expressions.parsing import TOO_DEEP, fragment, read_type
-from headway.expressions.scopes import Scope
-from headway.expressions.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID
-from headway.expressions.unknowns import unknown_function
-from headway.expressions.users import call_user
+from headway.expressions.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID, is_numeric
+from headway.expressions.userfunctions import call_user
 from headway.schema import type_name
 
-_UNREPEATABLE = {
-    "current_timestamp": "the clock",
-    "current_date": "the clock",
-    "now": "the clock",
-    "localtimestamp": "the clock",
-    "current_time": "the clock",
-    "curdate": "the clock",
-    "rand": "chance",
-    "random": "chance",
-    "randn": "chance",
-    "uuid": "chance",
-    "shuffle": "chance",
-    "monotonically_increasing_id": "the way the work is cut up",
-    "input_file_name": "the way the work is cut up",
-    "current_user": "who runs it",
-    "session_user": "who runs it",
-    "user": "who runs it",
+_collected: ContextVar[dict[str, None] | None] = ContextVar("notes", default=None)
+
+
+@contextmanager
+def noting() -> Iterator[dict[str, None]]:
+    """Collect what is noted in the body, each note once, in order. What is noted inside is not noted outside."""
+    notes: dict[str, None] = {}
+    token = _collected.set(notes)
+    try:
+        yield notes
+    finally:
+        _collected.reset(token)
+
+
+def note(notes: Iterable[str]) -> None:
+    """Add notes to what is being collected, if anything is."""
+    collected = _collected.get()
+    if collected is not None:
+        collected.update(dict.fromkeys(notes))
+
+
+def note_text_as_number(tree: exp.Expression, sides: Sequence[tuple[exp.Expression, Node]], compared: bool) -> None:
+    """Note text that meets numbers: it is cast, as in Spark, and text that is no number fails when a tuple comes."""
+    numbers = [node.type for _, node in sides if is_numeric(node.type)]
+    if _collected.get() is None or not numbers:
+        return
+    for side, node in sides:
+        if node.type != STRING or _is_number(node):
+            continue
+        text, where = fragment(side), f"'{fragment(tree)}': {fragment(side)}"
+        if node.constant is not None:
+            note([f"{where} is no number, and the other side is {type_name(numbers[0])}: every tuple fails"])
+            continue
+        other = ", or give the other side as text, such as '36', to compare text" if compared else ""
+        note(
+            [
+                f"{where} is a string and is cast to a number, since the other side is {type_name(numbers[0])}: tuples "
+                f"whose text is no number fail. Write try_cast({text} as double) to get NULL for them{other}"
+            ]
+        )
+
+
+def _is_number(node: Node) -> bool:
+    """Whether it is a constant that reads as a number, so that nothing can fail."""
+    if node.constant is None:
+        return False
+    try:
+        float(node.value)
+    except (TypeError, ValueError, EvaluationError):
+        return node.is_null
+    return True
+
+
+_DEPENDING = {
+    "the clock": "current_timestamp current_date now localtimestamp current_time curdate",
+    "chance": "rand random randn uuid shuffle",
+    "the way the work is cut up": "monotonically_increasing_id input_file_name",
+    "who runs it": "current_user session_user user",
 }
+_UNREPEATABLE = {name: reason for reason, names in _DEPENDING.items() for name in names.split()}
 _ARITHMETIC: dict[type[exp.Expression], str] = {
     exp.Add: "+",
     exp.Sub: "-",
@@ -93,12 +137,12 @@ Replacements = Mapping[exp.Expression, Node]
 
 
 def compile_tree(tree: exp.Expression, scope: Scope, replacements: Replacements | None = None) -> Node:
-    """Return the node of a tree. `replacements` stand for aggregate calls that were found beforehand."""
+    """Return the node of a tree. `replacements` are the nodes of aggregate calls."""
     try:
         made = _Compiler(scope, replacements or {}).visit(tree)
     except RecursionError:
         raise ExpressionError(TOO_DEEP) from None
-    if isinstance(made, Interval):
+    if isinstance(made, IntervalLiteral):
         raise ExpressionError("an interval alone is not a value; add it to a timestamp or a date")
     return made
 
@@ -108,7 +152,7 @@ class _Compiler:
         self.scope = scope
         self.replacements = replacements
 
-    def visit(self, tree: exp.Expression) -> Node | Interval:
+    def visit(self, tree: exp.Expression) -> Node | IntervalLiteral:
         """Return a node, or an interval, which only arithmetic with dates and timestamps takes."""
         kind = type(tree)
         if kind in _ARITHMETIC:
@@ -131,11 +175,11 @@ class _Compiler:
             return handler(self, tree)
         if type(tree) in _ARITHMETIC or isinstance(tree, exp.Paren | exp.Neg | exp.Interval):
             made = self.visit(tree)
-            if isinstance(made, Interval):
+            if isinstance(made, IntervalLiteral):
                 raise ExpressionError(f"'{fragment(tree)}' is an interval; add it to a timestamp or a date")
             return made
         if type(tree) in _COMPARISON:
-            return comparison.compare(_COMPARISON[type(tree)], *self._meeting(tree, tree.this, tree.expression))
+            return logic.compare(_COMPARISON[type(tree)], *self.meeting(tree, tree.this, tree.expression))
         if type(tree) in _BITWISE:
             return self._bitwise(tree)
         for kinds, reason in _REFUSED:
@@ -146,34 +190,34 @@ class _Compiler:
             raise ExpressionError(_unrepeatable(name))
         raise ExpressionError(f"'{fragment(tree)}' is not supported in expressions")
 
-    def _meeting(self, whole: exp.Expression, *trees: exp.Expression) -> list[Node]:
+    def meeting(self, whole: exp.Expression, *trees: exp.Expression) -> list[Node]:
         """Return the nodes of values that meet in one type; text among numbers is noted."""
         made = [self.node(tree) for tree in trees]
         note_text_as_number(whole, list(zip(trees, made, strict=True)), compared=True)
         return made
 
-    def _arithmetic(self, operator: str, tree: exp.Expression) -> Node | Interval:
+    def _arithmetic(self, operator: str, tree: exp.Expression) -> Node | IntervalLiteral:
         left, right = self.visit(tree.this), self.visit(tree.expression)
         if isinstance(left, Node) and isinstance(right, Node):
             note_text_as_number(tree, [(tree.this, left), (tree.expression, right)], compared=False)
             return arithmetic(operator, left, right)
         if operator not in ("+", "-"):
             raise ExpressionError(f"'{fragment(tree)}': intervals can only be added and subtracted")
-        if isinstance(right, Interval):
+        if isinstance(right, IntervalLiteral):
             change = right if operator == "+" else right.negated()
-            return left.plus(change) if isinstance(left, Interval) else shift(left, change)
+            return left.plus(change) if isinstance(left, IntervalLiteral) else shift(left, change)
         if operator == "-":
             raise ExpressionError(f"'{fragment(tree)}': a date or timestamp cannot be subtracted from an interval")
-        assert isinstance(left, Interval)
+        assert isinstance(left, IntervalLiteral)
         assert isinstance(right, Node)
         return shift(right, left)
 
-    def _negative(self, tree: exp.Expression) -> Node | Interval:
+    def _negative(self, tree: exp.Expression) -> Node | IntervalLiteral:
         inner = tree.this
         if isinstance(inner, exp.Literal) and not inner.is_string:
             return number("-" + inner.this)  # the sign belongs to the number: -2147483648 is an int
         made = self.visit(inner)
-        return made.negated() if isinstance(made, Interval) else negate(made)
+        return made.negated() if isinstance(made, IntervalLiteral) else negate(made)
 
     def _bitwise(self, tree: exp.Expression) -> Node:
         for side in (tree.this, tree.expression):
@@ -196,22 +240,7 @@ class _Compiler:
             made = _part(made, part)
         return made
 
-    def literal(self, tree: exp.Expression) -> Node:
-        return nodes.literal(tree.this, STRING) if tree.is_string else number(tree.this)
-
-    def boolean(self, tree: exp.Expression) -> Node:
-        return nodes.literal(bool(tree.this), BOOLEAN)
-
-    def null(self, tree: exp.Expression) -> Node:
-        return nodes.null(VOID)
-
-    def conjunction(self, tree: exp.Expression) -> Node:
-        return self._chain(tree, exp.And, logic.conjunction)
-
-    def disjunction(self, tree: exp.Expression) -> Node:
-        return self._chain(tree, exp.Or, logic.disjunction)
-
-    def _chain(self, tree: Any, kind: type[exp.Expression], combine: Callable[[Node, Node], Node]) -> Node:
+    def chain(self, tree: Any, kind: type[exp.Expression], combine: Callable[[Node, Node], Node]) -> Node:
         """Combine ``a AND b AND c …`` as a balanced tree, so that long chains do not nest deeply."""
         parts = []
         while isinstance(tree, kind):
@@ -223,32 +252,23 @@ class _Compiler:
             made = pairs + made[2 * len(pairs) :]
         return made[0]
 
-    def negation(self, tree: exp.Expression) -> Node:
-        return logic.negation(self.node(tree.this))
-
-    def bit_not(self, tree: exp.Expression) -> Node:
-        return bitwise_not(self.node(tree.this))
-
     def is_(self, tree: exp.Expression) -> Node:
         argument = self.node(tree.this)
         if isinstance(tree.expression, exp.Null):
-            return comparison.is_null(argument)
+            return logic.is_null(argument)
         if isinstance(tree.expression, exp.Boolean):
             return logic.is_boolean(argument, bool(tree.expression.this))
         raise ExpressionError(f"'{fragment(tree)}': IS takes NULL, TRUE or FALSE")
 
     def null_safe(self, tree: exp.Expression) -> Node:
-        equal = comparison.null_safe_equal(*self._meeting(tree, tree.this, tree.expression))
+        equal = logic.null_safe_equal(*self.meeting(tree, tree.this, tree.expression))
         return logic.negation(equal) if isinstance(tree, exp.NullSafeNEQ) else equal
 
     def in_(self, tree: exp.Expression) -> Node:
         if not tree.expressions:
             raise ExpressionError(f"'{fragment(tree)}': IN takes a list of values in brackets")
-        value, *items = self._meeting(tree, tree.this, *tree.expressions)
+        value, *items = self.meeting(tree, tree.this, *tree.expressions)
         return logic.membership(value, items)
-
-    def between(self, tree: exp.Expression) -> Node:
-        return logic.between(*self._meeting(tree, tree.this, tree.args["low"], tree.args["high"]))
 
     def like(self, tree: exp.Expression, escape: str = "\\") -> Node:
         kind = "like" if isinstance(tree, exp.Like) else "ilike" if isinstance(tree, exp.ILike) else "rlike"
@@ -271,7 +291,7 @@ class _Compiler:
             if tree.this is None:
                 conditions.append(self.node(branch.this))
             else:
-                conditions.append(comparison.compare("=", *self._meeting(tree, tree.this, branch.this)))
+                conditions.append(logic.compare("=", *self.meeting(tree, tree.this, branch.this)))
             results.append(self.node(branch.args["true"]))
         default = tree.args.get("default")
         return logic.case(conditions, results, None if default is None else self.node(default))
@@ -283,16 +303,10 @@ class _Compiler:
         condition = logic.boolean(self.node(tree.this), "the condition of if")
         return logic.case([condition], [self.node(tree.args["true"])], self.node(otherwise))
 
-    def cast(self, tree: exp.Expression) -> Node:
-        return cast(self.node(tree.this), read_type(tree.args["to"]), lenient=bool(tree.args.get("safe")))
-
     def pipe(self, tree: exp.Expression) -> Node:
         if isinstance(tree.expression, exp.Add | exp.Sub):  # Spark and sqlglot disagree on which binds tighter
             raise ExpressionError(f"'{fragment(tree)}': put brackets where || meets + or -")
         return BUILTINS["concat"]([self.node(tree.this), self.node(tree.expression)])
-
-    def concat(self, tree: exp.Expression) -> Node:
-        return BUILTINS["concat"]([self.node(item) for item in tree.expressions])
 
     def extract(self, tree: exp.Expression) -> Node:
         unit = tree.this.name.lower().rstrip("s")
@@ -323,6 +337,31 @@ class _Compiler:
         if name in ("datediff", "date_add", "dateadd") and isinstance(tree, exp.Var):
             raise ExpressionError(f"{name} takes no unit here; see the docs for its form")
         return self.node(tree)
+
+
+class _Remembering(_Compiler):
+    """Compiles any parts of one tree, in any order, each of them once."""
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope, {})
+        self.made: dict[int, Node | IntervalLiteral] = {}
+
+    def visit(self, tree: exp.Expression) -> Node | IntervalLiteral:
+        if id(tree) not in self.made:
+            self.made[id(tree)] = super().visit(tree)
+        return self.made[id(tree)]
+
+    def node(self, tree: exp.Expression) -> Node:
+        made = self.made.get(id(tree))
+        if not isinstance(made, Node):
+            made = self.made[id(tree)] = super().node(tree)
+        return made
+
+
+def part_types(scope: Scope) -> Callable[[exp.Expression], pa.DataType]:
+    """Return what finds the types of the parts of one tree."""
+    compiler = _Remembering(scope)
+    return lambda tree: compiler.node(tree).type
 
 
 def number(text: str) -> Node:
@@ -376,32 +415,31 @@ def _unrepeatable(name: str) -> str:
     return f"{name} depends on {_UNREPEATABLE[name]}; results must be the same on every run, so it is not allowed"
 
 
+def _cast(at: _Compiler, tree: Any) -> Node:
+    return cast(at.node(tree.this), read_type(tree.args["to"]), lenient=bool(tree.args.get("safe")))
+
+
 Handler = Callable[[_Compiler, Any], Node]
 _HANDLERS: dict[type[exp.Expression], Handler] = {
-    exp.Column: _Compiler.column,
-    exp.Identifier: _Compiler.column,
-    exp.Literal: _Compiler.literal,
-    exp.Boolean: _Compiler.boolean,
-    exp.Null: _Compiler.null,
-    exp.And: _Compiler.conjunction,
-    exp.Or: _Compiler.disjunction,
-    exp.Not: _Compiler.negation,
-    exp.BitwiseNot: _Compiler.bit_not,
+    **dict.fromkeys((exp.Column, exp.Identifier), _Compiler.column),
+    exp.Literal: lambda at, tree: nodes.literal(tree.this, STRING) if tree.is_string else number(tree.this),
+    exp.Boolean: lambda at, tree: nodes.literal(bool(tree.this), BOOLEAN),
+    exp.Null: lambda at, tree: nodes.null(VOID),
+    exp.And: lambda at, tree: at.chain(tree, exp.And, logic.conjunction),
+    exp.Or: lambda at, tree: at.chain(tree, exp.Or, logic.disjunction),
+    exp.Not: lambda at, tree: logic.negation(at.node(tree.this)),
+    exp.BitwiseNot: lambda at, tree: bitwise_not(at.node(tree.this)),
     exp.Is: _Compiler.is_,
-    exp.NullSafeEQ: _Compiler.null_safe,
-    exp.NullSafeNEQ: _Compiler.null_safe,
+    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ), _Compiler.null_safe),
     exp.In: _Compiler.in_,
-    exp.Between: _Compiler.between,
-    exp.Like: _Compiler.like,
-    exp.ILike: _Compiler.like,
-    exp.RegexpLike: _Compiler.like,
+    exp.Between: lambda at, tree: logic.between(*at.meeting(tree, tree.this, tree.args["low"], tree.args["high"])),
+    **dict.fromkeys((exp.Like, exp.ILike, exp.RegexpLike), _Compiler.like),
     exp.Escape: _Compiler.escape,
     exp.Case: _Compiler.case,
     exp.If: _Compiler.if_,
-    exp.Cast: _Compiler.cast,
-    exp.TryCast: _Compiler.cast,
+    **dict.fromkeys((exp.Cast, exp.TryCast), _cast),
     exp.DPipe: _Compiler.pipe,
-    exp.Concat: _Compiler.concat,
+    exp.Concat: lambda at, tree: BUILTINS["concat"]([at.node(item) for item in tree.expressions]),
     exp.Extract: _Compiler.extract,
     exp.Anonymous: _Compiler.call,
 }

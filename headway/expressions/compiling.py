@@ -2,62 +2,178 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Any, TypeVar
 
 from sqlglot import exp
 
 from headway.errors import ExpressionError, choices
-from headway.expressions import nodes
-from headway.expressions.calls import AggregateTree, aggregate_call, find_calls
+from headway.expressions import logic, nodes
 from headway.expressions.casts import cast
-from headway.expressions.compiler import compile_tree
-from headway.expressions.model import AggregateCall, AggregateSelect, Expression, JoinCondition, finish
+from headway.expressions.compiler import compile_tree, note, noting
+from headway.expressions.library.table import AGGREGATES, AggregateFunction
+from headway.expressions.logic import is_null
+from headway.expressions.model import AggregateCall, AggregateSelect, Expression, JoinCondition, Relation, Scope, finish
 from headway.expressions.nodes import Node
-from headway.expressions.notes import note, noting
-from headway.expressions.parsing import check_text, parse_items, parse_one, to_sql
-from headway.expressions.registry import BUILTIN, Functions
-from headway.expressions.scopes import Relation, Scope
-from headway.expressions.types import BOOLEAN, VOID, common, is_float
+from headway.expressions.parsing import check_text, fragment, parse_items, parse_one, to_sql
+from headway.expressions.types import BOOLEAN, DOUBLE, VOID, common, is_float, is_nested
+from headway.expressions.userfunctions import Functions, UserAggregate, coerce_arguments
 from headway.schema import Field, Schema, type_name
 
+_FIRSTS = ("first", "last", "any_value")
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateTree:
+    """An aggregate call as it was written."""
+
+    tree: exp.Expression
+    name: str
+    arguments: tuple[exp.Expression, ...]
+    distinct: bool = False
+    ignore_nulls: bool = False
+    where: exp.Expression | None = None
+
+
+def find_calls(tree: exp.Expression, functions: Functions) -> Iterator[tuple[exp.Expression, AggregateTree]]:
+    """Yield the outermost aggregate calls of a tree."""
+    call = _as_call(tree, functions)
+    if call is not None:
+        yield tree, call
+        return
+    if isinstance(tree, exp.Window | exp.Subquery | exp.Select):
+        return  # refused with a better message when the tree is compiled
+    for child in tree.iter_expressions():
+        yield from find_calls(child, functions)
+
+
+def aggregate_call(call: AggregateTree, scope: Scope) -> AggregateCall:
+    """Return the description of a call, or raise an ExpressionError."""
+    user = scope.functions.aggregates.get(call.name)
+    if user is not None:
+        return _user_call(call, user, scope)
+    known = AGGREGATES["count_distinct" if call.name == "count" and call.distinct else call.name]
+    if call.distinct and known.name != "count_distinct":
+        raise ExpressionError(f"'{fragment(call.tree)}': DISTINCT is only supported in count(distinct x)")
+    if known.name == "count" and len(call.arguments) == 1 and isinstance(call.arguments[0], exp.Star):
+        return AggregateCall("count", (), (), _where(call, scope, None), known.result(VOID))
+    parameters = call.arguments[known.arguments :]
+    if known.name in _FIRSTS and len(parameters) == 1 and isinstance(parameters[0], exp.Boolean):
+        call = AggregateTree(call.tree, call.name, call.arguments, False, bool(parameters[0].this), call.where)
+        parameters = ()
+    least, most = known.parameters
+    if len(call.arguments) < known.arguments or not least <= len(parameters) <= most:
+        raise ExpressionError(f"{call.name} is called as {known.signature}, not '{fragment(call.tree)}'")
+    arguments = [compile_tree(tree, scope) for tree in call.arguments[: known.arguments]]
+    if known.name == "count" and arguments[0].constant is not None and not arguments[0].is_null:
+        return AggregateCall("count", (), (), _where(call, scope, None), known.result(VOID))
+    _check(known, call, arguments)
+    if call.ignore_nulls and known.name not in _FIRSTS:
+        raise ExpressionError(f"'{fragment(call.tree)}': IGNORE NULLS belongs to {choices(_FIRSTS)}")
+    where = _where(call, scope, arguments[0] if call.ignore_nulls else None)
+    finished = tuple(
+        _finish(node, tree) for node, tree in zip(arguments, call.arguments[: known.arguments], strict=True)
+    )
+    values = tuple(_parameter(known, position, tree, scope) for position, tree in enumerate(parameters))
+    return AggregateCall(known.name, finished, values, where, known.result(arguments[0].type))
+
+
+def _as_call(tree: exp.Expression, functions: Functions) -> AggregateTree | None:
+    if isinstance(tree, exp.Filter):
+        inner = _as_call(tree.this, functions)
+        if inner is None:
+            return None
+        where = tree.expression.this
+        return AggregateTree(tree, inner.name, inner.arguments, inner.distinct, inner.ignore_nulls, where)
+    if isinstance(tree, exp.IgnoreNulls | exp.RespectNulls):
+        inner = _as_call(tree.this, functions)
+        if inner is None:
+            return None
+        ignore = isinstance(tree, exp.IgnoreNulls)
+        return AggregateTree(tree, inner.name, inner.arguments, inner.distinct, ignore, inner.where)
+    if isinstance(tree, exp.Any):  # sqlglot reads any(x) as the quantifier
+        inside = tree.this.this if isinstance(tree.this, exp.Paren) else tree.this
+        return AggregateTree(tree, "any", (inside,))
+    if not isinstance(tree, exp.Anonymous):
+        return None
+    name = tree.name.lower()
+    if name in functions.scalars or (name not in AGGREGATES and name not in functions.aggregates):
+        return None
+    arguments = tuple(tree.expressions)
+    if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
+        return AggregateTree(tree, name, tuple(arguments[0].expressions), distinct=True)
+    return AggregateTree(tree, name, arguments)
+
+
+def _check(known: AggregateFunction, call: AggregateTree, arguments: list[Node]) -> None:
+    type_ = arguments[0].type
+    if type_ == VOID:
+        raise ExpressionError(f"'{fragment(call.tree)}': NULL has no type here; write cast(NULL as type)")
+    if not known.accepts(type_):
+        raise ExpressionError(f"'{fragment(call.tree)}': {call.name} takes {known.expected}, not {type_name(type_)}")
+    if known.arguments == 2 and is_nested(arguments[1].type):
+        raise ExpressionError(f"'{fragment(call.tree)}': {type_name(arguments[1].type)} has no order")
+
+
+def _where(call: AggregateTree, scope: Scope, present: Node | None) -> Expression | None:
+    """Return the FILTER; `present` must not be NULL either, which is what IGNORE NULLS means."""
+    node: Node | None = None
+    tree = call.tree
+    if call.where is not None:
+        tree = call.where
+        node = logic.boolean(compile_tree(call.where, scope), "the condition of FILTER")
+    if present is not None:
+        argument = call.arguments[0]
+        known = logic.negation(is_null(present))
+        shown = exp.Not(this=exp.Is(this=argument.copy(), expression=exp.Null()))
+        tree = shown if node is None else exp.And(this=exp.Paren(this=tree.copy()), expression=shown)
+        node = known if node is None else logic.conjunction(node, known)
+    return None if node is None else finish(cast(node, BOOLEAN), fragment(tree, 10_000), tree)
+
+
+def _parameter(known: AggregateFunction, position: int, tree: exp.Expression, scope: Scope) -> object:
+    node = compile_tree(tree, scope)
+    if node.constant is None or node.is_null:
+        raise ExpressionError(f"{known.name}: '{fragment(tree)}' must be a literal number")
+    value = cast(node, DOUBLE).value
+    if position == 0 and known.name.endswith("percentile") and not 0 <= value <= 1:
+        raise ExpressionError(f"{known.name}: the percentage must be between 0 and 1, not {fragment(tree)}")
+    return value
+
+
+def _finish(node: Node, tree: exp.Expression) -> Expression:
+    return finish(node, fragment(tree, 10_000), tree)
+
+
+def _user_call(call: AggregateTree, user: UserAggregate, scope: Scope) -> AggregateCall:
+    if call.distinct or call.ignore_nulls:
+        raise ExpressionError(f"'{fragment(call.tree)}': DISTINCT and IGNORE NULLS are not for users' aggregates")
+    arguments = coerce_arguments(user, [compile_tree(tree, scope) for tree in call.arguments])
+    finished = tuple(_finish(node, tree) for node, tree in zip(arguments, call.arguments, strict=True))
+    return AggregateCall(user.name.lower(), finished, (), _where(call, scope, None), user.returns, user)
+
+
 Named = tuple[str, Expression]
+T = TypeVar("T")
+X = TypeVar("X")
 _NOTHING = Schema(())
-_REMEMBERED = 16_384
+_REMEMBERED = 49_152
 """Compiled texts are remembered: a network is checked first and compiled for its engine later, and large networks
 repeat themselves."""
 
 
 def compile_expression(text: str, scope: Scope) -> Expression:
     """Return a checked expression, or raise an ExpressionError."""
-    made, notes = _compile_expression(check_text(text), scope)
-    note(notes)
-    return made
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _compile_expression(text: str, scope: Scope) -> tuple[Expression, tuple[str, ...]]:
-    with _about(text), noting() as notes:
-        (tree,) = _spelled([parse_one(text)], scope)
-        return finish(compile_tree(tree, scope), text, tree), tuple(notes)
+    return _remembered(_compile_expression, check_text(text), scope)
 
 
 def compile_predicate(text: str, scope: Scope) -> Expression:
     """Return a checked boolean expression, or raise an ExpressionError."""
-    made, notes = _compile_predicate(check_text(text), scope)
-    note(notes)
-    return made
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _compile_predicate(text: str, scope: Scope) -> tuple[Expression, tuple[str, ...]]:
-    with _about(text), noting() as notes:
-        (tree,) = _spelled([parse_one(text)], scope)
-        node = compile_tree(tree, scope)
-        if node.type not in (BOOLEAN, VOID):
-            raise ExpressionError(f"a condition must be boolean, not {type_name(node.type)}")
-        return finish(cast(node, BOOLEAN), text, tree), tuple(notes)
+    return _remembered(_compile_predicate, check_text(text), scope)
 
 
 def compile_select(text: str | Sequence[str], scope: Scope) -> tuple[Named, ...]:
@@ -65,18 +181,43 @@ def compile_select(text: str | Sequence[str], scope: Scope) -> tuple[Named, ...]
 
     An expression without a name gets its own text as its name.
     """
-    made, notes = _compile_select(text if isinstance(text, str) else tuple(text), scope)
+    return _remembered(_compile_select, text if isinstance(text, str) else tuple(text), scope)
+
+
+def _remembered(compile_: Callable[[X, Scope], T], text: X, scope: Scope) -> T:
+    """Compile, or return what was compiled before; what was noted is noted again."""
+    made, notes = _compiled(compile_, text, scope)
     note(notes)
-    return made
+    found: T = made
+    return found
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _compile_select(text: str | tuple[str, ...], scope: Scope) -> tuple[tuple[Named, ...], tuple[str, ...]]:
+def _compiled(compile_: Callable[[Any, Scope], Any], text: Any, scope: Scope) -> tuple[Any, tuple[str, ...]]:
     with _about(text), noting() as notes:
-        results: list[Named] = []
-        for item in _spelled(parse_items(text), scope):
-            results.extend(_star(item, scope) if _is_star(item) else [_named(item, scope)])
-        return _distinct(results), tuple(notes)
+        return compile_(text, scope), tuple(notes)
+
+
+def _compile_expression(text: str, scope: Scope) -> Expression:
+    (tree,) = _spelled([parse_one(text)], scope)
+    return finish(compile_tree(tree, scope), text, tree)
+
+
+def _compile_predicate(text: str, scope: Scope) -> Expression:
+    (tree,) = _spelled([parse_one(text)], scope)
+    return finish(_condition(tree, scope), text, tree)
+
+
+def _condition(tree: exp.Expression, scope: Scope) -> Node:
+    node = compile_tree(tree, scope)
+    if node.type not in (BOOLEAN, VOID):
+        raise ExpressionError(f"a condition must be boolean, not {type_name(node.type)}")
+    return cast(node, BOOLEAN)
+
+
+def _compile_select(text: str | tuple[str, ...], scope: Scope) -> tuple[Named, ...]:
+    items = _spelled(parse_items(text), scope)
+    return _distinct([one for item in items for one in (_star if _is_star(item) else _named)(item, scope)])
 
 
 def compile_aggregates(text: str | Sequence[str], scope: Scope, extra: Schema = _NOTHING) -> AggregateSelect:
@@ -103,30 +244,32 @@ def compile_aggregates(text: str | Sequence[str], scope: Scope, extra: Schema = 
         return AggregateSelect(tuple(unique), _distinct(results))
 
 
-def compile_join(text: str, left: Schema, right: Schema, functions: Functions = BUILTIN) -> JoinCondition:
+def compile_join(text: str, left: Schema, right: Schema, functions: Functions | None = None) -> JoinCondition:
     """Return a join's condition, split into equalities between the sides and the rest."""
-    both = Scope((Relation("left", left), Relation("right", right)), functions)
+    both = Scope((("left", left), ("right", right)), functions)
     with _about(text):
         (tree,) = _spelled([parse_one(text)], both)
-        if compile_tree(tree, both).type not in (BOOLEAN, VOID):
-            raise ExpressionError("a condition must be boolean")
+        _condition(tree, both)
         equalities: list[tuple[Expression, Expression]] = []
         names: list[tuple[str, str]] = []
         rest: list[exp.Expression] = []
         for part in _conjuncts(tree):
-            pair = _equality(part, both, len(left))
-            if pair is None:
+            sides = _sides(part, left, right, functions)
+            if sides is None:
                 rest.append(part)
                 continue
-            equalities.append(_sides(part, pair, both, left, right))
-            one, two = pair[0], pair[1]
+            (one, mine), (two, other) = sides
+            type_ = common(one.type, two.type)
+            equalities.append(
+                (finish(cast(one, type_), to_sql(mine), mine), finish(cast(two, type_), to_sql(other), other))
+            )
             if one.field is not None and two.field is not None:
-                names.append((left.fields[one.field].name, right.fields[two.field - len(left)].name))
+                names.append((left.fields[one.field].name, right.fields[two.field].name))
         residual = None
         if rest:
-            remaining = _joined(rest)
-            node = cast(compile_tree(remaining, both), BOOLEAN)
-            residual = finish(node, text if len(rest) == 1 and not equalities else to_sql(remaining), remaining)
+            remaining = functools.reduce(lambda a, b: exp.And(this=a, expression=b), [part.copy() for part in rest])
+            shown = text if len(rest) == 1 and not equalities else to_sql(remaining)
+            residual = finish(_condition(remaining, both), shown, remaining)
         return JoinCondition(tuple(equalities), residual, tuple(names))
 
 
@@ -217,12 +360,12 @@ def _star(item: exp.Expression, scope: Scope) -> list[Named]:
     return results
 
 
-def _named(item: exp.Expression, scope: Scope) -> Named:
+def _named(item: exp.Expression, scope: Scope) -> list[Named]:
     tree = item.this if isinstance(item, exp.Alias) else item
     node = compile_tree(tree, scope)
     if node.field is not None and not isinstance(item, exp.Alias):  # as the schema spells it
-        return scope.fields[node.field].name, finish(node, to_sql(tree), tree)
-    return _name(item, node)
+        return [(scope.fields[node.field].name, finish(node, to_sql(tree), tree))]
+    return [_name(item, node)]
 
 
 def _name(item: exp.Expression, node: Node) -> Named:
@@ -251,40 +394,23 @@ def _conjuncts(tree: exp.Expression) -> list[exp.Expression]:
     return [tree]
 
 
-def _joined(parts: list[exp.Expression]) -> exp.Expression:
-    tree = parts[0].copy()
-    for part in parts[1:]:
-        tree = exp.And(this=tree, expression=part.copy())
-    return tree
-
-
-def _equality(part: exp.Expression, both: Scope, split: int) -> tuple[Node, Node] | None:
-    """Return the left and the right side of an equality between the two schemas, or None."""
-    if not isinstance(part, exp.EQ):
-        return None
-    one, two = compile_tree(part.this, both), compile_tree(part.expression, both)
-    if not one.slots or not two.slots:
-        return None
-    if min(one.slots) >= split > max(two.slots):
-        one, two = two, one
-    if not (max(one.slots) < split <= min(two.slots)):
-        return None
-    type_ = common(one.type, two.type)
-    if type_ is None or is_float(type_):  # NaN and -0.0 do not hash as they compare
-        return None
-    return one, two
+_Side = tuple[Node, exp.Expression]
 
 
 def _sides(
-    part: exp.Expression, pair: tuple[Node, Node], both: Scope, left: Schema, right: Schema
-) -> tuple[Expression, Expression]:
-    one, two = pair
-    type_ = common(one.type, two.type)
-    trees = [part.this, part.expression]
-    if compile_tree(trees[0], both).slots != one.slots:
-        trees.reverse()
-    sides = []
-    for tree, relation in zip(trees, (Relation("left", left), Relation("right", right)), strict=True):
-        alone = compile_tree(tree, Scope((relation,), both.functions))
-        sides.append(finish(cast(alone, type_), to_sql(tree), tree))
-    return sides[0], sides[1]
+    part: exp.Expression, left: Schema, right: Schema, functions: Functions | None
+) -> tuple[_Side, _Side] | None:
+    """Return the left and the right side of an equality between the two schemas, or None."""
+    if not isinstance(part, exp.EQ):
+        return None
+    for mine, other in ((part.this, part.expression), (part.expression, part.this)):
+        try:
+            one = compile_tree(mine, Scope((("left", left),), functions))
+            two = compile_tree(other, Scope((("right", right),), functions))
+        except ExpressionError:  # it names a field of the other side
+            continue
+        type_ = common(one.type, two.type)
+        # NaN and -0.0 do not hash as they compare.
+        if one.slots and two.slots and type_ is not None and not is_float(type_):
+            return (one, mine), (two, other)
+    return None

@@ -1,9 +1,15 @@
-"""Three-valued logic and the conditionals, none of which fails because of a branch that no tuple takes."""
+"""Comparison in Spark's order of values, three-valued logic, and the conditionals.
+
+NaN equals NaN and is larger than every number. Nothing fails because of a branch that no tuple takes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+import operator as operators
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +18,186 @@ import pyarrow.compute as pc
 from headway.columns import Column, Mask, numpy_type
 from headway.errors import ExpressionError
 from headway.expressions.casts import cast
-from headway.expressions.comparison import compare
-from headway.expressions.nodes import Columns, Node, both, build, guarded, null, over_arrow, unary
-from headway.expressions.regexes import check_regex
-from headway.expressions.types import BOOLEAN, STRING, VOID, common_of, is_float, is_nested
+from headway.expressions.nodes import (
+    Binary,
+    Columns,
+    Node,
+    binary,
+    both,
+    build,
+    guarded,
+    literal,
+    null,
+    over_arrow,
+    over_values,
+    plain,
+    unary,
+)
+from headway.expressions.texts import check_regex
+from headway.expressions.types import (
+    BOOLEAN,
+    STRING,
+    VOID,
+    as_decimal,
+    common,
+    common_of,
+    is_decimal,
+    is_float,
+    is_integer,
+    is_nested,
+    is_numeric,
+    meet_exactly,
+)
 from headway.schema import type_name
+
+
+class _Comparison(NamedTuple):
+    ufunc: Any
+    arrow: Any
+    python: Callable[[Any, Any], bool]
+    mirror: str
+    """The operator with the sides changed over."""
+
+
+_OPERATORS = {
+    "=": _Comparison(np.equal, pc.equal, operators.eq, "="),
+    "<>": _Comparison(np.not_equal, pc.not_equal, operators.ne, "<>"),
+    "<": _Comparison(np.less, pc.less, operators.lt, ">"),
+    "<=": _Comparison(np.less_equal, pc.less_equal, operators.le, ">="),
+    ">": _Comparison(np.greater, pc.greater, operators.gt, "<"),
+    ">=": _Comparison(np.greater_equal, pc.greater_equal, operators.ge, "<="),
+}
+
+
+def compare(operator: str, left: Node, right: Node) -> Node:
+    """Return ``left operator right`` for = <> < <= > >=."""
+    if left.constant is not None and right.constant is None:
+        return compare(_OPERATORS[operator].mirror, right, left)
+    type_ = common(left.type, right.type)
+    if type_ is None or (is_nested(type_) and operator not in ("=", "<>")):
+        names = f"{type_name(left.type)} with {type_name(right.type)}"
+        raise ExpressionError(f"cannot compare {names} by {operator}; cast one side")
+    if type_ == VOID:
+        return literal(None, BOOLEAN)
+    if is_integer(left.type) and is_decimal(right.type) and right.constant is not None:
+        whole = _whole(operator, left, right)
+        if whole is not None:
+            return whole
+    if is_nested(type_):
+        raise ExpressionError(f"cannot compare {type_name(left.type)}; compare its parts")
+    if is_numeric(left.type) and is_numeric(right.type) and not is_decimal(type_):
+        return _numbers(operator, left, right, type_)
+    if is_decimal(type_) and VOID not in (left.type, right.type) and not meet_exactly(left.type, right.type):
+        sides = [side if is_decimal(side.type) else cast(side, as_decimal(side.type)) for side in (left, right)]
+        return over_values(BOOLEAN, sides, _OPERATORS[operator].python)
+    left, right = cast(left, type_), cast(right, type_)
+    if is_float(type_):
+        return _numbers(operator, left, right, type_)
+    if numpy_type(type_) is not None:
+        return binary(BOOLEAN, left, right, plain(_OPERATORS[operator].ufunc))
+    return over_arrow(BOOLEAN, (left, right), _OPERATORS[operator].arrow)
+
+
+def null_safe_equal(left: Node, right: Node) -> Node:
+    """Return ``left <=> right``: never NULL, two NULLs are equal."""
+    equal = compare("=", left, right)
+    if left.type == VOID or right.type == VOID:
+        return is_null(right if left.type == VOID else left)
+    first, second, same = left.run, right.run, equal.run
+
+    def run(columns: Columns, count: int) -> Column:
+        one, two = first(columns, count).is_valid(), second(columns, count).is_valid()
+        return Column(np.where(one & two, same(columns, count).values, ~(one | two)))
+
+    return build(BOOLEAN, (left, right), run, equal.warns)
+
+
+def is_null(argument: Node) -> Node:
+    """Return ``argument IS NULL``."""
+    step = argument.run
+
+    def run(columns: Columns, count: int) -> Column:
+        column = step(columns, count)
+        if column.valid is None and isinstance(column.values, np.ndarray):
+            return Column(np.zeros(count, np.bool_))
+        return Column(~column.is_valid())
+
+    return build(BOOLEAN, (argument,), run)
+
+
+def _numbers(operator: str, left: Node, right: Node, type_: pa.DataType) -> Node:
+    """Compare numbers of any fixed width; numpy widens inside its loop, so no cast is needed."""
+    left, right = (cast(side, type_) if is_decimal(side.type) else side for side in (left, right))
+    if right.constant is not None and not right.is_null:
+        right = _narrow(left, right)
+    if not is_float(type_):
+        return binary(BOOLEAN, left, right, plain(_OPERATORS[operator].ufunc))
+    if right.constant is not None and (right.is_null or not math.isnan(right.value)):
+        return binary(BOOLEAN, left, right, _WITH_NUMBER[operator])
+    return binary(BOOLEAN, left, right, _FLOATS[operator])
+
+
+def _narrow(left: Node, right: Node) -> Node:
+    """Give a constant the other side's type if it fits exactly, so that numpy's loop need not convert."""
+    value = right.value
+    if is_integer(left.type) and (isinstance(value, int) or float(value).is_integer()):
+        limits = np.iinfo(left.type.to_pandas_dtype())
+        if limits.min <= value <= limits.max and abs(value) < 2**53:
+            return literal(int(value), left.type)
+    if is_float(left.type) and isinstance(value, int) and abs(value) < 2**24:
+        return literal(float(value), left.type)
+    return right
+
+
+def _whole(operator: str, left: Node, right: Node) -> Node | None:
+    """Compare a whole number with a decimal constant as whole numbers: ``n > 1.5`` is ``n > 1``."""
+    if right.is_null:
+        return None
+    value: Decimal = right.value
+    exact = value == value.to_integral_value()
+    if not exact and operator in ("=", "<>"):
+        return binary(
+            BOOLEAN, left, literal(0, left.type), lambda one, two, valid: np.full(np.shape(one), operator == "<>")
+        )
+    bound = math.floor(value) if operator in (">", "<=") else math.ceil(value)
+    if not -(2**63) <= bound < 2**63:
+        return None
+    return _numbers(operator, left, literal(bound, pa.int64()), pa.int64())
+
+
+def _inverted(ufunc: Any) -> Binary:
+    def kernel(one: Any, two: Any, valid: Mask | None) -> Any:
+        result = ufunc(one, two)
+        return np.logical_not(result, out=result)
+
+    return kernel
+
+
+def _equal(one: Any, two: Any, valid: Mask | None) -> Any:
+    return (one == two) | ((one != one) & (two != two))
+
+
+def _less(one: Any, two: Any, valid: Mask | None) -> Any:
+    return ~(one >= two) & (one == one)
+
+
+# Against a number that is not NaN, only > and >= differ from IEEE's order, and are its opposites.
+_WITH_NUMBER: dict[str, Binary] = {
+    "=": plain(np.equal),
+    "<>": plain(np.not_equal),
+    "<": plain(np.less),
+    "<=": plain(np.less_equal),
+    ">": _inverted(np.less_equal),
+    ">=": _inverted(np.less),
+}
+_FLOATS: dict[str, Binary] = {
+    "=": _equal,
+    "<>": lambda one, two, valid: ~_equal(one, two, valid),
+    "<": _less,
+    "<=": lambda one, two, valid: ~_less(two, one, valid),
+    ">": lambda one, two, valid: _less(two, one, valid),
+    ">=": lambda one, two, valid: ~_less(one, two, valid),
+}
 
 
 def boolean(node: Node, what: str) -> Node:
@@ -35,36 +216,29 @@ def negation(argument: Node) -> Node:
 
 def conjunction(left: Node, right: Node) -> Node:
     """Return ``left AND right``: FALSE wins over NULL."""
-    left, right = boolean(left, "the left side of AND"), boolean(right, "the right side of AND")
-    step = left.run
-
-    def run(columns: Columns, count: int) -> Column:
-        one = step(columns, count)
-        two = guarded(right, columns, count, lambda: one.values if one.valid is None else one.values | ~one.valid)
-        values = np.logical_and(one.values, two.values)
-        if one.valid is None and two.valid is None:
-            return Column(values)
-        valid_one, valid_two = one.is_valid(), two.is_valid()
-        known = valid_one & valid_two
-        false = (valid_one & ~one.values) | (valid_two & ~two.values)
-        return Column(values & known, known | false)
-
-    return build(BOOLEAN, (left, right), run)
+    return _combined(left, right, "AND", False)
 
 
 def disjunction(left: Node, right: Node) -> Node:
     """Return ``left OR right``: TRUE wins over NULL."""
-    left, right = boolean(left, "the left side of OR"), boolean(right, "the right side of OR")
-    step = left.run
+    return _combined(left, right, "OR", True)
+
+
+def _combined(left: Node, right: Node, name: str, winner: bool) -> Node:
+    left, right = boolean(left, f"the left side of {name}"), boolean(right, f"the right side of {name}")
+    step, ufunc = left.run, np.logical_or if winner else np.logical_and
+
+    def wins(column: Column) -> Mask:
+        values: Mask = column.values if winner else ~column.values
+        return values if column.valid is None else values & column.valid
 
     def run(columns: Columns, count: int) -> Column:
         one = step(columns, count)
-        two = guarded(right, columns, count, lambda: ~one.values if one.valid is None else ~(one.values & one.valid))
+        two = guarded(right, columns, count, lambda: ~wins(one))
         if one.valid is None and two.valid is None:
-            return Column(np.logical_or(one.values, two.values))
-        valid_one, valid_two = one.is_valid(), two.is_valid()
-        true = (valid_one & one.values) | (valid_two & two.values)
-        return Column(true, (valid_one & valid_two) | true)
+            return Column(ufunc(one.values, two.values))
+        won = wins(one) | wins(two)
+        return Column(won if winner else ~won, (one.is_valid() & two.is_valid()) | won)
 
     return build(BOOLEAN, (left, right), run)
 

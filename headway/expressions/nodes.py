@@ -1,4 +1,4 @@
-"""Compiled expressions: a tree of closures over columns, all types and literals resolved beforehand."""
+"""Compiled expressions: a tree of closures over columns, with types and literals resolved."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from headway.errors import ExpressionError
 
 Columns = Sequence[Column | None]
 Run = Callable[[Columns, int], Column]
+Binary = Callable[[Any, Any, Mask | None], Any]
+"""What makes numpy values of those of two sides; the mask says where both are present, None: everywhere."""
 
 
 class EvaluationError(Exception):
@@ -107,6 +109,14 @@ def null(type_: pa.DataType) -> Node:
     return constant(nulls(1, type_), type_)
 
 
+def relabel(node: Node, type_: pa.DataType, field: int | None = None) -> Node:
+    """Return the same values under another type of the same numpy type (days as a date, and the like).
+
+    `field` is the slot that they are read from, if they go straight into `binary`.
+    """
+    return Node(type_, node.run, node.slots, node.constant, field, node.warns)
+
+
 def build(type_: pa.DataType, arguments: Iterable[Node], run: Run, warns: bool = False) -> Node:
     """Return a node over arguments; folded into a constant if they all are, unless it fails."""
     listed = tuple(arguments)
@@ -128,21 +138,9 @@ def over_columns(
 ) -> Node:
     """Return a node whose kernel takes the arguments' columns."""
     runs = [argument.run for argument in arguments]
-    run: Run
-    if len(runs) == 1:
-        first = runs[0]
 
-        def run(columns: Columns, count: int) -> Column:
-            return kernel(first(columns, count))
-    elif len(runs) == 2:
-        left, right = runs
-
-        def run(columns: Columns, count: int) -> Column:
-            return kernel(left(columns, count), right(columns, count))
-    else:
-
-        def run(columns: Columns, count: int) -> Column:
-            return kernel(*[step(columns, count) for step in runs])
+    def run(columns: Columns, count: int) -> Column:
+        return kernel(*[step(columns, count) for step in runs])
 
     return build(type_, arguments, run, warns)
 
@@ -210,7 +208,7 @@ def binary(
     type_: pa.DataType,
     left: Node,
     right: Node,
-    kernel: Callable[[Any, Any, Mask | None], Values],
+    kernel: Binary,
     warns: bool = False,
 ) -> Node:
     """Return a node over two sides' numpy values; NULL in, NULL out. The kernel ignores or checks the mask."""
@@ -249,6 +247,11 @@ def binary(
             return Column(kernel(one.values, two.values, valid), valid)
 
     return build(type_, (left, right), run, warns)
+
+
+def plain(ufunc: Any) -> Binary:
+    """Return a function of two numpy values that needs no mask."""
+    return lambda one, two, valid: ufunc(one, two)
 
 
 def both(one: Mask | None, two: Mask | None) -> Mask | None:

@@ -24,8 +24,8 @@ _KEPT = ("CAST", "TRY_CAST", "EXTRACT")
 LONGEST = 100_000
 """The longest text of a list of expressions, in characters."""
 MOST_BRACKETS = 30
-"""How deeply brackets and calls may be nested. Python's stack bears it wherever an expression is read, also far from
-the top; without a limit of its own, what passes `check` might fail in a worker."""
+"""How deeply brackets and calls may be nested. Python's stack allows it wherever an expression is read, even deep in
+other calls; without a limit, what passes `check` might fail in a worker."""
 DEEPEST = 200
 """How deeply all may be nested; ``a + b + c`` is two deep, ``a AND b AND c`` one."""
 

@@ -1,210 +1,303 @@
-"""Values as text and back, one Python value at a time: what Arrow does not do as Spark does."""
+"""Text value by value: limits on what an expression may make, regular expressions, and what Arrow cannot do.
+
+A limit belongs to one value, never to a train: whether a tuple fails must not depend on its neighbours. Regular
+expressions are RE2's, through Arrow, whose time is linear in the text, so that no pattern hangs. What RE2 lacks of
+Java's syntax is refused when a network is checked, and so is what both read differently.
+"""
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
-import math
-import re
-from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headway.errors import ExpressionError
-from headway.expressions.nodes import EvaluationError
-from headway.expressions.types import BOOLEAN, DATE, DOUBLE, FLOAT, STRING, is_decimal, is_timestamp
-from headway.schema import TIMESTAMP, type_name
+from headway.expressions.nodes import EvaluationError, LimitError
 
-CONTEXT = decimal.Context(prec=80, rounding=ROUND_HALF_UP)
-_EPOCH = dt.date(1970, 1, 1).toordinal()
-_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
-"""After so many years the calendar repeats."""
-_DAY = 86_400_000_000
-_NUMBER_BLANKS = "".join(map(chr, range(33)))
-_BLANKS = _NUMBER_BLANKS + "\x7f"
-"""What Spark leaves out around text that it casts: control characters and spaces of ASCII, and no others."""
-_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_HEXADECIMAL = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+", re.ASCII)
-_SUFFIXES = ("d", "D", "f", "F")
-"""What may end a floating-point number, as in Java."""
-_SPECIAL = {"nan": "nan", "inf": "inf", "+inf": "inf", "infinity": "inf", "+infinity": "inf"}
-_SPECIAL |= {"-inf": "-inf", "-infinity": "-inf"}
-_TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
-_DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?:[T ].*)?", re.ASCII | re.DOTALL)
-_TIMESTAMP = re.compile(
-    r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})"
-    r"(?:[T ](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?)?)?)?",
-    re.ASCII,
-)
+MOST_BYTES = 1_000_000
+"""The longest text that an expression makes, in bytes of UTF-8."""
+MOST_ITEMS = 1_000_000
+"""The longest array that an aggregate makes."""
 
 
-def fit(value: Decimal, type_: pa.DataType) -> Decimal:
-    """Round half up to a decimal type's scale, or raise if the digits do not fit."""
-    if value and value.adjusted() >= 40:  # more digits than the context has
-        raise EvaluationError(f"{value} does not fit {type_name(type_)}")
-    rounded = value.quantize(Decimal((0, (1,), -type_.scale)), context=CONTEXT)
-    if rounded and rounded.adjusted() >= type_.precision - type_.scale:
-        raise EvaluationError(f"{value} does not fit {type_name(type_)}")
-    return rounded
+def too_long(name: str) -> LimitError:
+    """Return the error for a text that would be too long."""
+    return LimitError(f"{name}: the text would be longer than {MOST_BYTES:,} bytes, which is the limit")
 
 
-def finite(value: float) -> Decimal:
-    """Return a double as the decimal that it prints as; Spark takes a float for the double of the same value."""
-    text = repr(value)
-    number = Decimal(text)
-    if not number.is_finite():
-        raise EvaluationError(f"{text} does not fit a decimal")
-    return number
+def check_bytes(name: str, length: int) -> None:
+    """Raise if a text of this many bytes would be too long."""
+    if length > MOST_BYTES:
+        raise too_long(name)
 
 
-def moment(microseconds: int, type_: pa.DataType) -> int:
-    """Return microseconds since 1970 if a timestamp holds them, or raise."""
-    if not -(2**63) <= microseconds < 2**63:
-        raise EvaluationError(f"{microseconds} microseconds do not fit {type_name(type_)}")
-    return microseconds
+def utf8_length(text: str) -> int:
+    """Return how many bytes a text takes; long texts are counted, short ones of plain letters not."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def days(year: int, month: int, day: int) -> int:
-    """Return the days since 1970 of a date in any year, or raise a ValueError if there is none."""
-    cycles = (year - 1) // _CYCLE_YEARS
-    found = dt.date(year - cycles * _CYCLE_YEARS, month, day).toordinal() - _EPOCH + cycles * _CYCLE_DAYS
-    if not -(2**31) <= found < 2**31:
-        raise ValueError("the date does not fit")
+def check_joined(name: str, parts: list[Any], joints: int = 0, joint: Any = None) -> None:
+    """Raise if texts that are joined element by element (arrays, or scalars) make one that is too long."""
+    every = parts if joint is None else [*parts, joint]
+    if sum([_bytes(part) for part in every]) * max(1, joints) <= MOST_BYTES:
+        return  # all of them together would fit
+    total: Any = np.zeros(1, np.int64)
+    for part in parts:
+        total = total + _lengths(part)
+    if joint is not None and joints:
+        total = total + joints * _lengths(joint)
+    if (total > MOST_BYTES).any():
+        raise too_long(name)
+
+
+def check_replaced(name: str, array: Any, count: Callable[[Any], Any], growth: int, copies: int = 0) -> None:
+    """Raise if texts may become too long when each place that `count` counts in them grows by `growth` bytes.
+
+    `copies` is how often a place may be copied whole into what replaces it.
+    """
+    before = _lengths(array)
+    longest = int(before.max(initial=0))
+    if longest * (1 + copies) + (longest + 1) * max(0, growth) <= MOST_BYTES:
+        return
+    places = _numbers(count(array))
+    more = np.where(places > 0, before * copies + places * max(0, growth), 0)
+    if ((before + more > MOST_BYTES) & (more > 0)).any():
+        raise too_long(name)
+
+
+def _bytes(part: Any) -> int:
+    if isinstance(part, pa.Scalar):
+        return len(part.as_buffer() or b"") if part.is_valid else 0
+    return int(part.nbytes)
+
+
+def _lengths(part: Any) -> Any:
+    if isinstance(part, pa.Scalar):
+        return np.array([_bytes(part)], np.int64)
+    return _numbers(pc.binary_length(part))
+
+
+def _numbers(array: Any) -> Any:
+    if isinstance(array, pa.Scalar):
+        array = pa.array([array.as_py()], array.type)
+    return pc.fill_null(array, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+GROUP = "g"
+"""The name of the one group in what `extracting` returns."""
+_CAPTURING = ("(?P<", "(?<")
+_ADVICE = "RE2 syntax: no backreferences, lookahead, lookbehind or possessive quantifiers"
+
+
+def check_regex(regex: str) -> None:
+    """Raise an ExpressionError if a regular expression cannot be used, or means something else in Java."""
+    try:
+        pc.match_substring_regex(pa.array(["x"]), regex)
+    except pa.ArrowException as error:
+        reason = str(error).removeprefix("Invalid regular expression: ").splitlines()[0]
+        shown = "" if reason.endswith(regex) and len(regex) > 20 else f": {reason[:80]}"
+        raise ExpressionError(
+            f"'{_short(regex)}' is not a regular expression that can be used here{shown} ({_ADVICE})"
+        ) from None
+    for kind, at in _parts(regex):
+        if kind == "nested":
+            raise ExpressionError(
+                f"'{_short(regex)}': '{regex[at : at + 2]}' inside [ ] is Java's union or intersection of classes, "
+                "which is not supported; write one class, or \\[ for the character"
+            )
+
+
+def check_replacement(regex: str, template: str) -> None:
+    """Raise an ExpressionError if a replacement, in RE2's form, asks for groups that do not exist."""
+    wanted = max((int(template[at + 1]) for at in _references(template)), default=0)
+    found = count_groups(regex)
+    if wanted > found:
+        raise ExpressionError(f"regexp_replace: '{_short(regex)}' has {found} groups; group {wanted} does not exist")
+
+
+def copies(template: str) -> int:
+    """Return how many groups a replacement, in RE2's form, copies into each place."""
+    return len(_references(template))
+
+
+def count_groups(regex: str) -> int:
+    """Return how many capturing groups a regular expression has."""
+    return sum(1 for kind, _ in _parts(regex) if kind == "group")
+
+
+def extracting(regex: str, group: int) -> str:
+    """Return the same regular expression with one capturing group, called GROUP: the one asked for, 0 is the match."""
+    made, last, number = [], 0, 0
+    for kind, at in _parts(regex):
+        if kind != "group":
+            continue
+        number += 1
+        made += [regex[last:at], f"(?P<{GROUP}>" if number == group else "(?:"]
+        last = at + 1
+        if regex.startswith(_CAPTURING, at):
+            last = regex.index(">", at) + 1
+    made.append(regex[last:])
+    plain = "".join(made)
+    return plain if group else f"(?P<{GROUP}>{plain})"
+
+
+def _references(template: str) -> list[int]:
+    """Return where a replacement names groups."""
+    found, at = [], 0
+    while at < len(template):
+        if template[at] == "\\":
+            if template[at + 1 : at + 2].isdigit():
+                found.append(at)
+            at += 1
+        at += 1
     return found
 
 
-def float_text(value: float) -> str:
-    """Return a double as Spark prints it: 1.0, 1.0E10, NaN."""
-    return _java(repr(value))
+def _parts(regex: str) -> Iterator[tuple[str, int]]:
+    """Yield where capturing groups begin, and where a character class has one inside it, as Java has it."""
+    at, count, inside = 0, len(regex), False
+    while at < count:
+        character = regex[at]
+        if character == "\\":
+            if regex.startswith("\\Q", at) and not inside:
+                end = regex.find("\\E", at)
+                at = count if end < 0 else end + 2
+            else:
+                at += 2
+            continue
+        if inside:
+            if character == "]":
+                inside = False
+            elif regex.startswith("&&", at) or (character == "[" and not regex.startswith("[:", at)):
+                yield "nested", at
+            elif regex.startswith("[:", at):
+                at = max(at, regex.find(":]", at) + 1)
+        elif character == "[":
+            inside = True
+            at += 1 if regex.startswith("^", at + 1) else 0
+            at += 1 if regex.startswith("]", at + 1) else 0  # first in a class it is a character
+        elif (character == "(" and not regex.startswith("(?", at)) or (
+            regex.startswith(_CAPTURING, at) and not regex.startswith(("(?<=", "(?<!"), at)
+        ):
+            yield "group", at
+        at += 1
 
 
-def float32_text(value: float) -> str:
-    """Return a float as Spark prints it."""
-    return _java(str(np.float32(value)))
+def _short(regex: str) -> str:
+    return regex if len(regex) <= 60 else regex[:59] + "…"
 
 
-def _java(text: str) -> str:
-    special = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(text)
-    if special is not None:
-        return special
-    number = Decimal(text)
-    sign, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)
-    mark = "-" if sign else ""
-    if not number:
-        return f"{mark}0.0"
-    figures = "".join(map(str, digits)).rstrip("0") or "0"
-    power = number.adjusted()
-    if -3 <= power < 7:
-        plain = format(abs(number), "f")
-        whole, _, rest = plain.partition(".")
-        return f"{mark}{whole}.{rest.rstrip('0') or '0'}"
-    return f"{mark}{figures[0]}.{figures[1:] or '0'}E{power}"
+def substring(value: str, position: int, length: int = 2**31 - 1) -> str:
+    """Return a part; positions count from 1, negative ones from the end."""
+    start = position - 1 if position > 0 else len(value) + position if position < 0 else 0
+    return value[max(start, 0) : max(start + max(length, 0), 0)]
 
 
-def read_date(text: str) -> int:
-    """Read a date as days since 1970, or raise."""
-    match = _DATE.fullmatch(text.strip(_BLANKS))
-    if match:
-        try:
-            return days(int(match[1]), int(match[2] or 1), int(match[3] or 1))
-        except ValueError:
-            pass
-    raise EvaluationError(f"'{text}' is not a date")
+def left(value: str, count: int) -> str:
+    """Return the first characters."""
+    return value[: max(0, count)]
 
 
-def read_timestamp(text: str, type_: pa.DataType = TIMESTAMP) -> int:
-    """Read a timestamp as microseconds since 1970, in UTC unless it names an offset; timestamp_ntz drops the offset."""
-    match = _TIMESTAMP.fullmatch(text.strip(_BLANKS))
-    if match:
-        year, month, day, hour, minute, second = (int(part) if part else None for part in match.groups()[:6])
-        fraction = int((match[7] or "0")[:6].ljust(6, "0"))
-        try:
-            dt.time(hour or 0, minute or 0, second or 0)
-            seconds = ((hour or 0) * 60 + (minute or 0)) * 60 + (second or 0)
-            if type_ == TIMESTAMP:
-                seconds -= _offset(match[8])
-            return moment(days(year or 0, month or 1, day or 1) * _DAY + seconds * 1_000_000 + fraction, type_)
-        except (ValueError, EvaluationError):
-            pass
-    raise EvaluationError(f"'{text}' is not a {type_name(type_)}")
+def right(value: str, count: int) -> str:
+    """Return the last characters."""
+    return value[-count:] if count > 0 else ""
 
 
-def _offset(zone: str | None) -> int:
-    """Return a zone's seconds."""
-    if zone is None or zone in ("Z", "UTC", "GMT"):
+def initcap(value: str) -> str:
+    """Return the words, separated by spaces, with a capital first letter."""
+    return " ".join(word[:1].title() + word.lower()[len(word[:1].lower()) :] for word in value.split(" "))
+
+
+def replace(value: str, search: str, replacement: str = "") -> str:
+    """Return the value with all occurrences replaced; an empty search changes nothing."""
+    if not search:
+        return value
+    growth = utf8_length(replacement) - utf8_length(search)
+    if growth > 0:
+        check_bytes("replace", utf8_length(value) + growth * value.count(search))
+    return value.replace(search, replacement)
+
+
+def repeat(value: str, times: int) -> str:
+    """Return the value several times."""
+    check_bytes("repeat", utf8_length(value) * max(0, times))
+    return value * max(0, times)
+
+
+def instr(value: str, part: str) -> int:
+    """Return the position of a part, from 1, or 0."""
+    return value.find(part) + 1
+
+
+def locate(part: str | None, value: str | None, position: int | None = 1) -> int | None:
+    """Return the position of a part at or after a position, from 1, or 0; nothing is found at 1, and at NULL 0."""
+    if position is None:
         return 0
-    digits = zone[1:].replace(":", "")
-    hours, minutes = (int(digits[:-2]), int(digits[-2:])) if len(digits) > 2 else (int(digits), 0)
-    offset = hours * 3600 + minutes * 60
-    return -offset if zone[0] == "-" else offset
+    if part is None or value is None:
+        return None
+    if position <= 0:
+        return 0
+    return value.find(part, position - 1) + 1 if part else 1
 
 
-def reader(target: pa.DataType) -> Callable[[Any], object]:
-    """Return the function that reads a type from text, or raises an EvaluationError."""
-    if target == BOOLEAN:
-        return _read_boolean
-    if target in (FLOAT, DOUBLE):
-        return lambda text: read_number(text, type_name(target))
-    if is_decimal(target):
-        return lambda text: fit(_read_decimal(text, target), target)
-    if target == DATE:
-        return read_date
-    if is_timestamp(target):
-        return lambda text: read_timestamp(text, target)
-    if pa.types.is_binary(target):
-        return lambda text: text.encode()
-    if target == STRING:
-        return lambda text: text
-    if not pa.types.is_integer(target):
-        raise ExpressionError(f"cannot cast string to {type_name(target)}")
-    limits = np.iinfo(target.to_pandas_dtype())
-    low, high, name = int(limits.min), int(limits.max), type_name(target)
-
-    def whole(text: str) -> int:
-        stripped = text.strip(_BLANKS)
-        if _WHOLE.fullmatch(stripped):
-            value = int(stripped)
-            if low <= value <= high:
-                return value
-        raise EvaluationError(f"'{text}' is not {'an' if name == 'int' else 'a'} {name}")
-
-    return whole
+def lpad(value: str, length: int, pad: str = " ") -> str:
+    """Return the value filled or cut to a length, filled on the left."""
+    missing = max(0, length) - len(value)
+    return value[: max(0, length)] if missing <= 0 or not pad else _filling("lpad", value, missing, pad) + value
 
 
-def _read_boolean(text: str) -> bool:
-    word = text.strip(_BLANKS).lower()
-    if word in _TRUE:
-        return True
-    if word in _FALSE:
-        return False
-    raise EvaluationError(f"'{text}' is not a boolean")
+def rpad(value: str, length: int, pad: str = " ") -> str:
+    """Return the value filled or cut to a length, filled on the right."""
+    missing = max(0, length) - len(value)
+    return value[: max(0, length)] if missing <= 0 or not pad else value + _filling("rpad", value, missing, pad)
 
 
-def read_number(text: str, name: str = "double") -> float:
-    """Read a double, or raise."""
-    word = text.strip(_NUMBER_BLANKS)
-    special = _SPECIAL.get(word.lower())
-    if special is not None:
-        return float(special)
-    if word.endswith(_SUFFIXES):
-        word = word[:-1]
-    if _NUMBER.fullmatch(word):
-        return float(word)
-    if _HEXADECIMAL.fullmatch(word):
-        try:
-            return float.fromhex(word)
-        except OverflowError:
-            return -math.inf if word.startswith("-") else math.inf
-    raise EvaluationError(f"'{text}' is not a {name}")
+def _filling(name: str, value: str, missing: int, pad: str) -> str:
+    """Return the pad, repeated and cut to what is missing."""
+    check_bytes(name, len(value) + missing)  # at least a byte for each character
+    filling = (pad * (missing // len(pad) + 1))[:missing]
+    check_bytes(name, utf8_length(value) + utf8_length(filling))
+    return filling
 
 
-def _read_decimal(text: str, target: pa.DataType) -> Decimal:
-    word = text.strip(_NUMBER_BLANKS)
-    if _NUMBER.fullmatch(word):
-        return Decimal(word)
-    raise EvaluationError(f"'{text}' is not a {type_name(target)}")
+def split_part(value: str, delimiter: str, number: int) -> str:
+    """Return a part between delimiters, from 1, or from the end with -1; empty past the ends."""
+    if number == 0:
+        raise EvaluationError("split_part counts parts from 1; 0 is not allowed")
+    parts = value.split(delimiter) if delimiter else [value]
+    index = number - 1 if number > 0 else len(parts) + number
+    return parts[index] if 0 <= index < len(parts) else ""
+
+
+def ascii_code(value: str) -> int:
+    """Return the code of the first character, or 0."""
+    return ord(value[0]) if value else 0
+
+
+def translation(before: str, after: str) -> dict[int, str | None]:
+    """Return the table of translate: characters without a partner are deleted, the first mention counts."""
+    table: dict[int, str | None] = {}
+    for index, character in enumerate(before):
+        table.setdefault(ord(character), after[index] if index < len(after) else None)
+    return table
+
+
+def re2_template(replacement: str) -> str:
+    """Return Java's replacement text, with $1 for groups, as RE2 writes it."""
+    out, position = [], 0
+    while position < len(replacement):
+        character = replacement[position]
+        following = replacement[position + 1] if position + 1 < len(replacement) else ""
+        if character == "$" and following.isdigit():
+            out.append("\\" + following)
+            position += 1
+        elif character == "\\" and following:
+            out.append("\\\\" if following == "\\" else following)
+            position += 1
+        else:
+            out.append("\\\\" if character == "\\" else character)
+        position += 1
+    return "".join(out)

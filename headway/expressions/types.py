@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
 from headway.errors import ExpressionError
@@ -46,6 +47,12 @@ def is_timestamp(type_: pa.DataType) -> bool:
 def is_nested(type_: pa.DataType) -> bool:
     """Whether a type is an array or a struct."""
     return bool(pa.types.is_nested(type_))
+
+
+def limits(type_: pa.DataType) -> tuple[int, int]:
+    """Return the least and the greatest value of a whole number's type."""
+    info = np.iinfo(type_.to_pandas_dtype())
+    return int(info.min), int(info.max)
 
 
 def common(one: pa.DataType, two: pa.DataType) -> pa.DataType | None:
@@ -96,6 +103,13 @@ def common_of(types: list[pa.DataType], what: str) -> pa.DataType:
 def as_decimal(type_: pa.DataType) -> pa.DataType:
     """Return the decimal type that holds a whole number's type."""
     return type_ if is_decimal(type_) else pa.decimal128(_DIGITS[type_], 0)
+
+
+def meet_exactly(one: pa.DataType, two: pa.DataType) -> bool:
+    """Whether a decimal type holds all values of both, so that no digit is lost before comparing."""
+    left, right = as_decimal(one), as_decimal(two)
+    digits = max(left.precision - left.scale, right.precision - right.scale) + max(left.scale, right.scale)
+    return bool(digits <= MAX_PRECISION)
 
 
 def bounded(precision: int, scale: int) -> pa.DataType:

@@ -6,17 +6,68 @@ sums: results are the same to the last bit however the stream was cut into train
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import Column, Int64s, Mask, Values, numpy_type
+from headway.columns import Column, Hashes, Int64s, Mask, Values, numpy_type, splitmix64
 from headway.expressions import AggregateCall
 from headway.kernels.groups import expand
-from headway.kernels.sketches import HyperLogLog
+
+
+class HyperLogLog:
+    """Flajolet's sketch with 1,024 registers of one byte: a standard error of 3.3 per cent (Spark's default is 5)."""
+
+    BITS = 10
+    WIDTH = 1 << BITS
+
+    @classmethod
+    def add(cls, registers: Values, ids: Int64s, column: Column, type_: pa.DataType) -> None:
+        """Note values, by group, in registers of shape (groups, WIDTH). NULLs do not count."""
+        valid = column.is_valid()
+        hashes = hash_values(column)[valid]
+        register = (hashes >> np.uint64(64 - cls.BITS)).astype(np.int64)
+        rest = hashes << np.uint64(cls.BITS)
+        # The rank is the number of leading zeros plus one; a float's exponent counts them for all at once.
+        exponent = np.frexp((rest >> np.uint64(11)).astype(np.float64))[1]
+        rank = np.where(rest == 0, 64 - cls.BITS + 1, 53 - exponent + 1).astype(np.uint8)
+        np.maximum.at(registers.reshape(-1), ids[valid] * cls.WIDTH + register, rank)
+
+    @classmethod
+    def estimate(cls, registers: Values) -> Int64s:
+        """Return the estimated number of distinct values per group, with the correction for small numbers."""
+        m = cls.WIDTH
+        raw = 0.7213 / (1 + 1.079 / m) * m * m / np.exp2(-registers.astype(np.float64)).sum(axis=1)
+        empty = (registers == 0).sum(axis=1)
+        small = m * np.log(m / np.maximum(empty, 1))
+        estimates: Int64s = np.rint(np.where((raw <= 2.5 * m) & (empty > 0), small, raw)).astype(np.int64)
+        return estimates
+
+
+def hash_values(column: Column) -> Hashes:
+    """Return 64-bit hashes that depend on nothing but the values."""
+    if column.is_arrow:
+        encoded = column.values.dictionary_encode()
+        digests = [
+            int.from_bytes(hashlib.blake2b(repr(value).encode(), digest_size=8).digest(), "little")
+            for value in encoded.dictionary.to_pylist()
+        ]
+        table = np.array([*digests, 0], np.uint64)
+        indices = encoded.indices.fill_null(len(digests)).to_numpy(zero_copy_only=False)
+        found: Hashes = table[indices]
+        return found
+    values = column.values
+    if values.dtype.kind == "f":
+        bits = (values.astype(np.float64) + 0.0).view(np.uint64)
+    else:
+        bits = values.astype(np.int64).view(np.uint64)
+    return splitmix64(bits)
+
 
 Arrays = dict[str, Values]
 
@@ -26,6 +77,8 @@ class Accumulator(ABC):
 
     fields: ClassVar[Mapping[str, tuple[Any, Any]]]
     """Name to (dtype, value of an empty group); a dtype may be a pair (dtype, width) for rows of numbers."""
+    merges: Mapping[str, np.ufunc] = MappingProxyType({})
+    """How the numbers of neighbouring groups make one, where that is not their sum."""
 
     @abstractmethod
     def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
@@ -34,9 +87,9 @@ class Accumulator(ABC):
         `counts`, if known, is the number of ids per group.
         """
 
-    @abstractmethod
     def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
         """Return the numbers of ranges of neighbouring groups, for windows made of panes."""
+        return {name: reduce_ranges(self.merges.get(name, np.add), arrays[name], starts, stops) for name in self.fields}
 
     @abstractmethod
     def result(self, arrays: Arrays) -> Column:
@@ -48,6 +101,11 @@ def reduce_ranges(ufunc: np.ufunc, values: Values, starts: Int64s, stops: Int64s
     padded = np.concatenate([values, values[:1]])
     result: Values = ufunc.reduceat(padded, np.stack([starts, stops], axis=1).ravel(), axis=0)[::2]
     return result
+
+
+def nullable(values: Values, some: Mask) -> Column:
+    """Return values that are NULL but for some."""
+    return Column(values, None if some.all() else some)
 
 
 def _present(ids: Int64s, column: Column) -> tuple[Int64s, Values]:
@@ -83,10 +141,6 @@ class Count(Accumulator):
                 ids = ids[values]
         _count(arrays, ids, counts)
 
-    def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
-        """Add the counts up."""
-        return {"n": reduce_ranges(np.add, arrays["n"], starts, stops)}
-
     def result(self, arrays: Arrays) -> Column:
         """Return the counts, 0 for none."""
         return Column(arrays["n"])
@@ -108,15 +162,10 @@ class Sum(Accumulator):
         np.add.at(arrays["s"], ids, values.astype(np.float64, copy=False))
         _count(arrays, ids, counts)
 
-    def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
-        """Add the panes up."""
-        return {name: reduce_ranges(np.add, arrays[name], starts, stops) for name in self.fields}
-
     def result(self, arrays: Arrays) -> Column:
         """Return NULL for no values."""
-        some = arrays["n"] > 0
         values = arrays["s"] / np.maximum(arrays["n"], 1) if self._average else arrays["s"]
-        return Column(values, None if some.all() else some)
+        return nullable(values, arrays["n"] > 0)
 
 
 class IntegerSum(Accumulator):
@@ -133,14 +182,9 @@ class IntegerSum(Accumulator):
         np.add.at(arrays["f"], ids, values.astype(np.float64))
         _count(arrays, ids, counts)
 
-    def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
-        """Add the panes up."""
-        return {name: reduce_ranges(np.add, arrays[name], starts, stops) for name in self.fields}
-
     def result(self, arrays: Arrays) -> Column:
         """Return NULL for no values."""
-        some = arrays["n"] > 0
-        return Column(arrays["s"], None if some.all() else some)
+        return nullable(arrays["s"], arrays["n"] > 0)
 
     def overflowed(self, arrays: Arrays) -> Mask:
         """Return the groups whose sum does not fit: within rounding of the bound, or wrapped around."""
@@ -154,8 +198,6 @@ class Extreme(Accumulator):
 
     def __init__(self, dtype: np.dtype[Any], largest: bool) -> None:
         """Keep the largest or the smallest value of a numpy type."""
-        self._dtype = dtype
-        self._largest = largest
         self._ufunc: np.ufunc
         if dtype.kind == "f":
             start: Any = -np.inf if largest else np.nan
@@ -168,6 +210,7 @@ class Extreme(Accumulator):
             start = info.min if largest else info.max
             self._ufunc = np.maximum if largest else np.minimum
         self.fields = {"n": (np.int64, 0), "m": (dtype, start)}  # type: ignore[misc]  # depends on the type
+        self.merges = {"m": self._ufunc}
 
     def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
         """Compare."""
@@ -176,20 +219,12 @@ class Extreme(Accumulator):
         self._ufunc.at(arrays["m"], ids, values)
         _count(arrays, ids, counts)
 
-    def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
-        """Compare the panes."""
-        return {
-            "n": reduce_ranges(np.add, arrays["n"], starts, stops),
-            "m": reduce_ranges(self._ufunc, arrays["m"], starts, stops),
-        }
-
     def result(self, arrays: Arrays) -> Column:
         """Return NULL for no values."""
-        some = arrays["n"] > 0
-        return Column(arrays["m"], None if some.all() else some)
+        return nullable(arrays["m"], arrays["n"] > 0)
 
 
-class Spread(Accumulator):
+class Variance(Accumulator):
     """stddev and variance: sums of differences from the group's first value, which do not cancel out."""
 
     fields: ClassVar[Mapping[str, tuple[Any, Any]]] = {
@@ -246,7 +281,12 @@ class Spread(Accumulator):
             squares = np.maximum(s2 - square, 0.0)
         squares = np.where(np.isfinite(s1) & ~np.isfinite(s2), np.inf, squares)  # squares alone were too large
         values = squares / np.maximum(n - 1 if self._sample else n, 1)
-        return Column(np.sqrt(values) if self._root else values, None if some.all() else some)
+        return nullable(np.sqrt(values) if self._root else values, some)
+
+
+def variance(name: str) -> Variance:
+    """Return the accumulator of a standard deviation or a variance."""
+    return Variance(sample=not name.endswith("_pop"), root=name.startswith("stddev"))
 
 
 class First(Accumulator):
@@ -278,14 +318,14 @@ class First(Accumulator):
 
     def result(self, arrays: Arrays) -> Column:
         """Return the value kept."""
-        ok = arrays["ok"]
-        return Column(arrays["v"], None if ok.all() else ok)
+        return nullable(arrays["v"], arrays["ok"])
 
 
 class ApproximateDistinct(Accumulator):
     """approx_count_distinct: a HyperLogLog sketch per group."""
 
     fields: ClassVar[Mapping[str, tuple[Any, Any]]] = {"registers": ((np.uint8, HyperLogLog.WIDTH), 0)}
+    merges = MappingProxyType({"registers": np.maximum})
 
     def __init__(self, type_: pa.DataType) -> None:
         """Sketch values of a type."""
@@ -295,10 +335,6 @@ class ApproximateDistinct(Accumulator):
         """Note the values' hashes."""
         assert column is not None
         HyperLogLog.add(arrays["registers"], ids, column, self._type)
-
-    def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
-        """Take the larger registers."""
-        return {"registers": reduce_ranges(np.maximum, arrays["registers"], starts, stops)}
 
     def result(self, arrays: Arrays) -> Column:
         """Estimate."""
@@ -332,12 +368,4 @@ def accumulator(call: AggregateCall, in_order: bool, whole: bool) -> Accumulator
         return IntegerSum() if dtype.kind == "i" else Sum(average=False)
     if name == "avg":
         return Sum(average=True)
-    spreads = {
-        "stddev": (True, True),
-        "stddev_samp": (True, True),
-        "stddev_pop": (False, True),
-        "variance": (True, False),
-        "var_samp": (True, False),
-        "var_pop": (False, False),
-    }
-    return Spread(*spreads[name]) if name in spreads else None
+    return variance(name) if name.startswith(("stddev", "var")) else None

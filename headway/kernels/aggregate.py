@@ -19,18 +19,15 @@ from headway.boxes.aggregate import Aggregate
 from headway.columns import Column, Int64s, Mask, Values
 from headway.expressions import Functions
 from headway.kernels.accumulators import reduce_ranges
-from headway.kernels.ascending import group_ascending
 from headway.kernels.codec import pack, unpack
-from headway.kernels.emission import Emission, Emitted
 from headway.kernels.grid import NEVER, Grid
-from headway.kernels.groups import composites, expand, group
-from headway.kernels.holistic import Rows
-from headway.kernels.isolation import evaluate, letters
+from headway.kernels.groups import composites, expand, group, group_ascending, ranges
 from headway.kernels.kernel import Kernel, Result
-from headway.kernels.ordering import OrderedInput, OrderState
-from headway.kernels.pieces import ROWS, in_pieces, portions
-from headway.kernels.selects import CompiledSelect
-from headway.kernels.windows import Held, Store
+from headway.kernels.order import OrderedInput, OrderState
+from headway.kernels.partitions import grown
+from headway.kernels.results import ROWS, Emission, Emitted, between_ticks, dead_letters, evaluate, in_pieces, portions
+from headway.kernels.selects import CompiledSelect, Rows
+from headway.kernels.windows import HeldTuples, Store
 from headway.schema import Schema
 from headway.trains import Tick, Train
 
@@ -41,7 +38,7 @@ class AggregateState:
 
     order: OrderState
     store: Store
-    held: Held
+    held: HeldTuples
     closed: Int64s  # per partition, the last window that its frontier has closed
     origin: Values  # per partition, where its grid starts (for align: first)
     has_origin: Mask
@@ -50,12 +47,9 @@ class AggregateState:
 
     def grow(self) -> None:
         """Make room for new partitions."""
-        missing = self.order.partitions.count - len(self.closed)
-        if missing > 0:
-            more = max(missing, len(self.closed))
-            self.closed = np.concatenate([self.closed, np.full(more, self.before)])
-            self.origin = np.concatenate([self.origin, np.zeros(more, self.origin.dtype)])
-            self.has_origin = np.concatenate([self.has_origin, np.zeros(more, np.bool_)])
+        count = self.order.partitions.count
+        self.closed, self.origin = grown(self.closed, count, self.before), grown(self.origin, count, 0)
+        self.has_origin = grown(self.has_origin, count, False)
 
 
 class AggregateKernel(Kernel):
@@ -101,7 +95,7 @@ class AggregateKernel(Kernel):
         return AggregateState(
             self._order.initial(),
             Store(self._select.accumulators),
-            Held(self._select.held_types, dtype),
+            HeldTuples(self._select.held_types, dtype),
             none,
             np.zeros(0, dtype),
             np.zeros(0, np.bool_),
@@ -118,16 +112,10 @@ class AggregateKernel(Kernel):
 
     def _run(self, state: AggregateState, train: Train, now: int) -> Result:
         emitted = Emitted()
-        if not train.ticks or self._timeout is None:
-            self._take(state, train, now, emitted)
-        else:
-            at = 0
-            for tick in train.ticks:
-                stop = int(np.searchsorted(train.numbers, tick.number, side="right"))
-                self._take(state, train.slice(at, stop), now, emitted)
+        for part, tick in between_ticks(train, self._timeout is not None):
+            self._take(state, part, now, emitted)
+            if tick is not None:
                 self._expire(state, tick, emitted)
-                at = stop
-            self._take(state, train.slice(at, len(train)), now, emitted)
         if not train.end:
             return emitted.result(self._emission.schema, train)
         return emitted.result(self._emission.schema, train, self._flush(state, train.progress))
@@ -150,14 +138,13 @@ class AggregateKernel(Kernel):
         train, computed, dead = evaluate(self._select.inputs, train, self._schema, self._box)
         emitted.dead += dead
         if self._shareable:
-            ascending = group_ascending(train, self._order, self._grid, state.order)
-            if ascending is not None:
+            shared = group_ascending(train, self._order, self._grid, state.order)
+            if shared is not None:
                 state.grow()
-                groups = ascending.groups
                 arguments, masks = self._select.arguments(computed)
-                state.store.add(groups, train.stamps, arguments, masks, now, ascending.counts)
+                state.store.add(shared, train.stamps, arguments, masks, now)
                 # A tuple closes all windows before its own, and the first of a window's tuples does it.
-                self._close(state, (groups.partition, groups.cell - 1, groups.first), train.numbers, emitted)
+                self._close(state, (shared.partition, shared.cell - 1, shared.first), train.numbers, emitted)
                 return
         train, computed = self._within_bounds(train, computed, emitted)
         codes, values, frontiers, at, late = self._order.admit(state.order, train)
@@ -210,7 +197,9 @@ class AggregateKernel(Kernel):
         # Only what the box reads, on every engine: the other fields may not have been sent here.
         shown = range(len(self._schema)) if self.reads is None else sorted(self.reads)
         fields = Schema(tuple(self._schema.fields[place] for place in shown))
-        emitted.dead += letters(bad, train.with_columns([train.columns[place] for place in shown]), fields, self._box)
+        emitted.dead += dead_letters(
+            bad, train.with_columns([train.columns[place] for place in shown]), fields, self._box
+        )
         at = np.flatnonzero(~outside)
         return train.take(at), [one.take(at) for one in computed]
 
@@ -322,46 +311,35 @@ class AggregateKernel(Kernel):
         self, state: AggregateState, partition: Int64s, window: Int64s, at: Int64s, numbers: Int64s, emitted: Emitted
     ) -> None:
         """Emit windows; `at` says for each where a pane of it is in the store."""
-        for some in self._portions(state, partition, window):
-            self._emit_some(state, partition[some], window[some], at[some], numbers[some], emitted)
-
-    def _portions(self, state: AggregateState, partition: Int64s, window: Int64s) -> list[slice]:
-        """Return windows in portions, because all their panes and tuples together might not fit into memory."""
         store, grid = state.store, self._grid
-        if not grid.panes and not self._select.holds:
-            return [slice(0, len(window))]
         first, after = grid.panes_of_window(window)
-        weights = np.ones(len(window), np.int64)
+        every, weights = [slice(None)], np.ones(len(window), np.int64)
+        starts, stops = at, at
         if grid.panes:
-            mine, low, high = composites((store.partition, store.pane), (partition, first), (partition, after))
-            weights += np.searchsorted(mine, high) - np.searchsorted(mine, low)
+            starts, stops = ranges((store.partition, store.pane), partition, first, after)
+            weights += stops - starts
         if self._select.holds:
             weights += state.held.counts(partition, first, after)
-        return portions(weights)
-
-    def _emit_some(
-        self, state: AggregateState, partition: Int64s, window: Int64s, at: Int64s, numbers: Int64s, emitted: Emitted
-    ) -> None:
-        store, grid = state.store, self._grid
-        first, after = grid.panes_of_window(window)
-        if grid.panes:
-            mine, low, high = composites((store.partition, store.pane), (partition, first), (partition, after))
-            starts, stops = np.searchsorted(mine, low), np.searchsorted(mine, high)
-            arrays = [one.merge(a, starts, stops) for one, a in zip(store.accumulators, store.arrays, strict=True)]
-            stamps = reduce_ranges(np.minimum, store.stamps, starts, stops)
-        else:
-            arrays = [{name: array[at] for name, array in a.items()} for a in store.arrays]
-            stamps = store.stamps[at]
-        held: tuple[Column, ...] = ()
-        rows = Rows(np.zeros(0, np.int64), len(window))
-        if self._select.holds:
-            owners, held = state.held.rows(partition, first, after)
-            rows = Rows(owners, len(window))
-        start = grid.start(window)
-        if self._align:
-            start = start + state.origin[partition]
-        by = state.order.partitions.columns(partition)
-        self._emission.add(emitted, start, by, arrays, rows, held, stamps, numbers)
+        if grid.panes or self._select.holds:  # all their panes and tuples together might not fit into memory
+            every = portions(weights)
+        for some in every:
+            if grid.panes:
+                arrays = [
+                    one.merge(a, starts[some], stops[some])
+                    for one, a in zip(store.accumulators, store.arrays, strict=True)
+                ]
+                stamps = reduce_ranges(np.minimum, store.stamps, starts[some], stops[some])
+            else:
+                arrays = [{name: array[at[some]] for name, array in a.items()} for a in store.arrays]
+                stamps = store.stamps[at[some]]
+            held: tuple[Column, ...] = ()
+            rows = Rows(np.zeros(0, np.int64), len(stamps))
+            if self._select.holds:
+                owners, held = state.held.rows(partition[some], first[some], after[some])
+                rows = Rows(owners, len(stamps))
+            start = self._starts(state, partition[some], window[some])
+            by = state.order.partitions.columns(partition[some])
+            self._emission.add(emitted, start, by, arrays, rows, held, stamps, numbers[some])
 
     def _forget(self, state: AggregateState) -> None:
         """Drop the panes whose windows are all closed, and what is no longer needed with them."""
@@ -418,7 +396,7 @@ class AggregateKernel(Kernel):
                 self._emit(state, partition[some], window[some], at[some], np.full(len(some), number), emitted)
                 yield emitted
         state.store.keep(np.zeros(len(state.store), np.bool_))
-        state.held = Held(self._select.held_types, self._order.dtype)
+        state.held = HeldTuples(self._select.held_types, self._order.dtype)
 
     def dump(self, state: AggregateState) -> bytes:
         """Write the state to bytes."""

@@ -15,10 +15,9 @@ import numpy as np
 
 from headway.boxes.bsort import BSort
 from headway.columns import Column, Indices, Int64s
-from headway.kernels import heaps
-from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
+from headway.kernels.codec import pack, pack_train, unpack, unpack_train
 from headway.kernels.kernel import Kernel, Result
-from headway.kernels.order import stable_order
+from headway.kernels.order import is_deep, stable_order
 from headway.kernels.partitions import Partitions
 from headway.schema import Schema
 from headway.trains import Train, join_trains
@@ -83,7 +82,7 @@ class BSortKernel(Kernel):
         ranks = _ranks(both, self._on)
         back = np.empty(count, np.intp)
         back[ranks] = np.arange(count)
-        if self._slack > heaps.DEEP:
+        if is_deep(self._slack):
             left_ranks, causes, kept = self._by_heaps(codes, ranks)
             return back[left_ranks], causes, np.sort(back[kept])
         order = stable_order(codes)
@@ -128,9 +127,7 @@ class BSortKernel(Kernel):
         """Write the state to bytes."""
         arrays = {
             "codes": state.codes,
-            "stamps": state.buffer.stamps,
-            "numbers": state.buffer.numbers,
-            **pack_columns("column", state.buffer.columns, self._schema.types),
+            **pack_train("column", state.buffer, self._schema.types),
             **state.partitions.dump(),
         }
         return pack({"op": "bsort"}, arrays)
@@ -140,8 +137,7 @@ class BSortKernel(Kernel):
         _, arrays = unpack(data)
         state = self.initial()
         state.partitions.restore(arrays)
-        columns = unpack_columns("column", arrays, len(self._schema))
-        state.buffer = Train(columns, arrays["stamps"], arrays["numbers"])
+        state.buffer = unpack_train("column", arrays, len(self._schema))
         state.codes = arrays["codes"]
         return state
 

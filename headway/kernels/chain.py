@@ -16,9 +16,8 @@ import numpy as np
 from headway.columns import UNREAD, Column, Int64s, Mask, numpy_type
 from headway.expressions import EvaluationError, Expression
 from headway.expressions.nodes import Run
-from headway.kernels.isolation import evaluate
 from headway.kernels.kernel import DeadLetter, Kernel, Result
-from headway.kernels.pieces import BYTES
+from headway.kernels.results import BYTES, evaluate
 from headway.schema import Schema
 from headway.trains import Train, take_numbers
 

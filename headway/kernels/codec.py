@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from headway.columns import Column, from_arrow, to_arrow
 from headway.errors import RunError
+from headway.trains import Train
 
 _MAGIC = b"HWS1"
 
@@ -85,3 +86,13 @@ def pack_columns(prefix: str, columns: tuple[Column, ...], types: tuple[pa.DataT
 def unpack_columns(prefix: str, arrays: Mapping[str, Any], count: int) -> tuple[Column, ...]:
     """Return the columns that `pack_columns` named."""
     return tuple(from_arrow(arrays[f"{prefix}{at}"]) for at in range(count))
+
+
+def pack_train(prefix: str, train: Train, types: tuple[pa.DataType, ...]) -> dict[str, Any]:
+    """Return a train's columns, stamps and arrival numbers as named arrays, for `pack`."""
+    return {"stamps": train.stamps, "numbers": train.numbers, **pack_columns(prefix, train.columns, types)}
+
+
+def unpack_train(prefix: str, arrays: Mapping[str, Any], count: int) -> Train:
+    """Return the train that `pack_train` named."""
+    return Train(unpack_columns(prefix, arrays, count), arrays["stamps"], arrays["numbers"])

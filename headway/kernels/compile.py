@@ -23,10 +23,10 @@ from headway.kernels.aggregate import AggregateKernel
 from headway.kernels.approximate import WeightedAggregate, WeightedSessions
 from headway.kernels.bsort import BSortKernel
 from headway.kernels.chain import ChainKernel, Link
+from headway.kernels.filter import RouteKernel
 from headway.kernels.join import JoinKernel
 from headway.kernels.kernel import Kernel
 from headway.kernels.resample import ResampleKernel
-from headway.kernels.routes import RouteKernel
 from headway.kernels.sessions import SessionKernel
 from headway.kernels.union import UnionKernel
 from headway.kernels.universal import UniversalKernel

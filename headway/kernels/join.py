@@ -20,14 +20,14 @@ from headway.boxes.join import Join, joined
 from headway.columns import Column, Int64s, Mask, Values
 from headway.expressions import Expression, Functions
 from headway.kernels.chain import truth
-from headway.kernels.codec import pack, pack_columns, under, unpack, unpack_columns
-from headway.kernels.distances import band, near
+from headway.kernels.codec import pack, pack_train, under, unpack, unpack_train
+from headway.kernels.grid import band, near
 from headway.kernels.groups import expand
-from headway.kernels.isolation import evaluate
 from headway.kernels.kernel import DeadLetter, Kernel, Result
-from headway.kernels.ordering import OrderedInput, OrderState, order_dtype
+from headway.kernels.order import OrderedInput, OrderState, order_dtype
 from headway.kernels.partitions import Partitions
-from headway.kernels.pieces import BYTES
+from headway.kernels.results import BYTES, evaluate, evaluate_beside
+from headway.kernels.union import arrival_places, common_marks
 from headway.schema import Schema
 from headway.trains import NOTHING, Train, join_trains
 
@@ -39,7 +39,7 @@ _LEAST = 1024
 
 
 @dataclass(slots=True)
-class Run:
+class SortedRun:
     """Tuples sorted by (key, order value), with their places in the arrival order of both streams."""
 
     rows: Train
@@ -64,33 +64,33 @@ class Run:
         """About the bytes of a tuple."""
         return self.rows.nbytes // max(1, len(self.keys))
 
-    def sorted(self) -> Run:
+    def sorted(self) -> SortedRun:
         """Return the same tuples sorted."""
         order = np.lexsort((self.places, self.values, self.keys))
-        return Run(self.rows.take(order), self.keys[order], self.values[order], self.places[order])
+        return SortedRun(self.rows.take(order), self.keys[order], self.values[order], self.places[order])
 
-    def keep(self, mask: Mask) -> Run:
+    def keep(self, mask: Mask) -> SortedRun:
         """Return some of the tuples."""
         at = np.flatnonzero(mask)
-        return Run(self.rows.take(at), self.keys[at], self.values[at], self.places[at])
+        return SortedRun(self.rows.take(at), self.keys[at], self.values[at], self.places[at])
 
 
-Both = tuple[Run, Run]
-Held = tuple[tuple[Run, ...], tuple[Run, ...]]
+Both = tuple[SortedRun, SortedRun]
+Held = tuple[tuple[SortedRun, ...], tuple[SortedRun, ...]]
 
 
 class Meeting(NamedTuple):
     """Two runs that meet: for each tuple of the shorter one the range of the longer one that it may pair with."""
 
-    probe: Run
-    table: Run
+    probe: SortedRun
+    table: SortedRun
     swapped: bool
     starts: Int64s
     stops: Int64s
 
 
-def _merge(runs: Sequence[Run]) -> Run:
-    return Run(
+def _merge(runs: Sequence[SortedRun]) -> SortedRun:
+    return SortedRun(
         join_trains([run.rows for run in runs]),
         np.concatenate([run.keys for run in runs]),
         np.concatenate([run.values for run in runs]),
@@ -103,10 +103,10 @@ class Side:
     """One side of a join at run time."""
 
     order: OrderState | None  # None for a static table's side, and for the stream that meets one
-    runs: list[Run]
+    runs: list[SortedRun]
     pruned_at: int = 0  # tuples held after the last pruning
 
-    def add(self, run: Run) -> None:
+    def add(self, run: SortedRun) -> None:
         """Keep tuples; runs of like size become one."""
         self.runs.append(run)
         while len(self.runs) > 1 and 2 * len(self.runs[-1].keys) >= len(self.runs[-2].keys):
@@ -197,7 +197,7 @@ class JoinKernel(Kernel):
             rows, columns = self._static
             count = len(rows)
             codes = self._codes(keys, columns, count)
-            run = Run(rows, codes, np.zeros(count, self._dtype), np.arange(count))
+            run = SortedRun(rows, codes, np.zeros(count, self._dtype), np.arange(count))
             state.sides[self._table_side or 0].runs.append(run.keep(codes >= 0).sorted())
             state.place = count
         return state
@@ -208,12 +208,10 @@ class JoinKernel(Kernel):
             return self._run_static(state, trains[0])
         left, right = trains
         dead: list[DeadLetter] = []
-        order = np.argsort(np.concatenate([left.numbers, right.numbers]), kind="stable")
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(state.place, state.place + len(order))
-        state.place += len(order)
+        places = state.place + arrival_places(trains)
+        state.place += len(places)
         ignored = 0
-        fresh: list[Run] = []
+        fresh: list[SortedRun] = []
         for side, (train, at) in enumerate(((left, places[: len(left)]), (right, places[len(left) :]))):
             run, late = self._admit(state, side, train, at, dead)
             ignored += late
@@ -223,26 +221,22 @@ class JoinKernel(Kernel):
             if len(fresh[side].keys):
                 state.sides[side].add(fresh[side])
         self._prune(state)
-        end = left.end and right.end
-        ticks = tuple(sorted({*left.ticks, *right.ticks}))
-        cause = Train((), _NONE, _NONE, min(left.progress, right.progress), ticks, end)
-        return state, self._results_of((fresh[0], fresh[1]), held, cause, dead)._replace(ignored=ignored)
+        return state, self._results_of((fresh[0], fresh[1]), held, common_marks(trains), dead)._replace(ignored=ignored)
 
     def _run_static(self, state: JoinState, train: Train) -> tuple[JoinState, Result]:
         assert self._table_side is not None
         side = 1 - self._table_side
         dead: list[DeadLetter] = []
-        rows, columns, letters = evaluate(self._keys[side], train, self._schemas[side], self._box)
-        dead += letters
+        rows, columns, failed = evaluate(self._keys[side], train, self._schemas[side], self._box)
+        dead += failed
         codes = self._codes(state.keys, columns, len(rows))
         places = np.arange(state.place, state.place + len(rows))
-        run = Run(rows, codes, np.zeros(len(rows), self._dtype), places).keep(codes >= 0).sorted()
+        run = SortedRun(rows, codes, np.zeros(len(rows), self._dtype), places).keep(codes >= 0).sorted()
         table = state.sides[self._table_side].runs[0]
         self._shrink_keys(state)
         none = run.keep(np.zeros(len(run), np.bool_))
         fresh, held = ((run, none), ((), (table,))) if side == 0 else ((none, run), ((table,), ()))
-        cause = Train((), _NONE, _NONE, train.progress, train.ticks, train.end)
-        return state, self._results_of(fresh, held, cause, dead, static=True)
+        return state, self._results_of(fresh, held, common_marks([train]), dead, static=True)
 
     def _codes(self, keys: Partitions, columns: Sequence[Column], count: int) -> Int64s:
         """Return the key of each tuple, -1 where a part of it is NULL: it equals nothing."""
@@ -255,16 +249,11 @@ class JoinKernel(Kernel):
 
     def _admit(
         self, state: JoinState, side: int, train: Train, places: Int64s, dead: list[DeadLetter]
-    ) -> tuple[Run, int]:
+    ) -> tuple[SortedRun, int]:
         """Return the tuples that are in order and have a key, sorted; and how many are out of order."""
         schema, mine = self._schemas[side], state.sides[side]
-        marked = Train((*train.columns, Column(places)), train.stamps, train.numbers)
-        rows, columns, letters = evaluate(self._keys[side], marked, schema, self._box)
-        for letter in letters:
-            plain = letter.train.with_columns(letter.train.columns[:-1])
-            dead.append(DeadLetter(letter.box, letter.reason, plain, letter.schema))
-        places = rows.columns[-1].values
-        rows = Train(rows.columns[:-1], rows.stamps, rows.numbers)
+        rows, columns, failed, (places,) = evaluate_beside(self._keys[side], train, [places], schema, self._box)
+        dead += failed
         order = self._orders[side]
         assert order is not None
         assert mine.order is not None
@@ -272,7 +261,7 @@ class JoinKernel(Kernel):
         _, values, _, at, late = order.admit(mine.order, rows)
         if at is not None:
             rows, keys, places = rows.take(at), keys[at], places[at]
-        return Run(rows, keys, values, places).keep(keys >= 0).sorted(), late
+        return SortedRun(rows, keys, values, places).keep(keys >= 0).sorted(), late
 
     def _results_of(
         self, fresh: Both, held: Held, cause: Train, dead: list[DeadLetter], static: bool = False
@@ -287,11 +276,11 @@ class JoinKernel(Kernel):
         return next(results)._replace(rest=results)
 
     def _result(self, output: Train, cause: Train, dead: list[DeadLetter], last: bool = True) -> Result:
-        letters, dead[:] = tuple(dead), []
+        failed, dead[:] = tuple(dead), []
         # Of the last number more may come with the next piece.
         progress = cause.progress if last else int(output.numbers[-1]) - 1 if self._ordered else NOTHING
         ticks, end = (cause.ticks, cause.end) if last else ((), False)
-        return Result((Train(output.columns, output.stamps, output.numbers, progress, ticks, end),), dead=letters)
+        return Result((Train(output.columns, output.stamps, output.numbers, progress, ticks, end),), dead=failed)
 
     def _gather(self, parts: Iterator[Train], cause: Train, dead: list[DeadLetter]) -> Iterator[Result]:
         """Yield results that are large enough, and a last one."""
@@ -350,12 +339,12 @@ class JoinKernel(Kernel):
         early = np.concatenate([key[1] for key in order_keys])
         whole = whole.take(np.lexsort((early, late)))
         if self._results is not None:
-            whole, values, letters = evaluate(self._results, whole, self._pair, self._box)
-            dead += letters
+            whole, values, failed = evaluate(self._results, whole, self._pair, self._box)
+            dead += failed
             whole = whole.with_columns(values)
         return whole
 
-    def _ranges(self, left: Run, right: Run) -> Meeting:
+    def _ranges(self, left: SortedRun, right: SortedRun) -> Meeting:
         """Return, for each tuple of the shorter run, the range of the longer one with its key and in its distance."""
         probe, table, swapped = (left, right, False) if len(left.keys) <= len(right.keys) else (right, left, True)
         distinct, index = table.index()
@@ -386,7 +375,7 @@ class JoinKernel(Kernel):
         return pieces
 
     def _pair_up(
-        self, left: Run, left_at: Int64s, right: Run, right_at: Int64s, dead: list[DeadLetter], static: bool
+        self, left: SortedRun, left_at: Int64s, right: SortedRun, right_at: Int64s, dead: list[DeadLetter], static: bool
     ) -> tuple[Train, Int64s, Int64s]:
         one, two = left.rows.take(left_at), right.rows.take(right_at)
         places, others = left.places[left_at], right.places[right_at]
@@ -399,14 +388,12 @@ class JoinKernel(Kernel):
             late, early = np.maximum(places, others), np.minimum(places, others)
         pair = Train((*one.columns, *two.columns), stamps, numbers)
         if self._residual is not None:
-            marked = pair.with_columns((*pair.columns, Column(late), Column(early)))
-            marked, (answer,), letters = evaluate((self._residual,), marked, self._pair, self._box)
-            for letter in letters:
-                plain = letter.train.with_columns(letter.train.columns[:-2])
-                dead.append(DeadLetter(letter.box, letter.reason, plain, letter.schema))
-            marked = marked.take(np.flatnonzero(truth(answer)))
-            late, early = marked.columns[-2].values, marked.columns[-1].values
-            pair = marked.with_columns(marked.columns[:-2])
+            pair, (answer,), failed, (late, early) = evaluate_beside(
+                (self._residual,), pair, [late, early], self._pair, self._box
+            )
+            dead += failed
+            at = np.flatnonzero(truth(answer))
+            pair, late, early = pair.take(at), late[at], early[at]
         return pair, late, early
 
     def _prune(self, state: JoinState) -> None:
@@ -440,7 +427,9 @@ class JoinKernel(Kernel):
             for run in state.sides[side].runs:
                 columns = [key.evaluate(run.rows.columns, len(run.keys)) for key in self._keys[side]]
                 runs.append(
-                    Run(run.rows, self._codes(state.keys, columns, len(run.keys)), run.values, run.places).sorted()
+                    SortedRun(
+                        run.rows, self._codes(state.keys, columns, len(run.keys)), run.values, run.places
+                    ).sorted()
                 )
             state.sides[side].runs = runs
 
@@ -450,18 +439,14 @@ class JoinKernel(Kernel):
         for side in (0, 1):
             mine = state.sides[side]
             if side == self._table_side or not mine.runs:
-                rows = Run(Train.empty(self._schemas[side]), *[np.zeros(0, np.int64)] * 3)
+                rows = SortedRun(Train.empty(self._schemas[side]), *[np.zeros(0, np.int64)] * 3)
             else:
                 rows = _merge(mine.runs)
-            arrays |= {
-                f"{side}.values": rows.values.astype(self._dtype),
-                f"{side}.places": rows.places,
-                f"{side}.stamps": rows.rows.stamps,
-                f"{side}.numbers": rows.rows.numbers,
-                **pack_columns(f"{side}.column", rows.rows.columns, self._schemas[side].types),
-            }
+            own = {"values": rows.values.astype(self._dtype), "places": rows.places}
+            own |= pack_train("column", rows.rows, self._schemas[side].types)
             if mine.order is not None:
-                arrays |= {f"{side}.{name}": array for name, array in mine.order.dump().items()}
+                own |= mine.order.dump()
+            arrays |= {f"{side}.{name}": array for name, array in own.items()}
         return pack({"op": "join", "place": state.place}, arrays)
 
     def load(self, data: bytes) -> JoinState:
@@ -476,11 +461,10 @@ class JoinKernel(Kernel):
                 mine.order.restore(own)
             if side == self._table_side or len(own["places"]) == 0:
                 continue
-            columns = unpack_columns("column", own, len(self._schemas[side]))
-            rows = Train(columns, own["stamps"], own["numbers"])
-            keys = [key.evaluate(columns, len(rows)) for key in self._keys[side]]
+            rows = unpack_train("column", own, len(self._schemas[side]))
+            keys = [key.evaluate(rows.columns, len(rows)) for key in self._keys[side]]
             codes = self._codes(state.keys, keys, len(rows))
-            mine.runs = [Run(rows, codes, own["values"], own["places"]).sorted()]
+            mine.runs = [SortedRun(rows, codes, own["values"], own["places"]).sorted()]
         return state
 
 

@@ -2,22 +2,111 @@
 
 The frontier of a partition with slack n is the (n+1)-th largest value seen. One pass of a bubble sort
 (keep the larger, hand on the smaller) gives the running maximum; the same pass over what it hands on gives
-the second largest, and so on: n+1 passes, each one vectorised. BSort's buffer is the same passes. Large slacks have
-heaps instead (heaps.py).
+the second largest, and so on: n+1 passes, each one vectorised. BSort's buffer is the same passes. They need slack + 1
+values for each partition. Where the slack is large, that would waste memory, since most partitions never see as
+many tuples: there a heap per partition holds what has come, and its root is the frontier.
 """
 
 from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from heapq import heappush, heapreplace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from headway.boxes.order import Order
 from headway.columns import Indices, Int64s, Mask, Values
-from headway.kernels import heaps
-from headway.kernels.heaps import Heaps
+from headway.kernels.partitions import Partitions, grown
+from headway.schema import Schema
+from headway.trains import Train
+
+DEEP = 24
+"""Up to this slack, passes over whole trains are quicker than a heap."""
+
+
+def is_deep(slack: int) -> bool:
+    """Whether a slack is better served by heaps."""
+    return slack > DEEP
+
+
+class Heaps:
+    """The up to slack + 1 largest values of every partition."""
+
+    __slots__ = ("_bottom", "_depth", "_dtype", "_frontier", "_heaps", "_resting")
+
+    def __init__(self, slack: int, dtype: npt.DTypeLike, bottom: Any) -> None:
+        """Start without partitions; `bottom` stands for no frontier, below all values of the type."""
+        self._depth = slack + 1
+        self._dtype = np.dtype(dtype)
+        self._bottom = bottom
+        self._heaps: list[list[Any]] = []
+        self._frontier: Values = np.zeros(0, self._dtype)
+        # Values of partitions that nothing has come for since they were read back: numbers in an array are small.
+        self._resting: dict[int, Values] = {}
+
+    def __len__(self) -> int:
+        """Return the number of partitions that there is room for."""
+        return len(self._heaps)
+
+    def grow(self, partitions: int) -> None:
+        """Make room for partitions; a new one has seen nothing."""
+        self._frontier = grown(self._frontier, partitions, self._bottom)
+        self._heaps += [[] for _ in range(len(self._frontier) - len(self._heaps))]
+
+    def frontier(self) -> Values:
+        """Return the frontier of every partition."""
+        return self._frontier
+
+    def admit(self, codes: Int64s, values: Values) -> tuple[Mask | None, Values]:
+        """Take in tuples (partition, value) in arrival order.
+
+        Returns where they are in order (None: all are) and the partition's frontier after each tuple.
+        """
+        heaps, depth, bottom = self._heaps, self._depth, self._bottom
+        listed = codes.tolist()
+        if self._resting:
+            for code in set(listed) & self._resting.keys():
+                heaps[code] = self._resting.pop(code).tolist()
+        after: list[Any] = []
+        for code, value in zip(listed, values.tolist(), strict=True):
+            heap = heaps[code]
+            if len(heap) < depth:
+                heappush(heap, value)
+                after.append(heap[0] if len(heap) == depth else bottom)
+                continue
+            if value > heap[0]:
+                heapreplace(heap, value)
+            after.append(heap[0])
+        frontiers = np.array(after, self._dtype)
+        self._frontier[codes] = frontiers  # the last write is the last tuple's
+        late = values < frontiers  # a tuple in order is not below the frontier that it leaves, a late one changes none
+        return (~late if late.any() else None), frontiers
+
+    def dump(self, partitions: int) -> tuple[Values, Int64s]:
+        """Return the values of so many partitions, one after the other, each ascending, and how many each has."""
+        kept: list[Values] = []
+        for code, heap in enumerate(self._heaps[:partitions]):
+            heap.sort()  # what is sorted is still a heap
+            resting = self._resting.get(code)
+            kept.append(np.array(heap, self._dtype) if resting is None else resting)
+        lengths = np.array([len(one) for one in kept], np.int64)
+        return np.concatenate([np.zeros(0, self._dtype), *kept]), lengths
+
+    def restore(self, values: Values, lengths: Int64s) -> None:
+        """Take over what `dump` returned."""
+        self._heaps = [[] for _ in lengths]
+        ends = np.cumsum(lengths)
+        self._frontier = np.full(len(lengths), self._bottom, self._dtype)
+        full = lengths == self._depth
+        self._frontier[full] = values[(ends - lengths)[full]]
+        parts = np.split(values, ends[:-1]) if len(lengths) else []
+        self._resting = {code: part for code, part in enumerate(parts) if len(part)}
+
 
 _SHORT = 32
 """Trains up to this length are taken in tuple by tuple; longer ones too where the slack is larger."""
@@ -45,7 +134,7 @@ class Frontiers:
         self.dtype = np.dtype(dtype)
         self.largest: Values = np.zeros((0, slack + 1), self.dtype)
         self._highest: Any = lowest(self.dtype)
-        self._heaps = Heaps(slack, self.dtype, lowest(self.dtype)) if slack > heaps.DEEP else None
+        self._heaps = Heaps(slack, self.dtype, lowest(self.dtype)) if is_deep(slack) else None
 
     def __len__(self) -> int:
         """Return the number of partitions that there is room for."""
@@ -76,10 +165,7 @@ class Frontiers:
         if self._heaps is not None:
             self._heaps.grow(partitions)
             return
-        missing = partitions - len(self.largest)
-        if missing > 0:
-            fresh = np.full((max(missing, len(self.largest)), self.slack + 1), lowest(self.dtype), self.dtype)
-            self.largest = np.concatenate([self.largest, fresh])
+        self.largest = grown(self.largest, partitions, lowest(self.dtype))
 
     def frontier(self) -> Values:
         """Return the frontier of every partition."""
@@ -252,3 +338,127 @@ def number_in_partition(counted: Int64s, codes: Int64s) -> Int64s:
     numbers[order] = within + np.repeat(counted[sorted_codes[starts]], lengths)
     counted[sorted_codes[starts]] += lengths
     return numbers
+
+
+class Admitted(NamedTuple):
+    """The tuples of a train that are in order: partition, order value, and the partition's frontier after each.
+
+    `at` are their places in the train, None for all; `late` is how many others there were.
+    """
+
+    codes: Int64s
+    values: Values
+    frontiers: Values
+    at: Indices | None
+    late: int
+
+
+@dataclass(slots=True)
+class OrderState:
+    """What an ordered input remembers: its partitions, their frontiers, and how many tuples each has seen.
+
+    `born` is the arrival number of each partition's first tuple: the order of their first appearance, also
+    among partitions that other shards hold.
+    """
+
+    partitions: Partitions
+    frontiers: Frontiers
+    counted: Int64s
+    born: Int64s
+
+    def grow(self) -> None:
+        """Make room for new partitions."""
+        count = self.partitions.count
+        self.frontiers.grow(count)
+        self.counted, self.born = grown(self.counted, count, 0), grown(self.born, count, 0)
+
+    def meet(self, known: int, codes: Int64s, numbers: Int64s) -> None:
+        """Make room for partitions beyond the first `known`, and note which of these tuples brought each."""
+        self.grow()
+        if self.partitions.count > known:
+            new = np.flatnonzero(codes >= known)[::-1]
+            self.born[codes[new]] = numbers[new]  # the last write is the first tuple
+
+    def dump(self) -> dict[str, Any]:
+        """Return everything as named arrays."""
+        self.grow()
+        count = self.partitions.count
+        return {
+            **self.frontiers.dump(count),
+            "counted": self.counted[:count],
+            "born": self.born[:count],
+            **self.partitions.dump(),
+        }
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """Take over what `dump` returned."""
+        self.partitions.restore(arrays)
+        self.frontiers.restore(arrays)
+        self.counted = arrays["counted"]
+        self.born = arrays["born"]
+
+
+class OrderedInput:
+    """An order specification, compiled for a schema."""
+
+    def __init__(self, schema: Schema, order: Order, dtype: npt.DTypeLike | None = None) -> None:
+        """Compile; `dtype` is the type of the order values, by default what the field needs."""
+        self.numbered = order.on == "#"
+        self.slack = 0 if self.numbered else order.slack
+        self.by = tuple(schema.index(name) for name in order.by)
+        self.by_types = tuple(schema.types[at] for at in self.by)
+        self.on = -1 if self.numbered else schema.index(order.on)
+        self.dtype = np.dtype(dtype if dtype is not None else order_dtype((schema, order)))
+
+    def initial(self) -> OrderState:
+        """Return the state before the first tuple."""
+        none = np.zeros(0, np.int64)
+        return OrderState(Partitions(self.by_types), Frontiers(self.slack, self.dtype), none, none)
+
+    def codes(self, state: OrderState, train: Train) -> Int64s:
+        """Return each tuple's partition; a partition is known from its first tuple, in order or not."""
+        known = state.partitions.count
+        codes = state.partitions.codes([train.columns[at] for at in self.by], len(train))
+        state.meet(known, codes, train.numbers)
+        return codes
+
+    def usable(self, train: Train) -> Mask | None:
+        """Return where tuples have an order value (NULL and NaN are none); None: all have."""
+        if self.numbered:
+            return None
+        column = train.columns[self.on]
+        usable = column.valid
+        if column.values.dtype.kind == "f":
+            numbers = ~np.isnan(column.values)
+            usable = numbers if usable is None else usable & numbers
+        return None if usable is None or usable.all() else usable
+
+    def admit(self, state: OrderState, train: Train) -> Admitted:
+        """Take in a train and say which of its tuples are in order."""
+        codes = self.codes(state, train)
+        if self.numbered:
+            values: Values = number_in_partition(state.counted, codes).astype(self.dtype, copy=False)
+            state.frontiers.largest[:, 0][codes] = values
+            return Admitted(codes, values, values, None, 0)
+        values = train.columns[self.on].values.astype(self.dtype, copy=False)
+        usable = self.usable(train)
+        at: Indices | None = None
+        if usable is not None:
+            at = np.flatnonzero(usable)
+            codes, values = codes[at], values[at]
+        in_order, frontiers = state.frontiers.admit(codes, values)
+        if in_order is not None:
+            kept = np.flatnonzero(in_order)
+            at = kept if at is None else at[kept]
+            codes, values, frontiers = codes[kept], values[kept], frontiers[kept]
+        return Admitted(codes, values, frontiers, at, len(train) - len(values))
+
+
+def order_dtype(*inputs: tuple[Schema, Order | None]) -> np.dtype[Any]:
+    """Return the type in which the order values of inputs are compared: float64 if a field is floating, else int64."""
+    floating = [
+        pa.types.is_floating(schema.field(order.on).type)
+        for schema, order in inputs
+        if order is not None and order.on != "#"
+    ]
+    return np.dtype(np.float64 if any(floating) else np.int64)

@@ -18,6 +18,14 @@ _NAN = object()
 """Stands for NaN in a key, because NaN does not equal itself."""
 
 
+def grown(array: Values, count: int, filling: Any) -> Values:
+    """Return an array with room for so many partitions: at least twice as long where it must grow."""
+    missing = count - len(array)
+    if missing <= 0:
+        return array
+    return np.concatenate([array, np.full((max(missing, len(array)), *array.shape[1:]), filling, array.dtype)])
+
+
 class Partitions:
     """Numbers the partitions that tuples belong to. NULL is a value like any other; so is NaN; -0.0 is 0.0."""
 
@@ -109,7 +117,7 @@ class Partitions:
         for column in columns:
             array = _raw(column).dictionary_encode(null_encoding="encode")
             values, indices = array.dictionary.to_pylist(), array.indices.to_numpy(zero_copy_only=False)
-            if span * len(values) >= 1 << 62:  # number the combinations so far anew
+            if span * len(values) >= 1 << 62:  # renumber the combinations so far
                 combined, span = np.unique(combined, return_inverse=True)[1], count
             combined, span = combined * len(values) + indices, span * len(values)
             parts.append((values, indices))

@@ -18,16 +18,13 @@ from headway.boxes.resample import Resample
 from headway.columns import Column, Int64s, Values, concat, empty
 from headway.expressions import Functions
 from headway.kernels.codec import pack, pack_columns, under, unpack, unpack_columns
-from headway.kernels.distances import band, horizon, near
-from headway.kernels.emission import Emission, Emitted
+from headway.kernels.grid import band, horizon, near
 from headway.kernels.groups import expand
-from headway.kernels.holistic import Rows
-from headway.kernels.isolation import evaluate
-from headway.kernels.kernel import DeadLetter, Kernel, Result
-from headway.kernels.order import lowest
-from headway.kernels.ordering import OrderedInput, OrderState, order_dtype
-from headway.kernels.pieces import ROWS, in_pieces, portions
-from headway.kernels.selects import CompiledSelect
+from headway.kernels.kernel import Kernel, Result
+from headway.kernels.order import OrderedInput, OrderState, lowest, order_dtype
+from headway.kernels.results import ROWS, Emission, Emitted, evaluate_beside, in_pieces, portions
+from headway.kernels.selects import CompiledSelect, Rows
+from headway.kernels.union import arrival_places, common_marks
 from headway.schema import Schema
 from headway.trains import Train
 
@@ -59,7 +56,7 @@ class Beats:
 
 
 @dataclass(slots=True)
-class Readings:
+class Samples:
     """In-order tuples of the second stream that may still be asked for: what the select list needs of them."""
 
     partition: Int64s
@@ -67,14 +64,14 @@ class Readings:
     stamps: Int64s
     columns: tuple[Column, ...]
 
-    def take(self, at: Int64s) -> Readings:
+    def take(self, at: Int64s) -> Samples:
         """Return some of them."""
         columns = tuple(column.take(at) for column in self.columns)
-        return Readings(self.partition[at], self.values[at], self.stamps[at], columns)
+        return Samples(self.partition[at], self.values[at], self.stamps[at], columns)
 
-    def and_then(self, other: Readings) -> Readings:
+    def and_then(self, other: Samples) -> Samples:
         """Return these and then others, sorted by (partition, value, arrival)."""
-        both = Readings(
+        both = Samples(
             np.concatenate([self.partition, other.partition]),
             np.concatenate([self.values, other.values]),
             np.concatenate([self.stamps, other.stamps]),
@@ -84,34 +81,34 @@ class Readings:
 
 
 @dataclass(slots=True)
-class Reads:
+class NewSamples:
     """The in-order tuples that a call brings on the second stream, with the steps of their frontiers.
 
-    `new` are the partitions first seen in this call, in the order of appearance, and `new_places` where.
+    `met` are the partitions first seen in this call, in the order of appearance, and `met_at` where.
     """
 
-    readings: Readings
+    samples: Samples
     steps: Values
     places: Int64s
-    new: Int64s
-    new_places: Int64s
+    met: Int64s
+    met_at: Int64s
 
-    def between(self, lower: int, upper: int) -> Reads:
+    def between(self, lower: int, upper: int) -> NewSamples:
         """Return the tuples from one place to another."""
         at = np.flatnonzero((self.places >= lower) & (self.places < upper))
-        return Reads(self.readings.take(at), self.steps[at], self.places[at], self.new, self.new_places)
+        return NewSamples(self.samples.take(at), self.steps[at], self.places[at], self.met, self.met_at)
 
     def passed(self, partition: Int64s, ends: Values) -> Int64s:
         """Return the place of the tuple that moved each partition's frontier beyond an end, _NEVER if none did."""
         if len(self.places) == 0:
             return np.full(len(ends), _NEVER)
-        order = np.lexsort((self.places, self.readings.partition))
+        order = np.lexsort((self.places, self.samples.partition))
         distinct, ranks = np.unique(self.steps, return_inverse=True)
         span = len(distinct) + 1
-        index = (self.readings.partition * span + ranks)[order]
+        index = (self.samples.partition * span + ranks)[order]
         wanted = partition * span + np.searchsorted(distinct, ends, side="right")
         at = np.minimum(np.searchsorted(index, wanted), len(index) - 1)
-        found = (index[at] >= wanted) & (self.readings.partition[order][at] == partition)
+        found = (index[at] >= wanted) & (self.samples.partition[order][at] == partition)
         return np.where(found, self.places[order][at], _NEVER)
 
 
@@ -121,7 +118,7 @@ class ResampleState:
 
     orders: tuple[OrderState, OrderState]
     beats: Beats
-    readings: Readings
+    samples: Samples
     settled: Values  # per partition of the second stream: its frontier
     place: int
     known: int  # partitions of the second stream that have appeared
@@ -150,7 +147,7 @@ class ResampleKernel(Kernel):
         return ResampleState(
             (self._orders[0].initial(), self._orders[1].initial()),
             Beats(values, none, none),
-            Readings(none, values, none, tuple(empty(t) for t in self._select.held_types)),
+            Samples(none, values, none, tuple(empty(t) for t in self._select.held_types)),
             values,
             0,
             0,
@@ -164,29 +161,20 @@ class ResampleKernel(Kernel):
 
     def _run(self, state: ResampleState, trains: Sequence[Train]) -> Result:
         emitted = Emitted()
-        ticking, reading = trains
-        order = np.argsort(np.concatenate([ticking.numbers, reading.numbers]), kind="stable")
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(state.place, state.place + len(order))
-        numbers = np.concatenate([ticking.numbers, reading.numbers])[order]
-        base, state.place = state.place, state.place + len(order)
-        beats = self._beats(state, ticking, places[: len(ticking)], emitted)
-        reads = self._reads(state, reading, places[len(ticking) :], emitted)
-        for lower, upper, known in self._cuts(state, beats, reads, base):
+        first, second = trains
+        numbers = np.sort(np.concatenate([first.numbers, second.numbers]))
+        places = state.place + arrival_places(trains)
+        base, state.place = state.place, state.place + len(places)
+        beats = self._beats(state, first, places[: len(first)], emitted)
+        new = self._samples(state, second, places[len(first) :], emitted)
+        for lower, upper, known in self._cuts(state, beats, new, base):
             state.known = known
             ours = beats.take(np.flatnonzero((beats.places >= lower) & (beats.places < upper)))
-            theirs = reads.between(lower, upper)
+            theirs = new.between(lower, upper)
             self._answer(state, ours, theirs, base, numbers, emitted)
         self._prune(state)
-        cause = Train(
-            (),
-            np.zeros(0, np.int64),
-            np.zeros(0, np.int64),
-            min(ticking.progress, reading.progress),
-            tuple(sorted({*ticking.ticks, *reading.ticks})),
-            ticking.end and reading.end,
-        )
-        flushed = self._flush(state, reading.progress) if cause.end else None
+        cause = common_marks(trains)
+        flushed = self._flush(state, second.progress) if cause.end else None
         return emitted.result(self._emission.schema, cause, flushed)
 
     def _beats(self, state: ResampleState, train: Train, places: Int64s, emitted: Emitted) -> Beats:
@@ -196,32 +184,30 @@ class ResampleKernel(Kernel):
             return Beats(values, train.stamps, places)
         return Beats(values, train.stamps[at], places[at])
 
-    def _reads(self, state: ResampleState, train: Train, places: Int64s, emitted: Emitted) -> Reads:
-        marked = Train((*train.columns, Column(places)), train.stamps, train.numbers)
-        marked, computed, letters = evaluate(self._select.inputs, marked, self._schemas[1], self._box)
-        for letter in letters:
-            plain = letter.train.with_columns(letter.train.columns[:-1])
-            emitted.dead.append(DeadLetter(letter.box, letter.reason, plain, letter.schema))
-        places = marked.columns[-1].values
+    def _samples(self, state: ResampleState, train: Train, places: Int64s, emitted: Emitted) -> NewSamples:
+        train, computed, dead, (places,) = evaluate_beside(
+            self._select.inputs, train, [places], self._schemas[1], self._box
+        )
+        emitted.dead += dead
         before = state.known
         # A partition is known from its first tuple, also if that one is not in order.
-        everyone = self._orders[1].codes(state.orders[1], marked)
-        codes, values, steps, kept, late = self._orders[1].admit(state.orders[1], marked)
+        everyone = self._orders[1].codes(state.orders[1], train)
+        codes, values, steps, kept, late = self._orders[1].admit(state.orders[1], train)
         emitted.ignored += late
-        at = np.arange(len(marked)) if kept is None else kept
+        at = np.arange(len(train)) if kept is None else kept
         missing = state.orders[1].partitions.count - len(state.settled)
         state.settled = np.concatenate([state.settled, np.full(missing, lowest(self._dtype), self._dtype)])
         fresh = np.flatnonzero(everyone >= before)
-        new, first = np.unique(everyone[fresh], return_index=True)
+        met, first = np.unique(everyone[fresh], return_index=True)
         columns = tuple(column.take(at) for column in self._select.held_columns(computed))
-        readings = Readings(codes, values, marked.stamps[at], columns)
-        return Reads(readings, steps, places[at], new, places[fresh[first]])
+        samples = Samples(codes, values, train.stamps[at], columns)
+        return NewSamples(samples, steps, places[at], met, places[fresh[first]])
 
-    def _cuts(self, state: ResampleState, beats: Beats, reads: Reads, base: int) -> list[tuple[int, int, int]]:
+    def _cuts(self, state: ResampleState, beats: Beats, new: NewSamples, base: int) -> list[tuple[int, int, int]]:
         """Return the pieces of this call as (from place, to place, partitions known)."""
         if len(beats.values) == 0 and len(state.beats.values) == 0:
-            return [(base, state.place, state.known + len(reads.new))]
-        cuts = [base, *reads.new_places.tolist(), state.place]
+            return [(base, state.place, state.known + len(new.met))]
+        cuts = [base, *new.met_at.tolist(), state.place]
         known = state.known + np.arange(len(cuts) - 1)
         return [(a, b, int(k)) for a, b, k in zip(cuts, cuts[1:], known, strict=False) if b > a]
 
@@ -229,24 +215,24 @@ class ResampleKernel(Kernel):
         self,
         state: ResampleState,
         beats: Beats,
-        reads: Reads,
+        new: NewSamples,
         base: int,
         numbers: Int64s,
         emitted: Emitted,
     ) -> None:
         """Take in a piece in which the known partitions stay the same."""
-        state.readings = state.readings.and_then(reads.readings) if len(reads.places) else state.readings
+        state.samples = state.samples.and_then(new.samples) if len(new.places) else state.samples
         before = state.settled.copy()
-        np.maximum.at(state.settled, reads.readings.partition, reads.steps)
+        np.maximum.at(state.settled, new.samples.partition, new.steps)
         all_beats = state.beats.and_then(beats)
         count, known = len(all_beats.values), state.known
         if count and known:
             ends = horizon(all_beats.values, self._size)
             old = len(state.beats.values)
-            moved = np.unique(reads.readings.partition)
+            moved = np.unique(new.samples.partition)
             asked = (
-                self._asked(np.arange(old), moved, before, ends, all_beats, reads, True),
-                self._asked(np.arange(old, count), np.arange(known), before, ends, all_beats, reads, False),
+                self._asked(np.arange(old), moved, before, ends, all_beats, new, True),
+                self._asked(np.arange(old, count), np.arange(known), before, ends, all_beats, new, False),
             )
             beat, partition, cause = (np.concatenate(parts) for parts in zip(*asked, strict=True))
             if len(beat):
@@ -264,7 +250,7 @@ class ResampleKernel(Kernel):
         before: Values,
         ends: Values,
         all_beats: Beats,
-        reads: Reads,
+        new: NewSamples,
         waiting: bool,
     ) -> tuple[Int64s, Int64s, Int64s]:
         """Return the pairs that this piece answers: beat, partition, and the place of the tuple that caused it.
@@ -278,7 +264,7 @@ class ResampleKernel(Kernel):
             some = beats[start : start + step]
             beat, partition = np.repeat(some, len(partitions)), np.tile(partitions, len(some))
             passed_before = before[partition] > ends[beat]
-            cause = np.where(passed_before, -1, reads.passed(partition, ends[beat]))
+            cause = np.where(passed_before, -1, new.passed(partition, ends[beat]))
             answered = (cause != _NEVER) & ~passed_before if waiting else cause != _NEVER
             beat, partition, cause = beat[answered], partition[answered], cause[answered]
             found.append((beat, partition, np.maximum(cause, all_beats.places[beat])))
@@ -287,10 +273,10 @@ class ResampleKernel(Kernel):
 
     def _emit(self, state: ResampleState, beats: Beats, partition: Int64s, numbers: Int64s, emitted: Emitted) -> None:
         """Answer pairs, in their order, where the window holds a tuple."""
-        readings = state.readings
-        distinct, ranks = np.unique(readings.values, return_inverse=True)
+        samples = state.samples
+        distinct, ranks = np.unique(samples.values, return_inverse=True)
         span = len(distinct) + 1
-        index = readings.partition * span + ranks
+        index = samples.partition * span + ranks
         low, high = band(beats.values, self._size)
         starts = np.searchsorted(index, partition * span + np.searchsorted(distinct, low, side="left"))
         stops = np.searchsorted(index, partition * span + np.searchsorted(distinct, high, side="right"))
@@ -308,19 +294,19 @@ class ResampleKernel(Kernel):
         stops: Int64s,
         emitted: Emitted,
     ) -> None:
-        """Answer pairs over the readings from starts to stops."""
-        readings = state.readings
+        """Answer pairs over the samples from starts to stops."""
+        samples = state.samples
         owner, at = expand(starts, stops)
         if self._dtype.kind == "f":
-            close = near(beats.values[owner], readings.values[at], self._size)
+            close = near(beats.values[owner], samples.values[at], self._size)
             owner, at = owner[close], at[close]
         chosen, owner = np.unique(owner, return_inverse=True)
         if len(chosen) == 0:
             return
         beats, partition, numbers = beats.take(chosen), partition[chosen], numbers[chosen]
         stamps = beats.stamps.copy()
-        np.minimum.at(stamps, owner, readings.stamps[at])
-        columns = tuple(column.take(at) for column in readings.columns)
+        np.minimum.at(stamps, owner, samples.stamps[at])
+        columns = tuple(column.take(at) for column in samples.columns)
         by = state.orders[1].partitions.columns(partition)
         self._emission.add(emitted, beats.values, by, [], Rows(owner, len(chosen)), columns, stamps, numbers)
 
@@ -341,17 +327,17 @@ class ResampleKernel(Kernel):
         state.beats = state.beats.take(np.zeros(0, np.int64))
 
     def _prune(self, state: ResampleState) -> None:
-        """Drop readings that no tuple of the first stream can ask for any more."""
+        """Drop samples that no tuple of the first stream can ask for any more."""
         frontiers = state.orders[0].frontiers
-        if self._orders[0].by or len(state.readings.values) == 0 or len(frontiers) == 0:
+        if self._orders[0].by or len(state.samples.values) == 0 or len(frontiers) == 0:
             return  # a new partition of the first stream may ask for anything
         oldest = frontiers.frontier()[0]
         if len(state.beats.values):
             oldest = min(oldest, state.beats.values.min())
-        _, high = band(state.readings.values, self._size)
+        _, high = band(state.samples.values, self._size)
         wanted = high >= oldest
         if 2 * int(wanted.sum()) < len(wanted):
-            state.readings = state.readings.take(np.flatnonzero(wanted))
+            state.samples = state.samples.take(np.flatnonzero(wanted))
 
     def dump(self, state: ResampleState) -> bytes:
         """Write the state to bytes."""
@@ -359,11 +345,11 @@ class ResampleKernel(Kernel):
             "beats.values": state.beats.values,
             "beats.stamps": state.beats.stamps,
             "beats.places": state.beats.places,
-            "readings.partition": state.readings.partition,
-            "readings.values": state.readings.values,
-            "readings.stamps": state.readings.stamps,
+            "readings.partition": state.samples.partition,
+            "readings.values": state.samples.values,
+            "readings.stamps": state.samples.stamps,
             "settled": state.settled,
-            **pack_columns("reading", state.readings.columns, self._select.held_types),
+            **pack_columns("reading", state.samples.columns, self._select.held_types),
         }
         for side in (0, 1):
             arrays |= {f"{side}.{name}": array for name, array in state.orders[side].dump().items()}
@@ -377,7 +363,7 @@ class ResampleKernel(Kernel):
         state.settled = arrays["settled"]
         state.beats = Beats(arrays["beats.values"], arrays["beats.stamps"], arrays["beats.places"])
         columns = unpack_columns("reading", arrays, len(self._select.held_types))
-        state.readings = Readings(
+        state.samples = Samples(
             arrays["readings.partition"], arrays["readings.values"], arrays["readings.stamps"], columns
         )
         for side in (0, 1):

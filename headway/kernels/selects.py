@@ -1,22 +1,304 @@
-"""A compiled select list over windows: what is accumulated, what is held, and how results are made of it."""
+"""A select list over windows: what is accumulated, what is held, and how results are made of it.
+
+Medians, distinct counts, lists and user-defined aggregates need all tuples of a window at once. Here the
+tuples come sorted by group and, within it, by (order field, arrival).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import decimal
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from headway.columns import Column, Mask
-from headway.expressions import AggregateSelect, Expression
-from headway.kernels.accumulators import Accumulator, Arrays, accumulator
-from headway.kernels.holistic import Rows, checked_result, over_rows
+from headway.columns import Column, Int64s, Mask, Values, from_arrow, from_pylist, nulls, to_arrow
+from headway.expressions import AggregateCall, AggregateSelect, EvaluationError, Expression, UserAggregate
+from headway.expressions.texts import MOST_ITEMS
+from headway.expressions.userfunctions import blame, returned
+from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, accumulator, nullable, variance
+from headway.schema import type_name
+
+
+class Rows:
+    """Tuples by group: `ids` ascend and say each tuple's group of `groups`."""
+
+    __slots__ = ("groups", "ids")
+
+    def __init__(self, ids: Int64s, groups: int) -> None:
+        """Describe the rows of a number of groups, some of which may be empty."""
+        self.ids = ids
+        self.groups = groups
+
+    def bounds(self) -> tuple[Int64s, Int64s]:
+        """Return where each group's rows start and stop."""
+        edges = np.searchsorted(self.ids, np.arange(self.groups + 1))
+        return edges[:-1], edges[1:]
+
+    def where(self, mask: Mask) -> Rows:
+        """Return the rows where the mask holds, of the same groups."""
+        return Rows(self.ids[mask], self.groups)
+
+
+def over_rows(
+    call: AggregateCall, rows: Rows, columns: Sequence[Column], where: Column | None, failed: list[tuple[int, str]]
+) -> Column:
+    """Return a function's value for each group; `columns` are the call's arguments for the rows.
+
+    Groups on which it fails are added to `failed` with the reason; their value is NULL.
+    """
+    if where is not None:
+        keep = where.values if where.valid is None else where.values & where.valid
+        indices = np.flatnonzero(keep)
+        rows, columns = rows.where(keep), [column.take(indices) for column in columns]
+    if call.user is not None:
+        return _user(call, rows, columns, failed)
+    function = _FUNCTIONS.get(call.function)
+    limited = _LIMITED.get(call.function)
+    if (function is None and limited is None) or (call.function in _ARROW_ONLY and not columns[0].is_arrow):
+        simple = accumulator(call, in_order=True, whole=True)
+        assert simple is not None, call.function
+        return accumulate_rows(simple, rows, columns, call, failed)
+    if limited is not None:
+        return limited(call, rows, columns, failed)
+    assert function is not None
+    return function(call, rows, columns)
+
+
+def accumulate_rows(
+    simple: Accumulator, rows: Rows, columns: Sequence[Column], call: AggregateCall, failed: list[tuple[int, str]]
+) -> Column:
+    """Run an accumulator over rows from nothing."""
+    arrays = {name: empty_array(dtype, start, rows.groups) for name, (dtype, start) in simple.fields.items()}
+    simple.add(arrays, rows.ids, columns[0] if columns else None)
+    return checked_result(simple, arrays, call, failed)
+
+
+def checked_result(simple: Accumulator, arrays: Arrays, call: AggregateCall, failed: list[tuple[int, str]]) -> Column:
+    """Return an accumulator's values; sums that do not fit their type are added to `failed`."""
+    result = simple.result(arrays)
+    if isinstance(simple, IntegerSum):
+        overflowed = simple.overflowed(arrays)
+        if overflowed.any():
+            failed += [(int(at), f"{call.function}: the sum does not fit bigint") for at in np.flatnonzero(overflowed)]
+    return result
+
+
+def empty_array(dtype: Any, start: Any, count: int) -> Values:
+    """Return an accumulator's array for empty groups; a dtype may be (dtype, width)."""
+    if isinstance(dtype, tuple):
+        return np.full((count, dtype[1]), start, dtype[0])
+    return np.full(count, start, dtype)
+
+
+def _present(rows: Rows, columns: Sequence[Column], at: int = 0) -> tuple[Rows, list[Column]]:
+    valid = columns[at].is_valid()
+    if valid.all():
+        return rows, list(columns)
+    indices = np.flatnonzero(valid)
+    return rows.where(valid), [column.take(indices) for column in columns]
+
+
+def _ranks(column: Column) -> Int64s:
+    """Return numbers that sort as the values do; equal values have equal numbers. NaN is largest."""
+    if column.is_arrow:
+        ranked = pc.rank(column.values, sort_keys="ascending", tiebreaker="dense")
+        ranks: Int64s = ranked.to_numpy(zero_copy_only=False).astype(np.int64)
+        return ranks
+    inverse: Int64s = np.unique(column.values, return_inverse=True)[1]
+    return inverse
+
+
+def _distinct(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
+    ranks = np.zeros(len(rows.ids), np.int64)
+    for at in range(len(columns)):
+        rows, columns = _present(rows, columns, at)
+    ranks = np.zeros(len(rows.ids), np.int64)
+    for column in columns:
+        more = _ranks(column)
+        ranks = np.unique(ranks * (int(more.max(initial=0)) + 1) + more, return_inverse=True)[1]
+    pairs = np.unique(rows.ids * (int(ranks.max(initial=0)) + 1) + ranks)
+    return Column(np.bincount(pairs // (int(ranks.max(initial=0)) + 1), minlength=rows.groups))
+
+
+def _sorted_values(rows: Rows, columns: Sequence[Column]) -> tuple[Rows, Values]:
+    rows, columns = _present(rows, columns)
+    values = columns[0].values
+    if columns[0].is_arrow:
+        values = columns[0].values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    order = np.lexsort((values, rows.ids))
+    return Rows(rows.ids[order], rows.groups), values[order]
+
+
+def _percentile(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
+    share = float(str(call.parameters[0])) if call.parameters else 0.5
+    rows, values = _sorted_values(rows, columns)
+    starts, stops = rows.bounds()
+    counts = stops - starts
+    place = np.maximum(counts - 1, 0) * share
+    low = np.floor(place).astype(np.int64)
+    high = np.ceil(place).astype(np.int64)
+    padded = np.append(values.astype(np.float64), 0.0)
+    last = len(padded) - 1
+    below = padded[np.minimum(starts + low, last)]
+    above = padded[np.minimum(starts + high, last)]
+    part = place - low
+    some = counts > 0
+    # Exact where both neighbours are equal or the place is whole, so infinities stay what they are; else as in Spark.
+    with np.errstate(invalid="ignore", over="ignore"):
+        mixed = np.where((part == 0) | (below == above), below, below + (above - below) * part)
+    return nullable(mixed, some)
+
+
+def _approximate_percentile(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
+    share = float(str(call.parameters[0]))
+    rows, columns = _present(rows, columns)
+    order = np.lexsort((_ranks(columns[0]), rows.ids))
+    starts, stops = Rows(rows.ids[order], rows.groups).bounds()
+    counts = stops - starts
+    place = starts + np.maximum(np.ceil(share * counts).astype(np.int64) - 1, 0)
+    return _pick(columns[0].take(order), place, counts > 0, call.type)
+
+
+def _pick(column: Column, places: Int64s, some: Mask, type_: pa.DataType) -> Column:
+    """Return the values at these places, and NULL where there is none."""
+    if len(column) == 0:
+        return nulls(len(places), type_)
+    taken = column.take(np.where(some, places, 0))
+    if some.all():
+        return taken
+    if taken.is_arrow:
+        return Column(pc.if_else(pa.array(some), taken.values, pa.scalar(None, taken.values.type)))
+    return Column(taken.values, taken.is_valid() & some)
+
+
+def _first(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
+    starts, stops = rows.bounds()
+    return _pick(columns[0], stops - 1 if call.function == "last" else starts, stops > starts, call.type)
+
+
+def _extreme(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
+    """min, max of Arrow values; min_by, max_by of any: the first of equals."""
+    key = 1 if call.function.endswith("_by") else 0
+    rows, columns = _present(rows, columns, key)
+    ranks = _ranks(columns[key])
+    if call.function.startswith("max"):
+        ranks = -ranks
+    order = np.lexsort((ranks, rows.ids))
+    starts, stops = Rows(rows.ids[order], rows.groups).bounds()
+    return _pick(columns[0].take(order), starts, stops > starts, call.type)
+
+
+def _collect(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: list[tuple[int, str]]) -> Column:
+    rows, columns = _present(rows, columns)
+    if call.function == "collect_set":
+        ranks = _ranks(columns[0])
+        _, first = np.unique(rows.ids * (int(ranks.max(initial=0)) + 1) + ranks, return_index=True)
+        keep = np.sort(first)
+        rows, columns = Rows(rows.ids[keep], rows.groups), [columns[0].take(keep)]
+    edges = np.searchsorted(rows.ids, np.arange(rows.groups + 1)).astype(np.int32)
+    long = np.flatnonzero(np.diff(edges) > MOST_ITEMS)
+    failed += [(int(at), f"{call.function}: more than {MOST_ITEMS:,} values, which is the limit") for at in long]
+    values = to_arrow(columns[0], call.arguments[0].type)
+    return Column(pa.ListArray.from_arrays(pa.array(edges), values).cast(call.type))
+
+
+def _decimal_sum(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: list[tuple[int, str]]) -> Column:
+    """Sum and avg of decimals: one by one, because they must be exact and are rare.
+
+    A result beyond its type is an overflow, as with integers, not NULL.
+    """
+    rows, columns = _present(rows, columns)
+    values = columns[0].values.to_pylist()
+    starts, stops = rows.bounds()
+    results: list[decimal.Decimal | None] = []
+    quantum = decimal.Decimal(1).scaleb(-call.type.scale)
+    most = decimal.Decimal(10) ** (call.type.precision - call.type.scale)
+    with decimal.localcontext(prec=80):
+        for at, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
+            total = sum(values[start:stop], decimal.Decimal(0))
+            if start == stop:
+                results.append(None)
+                continue
+            if call.function == "avg":
+                total = (total / (stop - start)).quantize(quantum, rounding=decimal.ROUND_HALF_UP)
+            if abs(total) >= most:
+                failed.append((at, f"{call.function}: the result does not fit {type_name(call.type)}"))
+            results.append(total if abs(total) < most else None)
+    return from_pylist(results, call.type)
+
+
+def _decimal_spread(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
+    as_double = from_arrow(columns[0].values.cast(pa.float64()))
+    return accumulate_rows(variance(call.function), rows, [as_double], call, [])
+
+
+def _user(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: list[tuple[int, str]]) -> Column:
+    """Run a user's aggregate: user code, called window by window."""
+    user = call.user
+    assert user is not None
+    starts, stops = rows.bounds()
+    arrays = [to_arrow(column, one.type) for column, one in zip(columns, call.arguments, strict=True)]
+    results: list[Any] = []
+    for at, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
+        try:
+            value = _compute(user, [array.slice(start, stop - start) for array in arrays], stop - start)
+            returned(call.function, [value], call.type)
+        except EvaluationError as error:
+            failed.append((at, str(error)))
+            value = None
+        except (Exception, SystemExit) as error:  # whatever user code raises concerns this window only
+            failed.append((at, str(blame(call.function, error))))
+            value = None
+        results.append(value)
+    return from_pylist(results, call.type)
+
+
+def _compute(user: UserAggregate, arrays: Sequence[pa.Array], count: int) -> Any:
+    """Return a user's aggregate of one window: at once, or tuple by tuple in the window's order."""
+    if user.function is not None:
+        value = user.function(*arrays)
+        return value.as_py() if isinstance(value, pa.Scalar) else value
+    assert user.init is not None
+    assert user.incr is not None
+    assert user.final is not None
+    state = user.init()
+    for row in zip(*[array.to_pylist() for array in arrays], strict=True) if arrays else [()] * count:
+        state = user.incr(state, *row)
+    return user.final(state)
+
+
+_FUNCTIONS: dict[str, Callable[[AggregateCall, Rows, Sequence[Column]], Column]] = {
+    "count_distinct": _distinct,
+    "median": _percentile,
+    "percentile": _percentile,
+    "approx_percentile": _approximate_percentile,
+    "first": _first,
+    "last": _first,
+    "any_value": _first,
+    "min": _extreme,
+    "max": _extreme,
+    "min_by": _extreme,
+    "max_by": _extreme,
+    **dict.fromkeys(("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop"), _decimal_spread),
+}
+_LIMITED: dict[str, Callable[[AggregateCall, Rows, Sequence[Column], list[tuple[int, str]]], Column]] = {
+    "collect_list": _collect,
+    "collect_set": _collect,
+    "sum": _decimal_sum,
+    "avg": _decimal_sum,
+}
+"""Those that fail on a group when its result is too large."""
+_ARROW_ONLY = {"min", "max", "sum", "avg", "stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop"}
 
 
 class CompiledSelect:
     """The calls of a select list, divided into those with accumulators and those over held tuples."""
 
     def __init__(self, select: AggregateSelect, in_order: bool, whole: bool, hold_all: bool = False) -> None:
-        """Decide for each call; `hold_all` holds tuples for every call, where groups are not known beforehand."""
+        """Decide for each call; `hold_all` holds tuples for every call, where groups are only known later."""
         self.calls = select.calls
         self.results = select.results
         self.inputs: list[Expression] = []

@@ -21,16 +21,14 @@ from headway.columns import Column, Int64s, Mask, Values
 from headway.expressions import EvaluationError, Functions
 from headway.kernels.bsort import BSortKernel, BSortState
 from headway.kernels.chain import truth
-from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
-from headway.kernels.distances import far
-from headway.kernels.emission import Emission, Emitted
+from headway.kernels.codec import pack, pack_train, unpack, unpack_train
+from headway.kernels.grid import far
 from headway.kernels.groups import expand
-from headway.kernels.holistic import Rows
-from headway.kernels.isolation import evaluate, failures, letters
 from headway.kernels.kernel import Kernel, Result
-from headway.kernels.order import number_in_partition, stable_order
-from headway.kernels.ordering import OrderedInput, OrderState
-from headway.kernels.selects import CompiledSelect
+from headway.kernels.order import OrderedInput, OrderState, number_in_partition, stable_order
+from headway.kernels.partitions import grown
+from headway.kernels.results import Emission, Emitted, between_ticks, dead_letters, evaluate, failures
+from headway.kernels.selects import CompiledSelect, Rows
 from headway.schema import Schema
 from headway.trains import Tick, Train, join_trains
 
@@ -51,11 +49,8 @@ class SessionState:
 
     def grow(self) -> None:
         """Make room for new partitions."""
-        missing = self.order.partitions.count - len(self.opened)
-        if missing > 0:
-            more = max(missing, len(self.opened))
-            self.opened = np.concatenate([self.opened, np.zeros(more, np.int64)])
-            self.expired = np.concatenate([self.expired, np.zeros(more, np.bool_)])
+        count = self.order.partitions.count
+        self.opened, self.expired = grown(self.opened, count, 0), grown(self.expired, count, False)
 
 
 class _Table:
@@ -123,13 +118,10 @@ class SessionKernel(Kernel):
         """Take in a train and emit the windows that it closes."""
         (train,) = trains
         emitted = Emitted()
-        at = 0
-        for tick in train.ticks if self._timeout is not None else ():
-            stop = int(np.searchsorted(train.numbers, tick.number, side="right"))
-            self._take(state, train.slice(at, stop), now, emitted)
-            self._expire(state, tick, emitted)
-            at = stop
-        self._take(state, train.slice(at, len(train)), now, emitted)
+        for part, tick in between_ticks(train, self._timeout is not None):
+            self._take(state, part, now, emitted)
+            if tick is not None:
+                self._expire(state, tick, emitted)
         if train.end:
             self._finish(state, train.progress, now, emitted)
         output = emitted.train(self._emission.schema, train)
@@ -168,7 +160,7 @@ class SessionKernel(Kernel):
         bad = self._search(table)
         if bad:
             # A tuple on which the predicate fails is no part of any window: go on without it.
-            emitted.dead += letters(bad, table.rows, self._schema, self._box)
+            emitted.dead += dead_letters(bad, table.rows, self._schema, self._box)
             keep = np.ones(len(codes), np.bool_)
             keep[table.origin[[at for at, _ in bad]]] = False
             if self._order.numbered:
@@ -341,11 +333,9 @@ class SessionKernel(Kernel):
             **state.order.dump(),
             "codes": state.codes,
             "values": state.values,
-            "stamps": state.rows.stamps,
-            "numbers": state.rows.numbers,
             "opened": state.opened[:count],
             "expired": state.expired[:count],
-            **pack_columns("row", state.rows.columns, self._schema.types),
+            **pack_train("row", state.rows, self._schema.types),
         }
         if self._sorter is not None:
             assert state.sorter is not None
@@ -357,8 +347,7 @@ class SessionKernel(Kernel):
         _, arrays = unpack(data)
         state = self.initial()
         state.order.restore(arrays)
-        columns = unpack_columns("row", arrays, len(self._schema))
-        state.rows = Train(columns, arrays["stamps"], arrays["numbers"])
+        state.rows = unpack_train("row", arrays, len(self._schema))
         state.codes, state.values = arrays["codes"], arrays["values"]
         state.opened, state.expired = arrays["opened"], arrays["expired"]
         if self._sorter is not None:

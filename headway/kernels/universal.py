@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.boxes.costs import Constant, Keys, Place, draw, places_of, tuple_keys
+from headway.boxes.costs import Constant, Keys, LastTuple, draw, places_of, tuple_keys
 from headway.boxes.universal import Universal
 from headway.clock import SECOND, burn
 from headway.columns import Int64s
@@ -31,7 +31,7 @@ class UniversalState(NamedTuple):
     """How many tuples the box has seen, and the last of them. Immutable: a run gives a new one."""
 
     seen: int = 0
-    last: Place = Place()
+    last: LastTuple = LastTuple()
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class UniversalKernel(Kernel):
             burn(round(self._seconds(len(train), keys) * SECOND))
         return UniversalState(state.seen + len(train), last), Result((output,))
 
-    def _keys(self, train: Train, last: Place) -> tuple[Keys, Place]:
+    def _keys(self, train: Train, last: LastTuple) -> tuple[Keys, LastTuple]:
         places, last = places_of(train.numbers, last)
         return tuple_keys(self.spec.seed, self.box, train.numbers, places), last
 
@@ -108,7 +108,7 @@ class UniversalKernel(Kernel):
         if not all(isinstance(one, int) for one in found):
             raise RunError("a box's saved state is damaged, or not in this version's format")
         seen, number, place = found
-        return UniversalState(seen, Place(number, place))
+        return UniversalState(seen, LastTuple(number, place))
 
 
 def without_burning(kernel: Kernel) -> Kernel:

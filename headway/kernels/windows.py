@@ -11,8 +11,8 @@ import pyarrow as pa
 from headway.columns import Column, Indices, Int64s, Mask, Values, concat, empty
 from headway.kernels.accumulators import Accumulator, Arrays
 from headway.kernels.codec import pack_columns, unpack_columns
-from headway.kernels.groups import Groups, composites, expand
-from headway.kernels.holistic import empty_array
+from headway.kernels.groups import Groups, composites, expand, ranges
+from headway.kernels.selects import empty_array
 from headway.trains import ascends
 
 FAR = np.iinfo(np.int64).max
@@ -80,9 +80,8 @@ class Store:
         arguments: Sequence[Column | None],
         masks: Sequence[Mask | None],
         now: int,
-        counts: Int64s | None = None,
     ) -> None:
-        """Add tuples, in arrival order, to their panes; `counts` are the tuples by group, if known."""
+        """Add tuples, in arrival order, to their panes."""
         places = self.locate(groups.partition, groups.cell)
         if ascends(stamps):
             oldest = stamps[groups.first]
@@ -92,6 +91,7 @@ class Store:
             oldest = local[groups.at]
         self.stamps[places] = np.minimum(self.stamps[places], oldest)
         self.opened[places] = np.minimum(self.opened[places], now)
+        counts = groups.counts
         if counts is None and self.accumulators:
             counts = np.bincount(groups.ids, minlength=groups.size)
         for one, arrays, column, mask in zip(self.accumulators, self.arrays, arguments, masks, strict=True):
@@ -136,7 +136,7 @@ class Store:
         ]
 
 
-class Held:
+class HeldTuples:
     """Tuples that wait for their window to close, with partition, pane and order value."""
 
     __slots__ = ("_parts", "_types")
@@ -168,16 +168,14 @@ class Held:
     def rows(self, partition: Int64s, first: Int64s, after: Int64s) -> tuple[Int64s, tuple[Column, ...]]:
         """Return the tuples of windows (partition, panes from first to after): the window of each, and the columns."""
         partitions, panes, _, columns = self._gather()
-        mine, low, high = composites((partitions, panes), (partition, first), (partition, after))
-        owners, at = expand(np.searchsorted(mine, low), np.searchsorted(mine, high))
+        owners, at = expand(*ranges((partitions, panes), partition, first, after))
         return owners, tuple(column.take(at) for column in columns)
 
     def counts(self, partition: Int64s, first: Int64s, after: Int64s) -> Int64s:
         """Return how many tuples `rows` would return for each window."""
         partitions, panes, _, _ = self._gather()
-        mine, low, high = composites((partitions, panes), (partition, first), (partition, after))
-        found: Int64s = np.searchsorted(mine, high) - np.searchsorted(mine, low)
-        return found
+        starts, stops = ranges((partitions, panes), partition, first, after)
+        return stops - starts
 
     def keep(self, wanted: Any) -> None:
         """Keep the tuples for which ``wanted(partition, pane)`` is true."""

@@ -14,11 +14,9 @@ from headway.scheduling import (
     segment,
     simplified_segment,
     slope_slack,
-    threads,
     weighted_round_robin,
 )
-from headway.scheduling.policy import Plan, Policy, Step, Term, register_policy
-from headway.scheduling.ranking import Ranked
+from headway.scheduling.policy import Plan, Policy, Ranked, Step, Term, register_policy
 from headway.scheduling.schedule import Schedule, policy_names
 from headway.scheduling.snapshot import Snapshot, Unit
 
@@ -47,6 +45,5 @@ __all__ = [
     "segment",
     "simplified_segment",
     "slope_slack",
-    "threads",
     "weighted_round_robin",
 ]

@@ -20,8 +20,7 @@ import numpy as np
 from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.errors import PolicyError
-from headway.scheduling.policy import Plan, Policy, Step, Term, is_preemptive, rule_of, terms_of
-from headway.scheduling.ranking import STEPS, apart, foremost
+from headway.scheduling.policy import STEPS, Plan, Step, Term, Wrapper, apart, foremost, terms_of
 from headway.scheduling.snapshot import Snapshot, Unit
 
 LOOKS = 16
@@ -37,7 +36,7 @@ Memories of a pure policy do not change, and copying an array for each plan woul
 """
 
 
-class Waits(NamedTuple):
+class WaitMemory(NamedTuple):
     """What is remembered from plan to plan."""
 
     units: tuple[Unit, ...] | None
@@ -54,7 +53,7 @@ class Waits(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
+class Bounded(Wrapper):
     """Serve first who has been ready and not served for `longest` ns, then as the policy says.
 
     An overdue unit is given the snapshot's train, or less where the policy has a `size` of its own. A unit counts as
@@ -65,23 +64,17 @@ class Bounded:
     named first until it ends.
     """
 
-    policy: Policy
     longest: int
 
     def __post_init__(self) -> None:
         if self.longest < 1:
             raise PolicyError(f"the longest wait is a time above 0, not {self.longest} ns")
 
-    @property
-    def preemptive(self) -> bool:
-        """Whether the inner policy is."""
-        return is_preemptive(self.policy)
-
-    def start(self) -> Waits:
+    def start(self) -> WaitMemory:
         """Nobody has been seen waiting."""
         return _begun(None, self.policy.start())
 
-    def plan(self, snapshot: Snapshot, memory: Waits) -> tuple[Plan, Waits]:
+    def plan(self, snapshot: Snapshot, memory: WaitMemory) -> tuple[Plan, WaitMemory]:
         """Return the inner policy's plan, after the units that are overdue."""
         if memory.units is not snapshot.units:
             memory = _begun(snapshot.units, memory.inner)
@@ -97,7 +90,7 @@ class Bounded:
         plan = self._with(urgent, plan, snapshot)
         since[[step.unit for step in plan.steps]] = _NEVER  # the array is new
         due = int(since.min(initial=_NEVER)) + self.longest
-        memory = Waits(
+        memory = WaitMemory(
             snapshot.units,
             since,
             min(due, snapshot.now + self._pause),
@@ -112,11 +105,15 @@ class Bounded:
             plan = self._asking_again(snapshot, plan, due)
         return plan, memory
 
-    def told(self, memory: Waits, change: Callable[[Any], Any]) -> Waits:
+    def inner(self, memory: WaitMemory) -> Any:
+        """Return the inner policy's memory."""
+        return memory.inner
+
+    def told(self, memory: WaitMemory, change: Callable[[Any], Any]) -> WaitMemory:
         """Return the memory after somebody has changed that of the inner policy."""
         return memory._replace(inner=change(memory.inner))
 
-    def terms(self, snapshot: Snapshot, memory: Waits) -> tuple[Term, ...]:
+    def terms(self, snapshot: Snapshot, memory: WaitMemory) -> tuple[Term, ...]:
         """Return for how long units are overdue, and the inner policy's terms; nothing where that tells none."""
         told = terms_of(self.policy, snapshot, memory.inner)
         if not told:
@@ -128,27 +125,27 @@ class Bounded:
             waited[urgent] = waits / SECOND
         return Term("overdue", waited, largest=True), *told
 
-    def rule(self, snapshot: Snapshot, memory: Waits, unit: int) -> str | None:
+    def rule(self, snapshot: Snapshot, memory: WaitMemory, unit: int) -> str | None:
         """Return whether a unit was overdue, or the inner policy's rule."""
         if unit in self._urgent(snapshot, memory):
             return "longest wait"
-        return rule_of(self.policy, snapshot, memory.inner, unit)
+        return self.policy.rule(snapshot, memory.inner, unit)
 
     @property
     def _pause(self) -> int:
         return max(1, self.longest // LOOKS)
 
-    def _looks(self, snapshot: Snapshot, memory: Waits) -> bool:
+    def _looks(self, snapshot: Snapshot, memory: WaitMemory) -> bool:
         """Return whether it is time for a look."""
         return snapshot.now >= memory.look or memory.many >= max(_FEW, len(snapshot.units))
 
-    def _urgent(self, snapshot: Snapshot, memory: Waits) -> list[int]:
+    def _urgent(self, snapshot: Snapshot, memory: WaitMemory) -> list[int]:
         """Return the units that come before anything else."""
         if memory.units is not snapshot.units or not (memory.favoured or self._looks(snapshot, memory)):
             return []
         return self._first(snapshot, memory, _looked(snapshot, memory))
 
-    def _first(self, snapshot: Snapshot, memory: Waits, since: Int64s) -> list[int]:
+    def _first(self, snapshot: Snapshot, memory: WaitMemory, since: Int64s) -> list[int]:
         """Return the units whose step goes on, and those that have waited for too long, the longest waiting first."""
         late = np.flatnonzero(since <= snapshot.now - self.longest)
         return list(dict.fromkeys([*_going_on(snapshot, memory), *foremost(late, [since], STEPS).tolist()]))
@@ -158,7 +155,8 @@ class Bounded:
         if not urgent:
             return plan
         sizes = dict(plan.steps)
-        own = [Step(unit, sizes.get(unit) or self._size(snapshot, unit)) for unit in urgent]
+        train = snapshot.train
+        own = [Step(unit, sizes.get(unit) or min(train, self.policy.size(snapshot, unit))) for unit in urgent]
         if self.preemptive:
             sizes |= dict(own)
             units = apart(snapshot, np.array([*urgent, *dict(plan.steps)], np.intp), snapshot.workers)
@@ -171,28 +169,24 @@ class Bounded:
         named = {step.unit for step in own}
         return Plan((*own, *[step for step in plan.steps if step.unit not in named])[:most], plan.until)
 
-    def _size(self, snapshot: Snapshot, unit: int) -> int:
-        size = getattr(self.policy, "size", None)
-        return snapshot.train if size is None else min(snapshot.train, size(snapshot, unit))
-
     def _asking_again(self, snapshot: Snapshot, plan: Plan, moment: int) -> Plan:
         """Return the plan with a moment at which it is looked again; one that has passed is no such moment."""
         until = moment if moment > snapshot.now else snapshot.now + self._pause
         return Plan(plan.steps, until if plan.until is None else min(until, plan.until))
 
 
-def _begun(units: tuple[Unit, ...] | None, inner: Any) -> Waits:
+def _begun(units: tuple[Unit, ...] | None, inner: Any) -> WaitMemory:
     """Return the memory in which nobody has been seen waiting; a look comes first."""
     since: Int64s = np.full(len(units or ()), _NEVER, np.int64)
-    return Waits(units, since, -_NEVER, None, 0, (), inner)
+    return WaitMemory(units, since, -_NEVER, None, 0, (), inner)
 
 
-def _noted(memory: Waits, plan: Plan) -> Waits:
+def _noted(memory: WaitMemory, plan: Plan) -> WaitMemory:
     """Return the memory with a plan's units as served."""
     return memory._replace(served=(plan.steps, memory.served), many=memory.many + len(plan.steps))
 
 
-def _looked(snapshot: Snapshot, memory: Waits) -> Int64s:
+def _looked(snapshot: Snapshot, memory: WaitMemory) -> Int64s:
     """Return by unit since when it has been waiting, as it is now, in a new array."""
     since, served = memory.since.copy(), memory.served
     while served is not None:
@@ -202,7 +196,7 @@ def _looked(snapshot: Snapshot, memory: Waits) -> Int64s:
     return found
 
 
-def _going_on(snapshot: Snapshot, memory: Waits) -> list[int]:
+def _going_on(snapshot: Snapshot, memory: WaitMemory) -> list[int]:
     """Return the units that were overdue and whose step is under way, or was begun."""
     ready, busy, spent = snapshot.ready, snapshot.busy, snapshot.spent
     return [unit for unit in memory.favoured if ready[unit] and (busy[unit] or spent[unit] > 0)]

@@ -1,15 +1,19 @@
 """Bucketed slope-slack: nearly the order of slope and slack, at a cost that does not grow with the network.
 
 After Carney et al., "Operator Scheduling in a Data Stream Manager" (VLDB 2003), section 6.2. The plane of utility
-and slack is cut into g times s buckets (`bucket_graphs`); units in one bucket count as equals and are served
-round robin, buckets in the order of decreasing p-tuples::
+and slack (see `slope_slack`) is cut into g times s buckets, numbered in the order in which they are served: by utility
+from the largest down, then by slack from the least up. Units in one bucket count as equals and are served round robin::
 
     bucket(unit) = (utility * g / steepest, largest first; slack * s / largest critical point, smallest first)
 
+- Utilities run from 0, or from the least where a graph rises, to the steepest of all graphs.
+- Slacks run from 0 to the largest critical point. The last bucket is for units without one ahead (slack
+  infinite), which have nothing left to miss, unless there is only one.
+
 While nothing happens to a unit its expected output latency grows by a second a second. So it is known when it
-will come to another bucket, and that moment stands in a calendar queue. A decision looks at the units whose moment
-has come, at those whose readings changed (`Snapshot.changed`), and at those it chooses: the cost follows what
-happens, and is constant, amortised, in the number of units. Where a snapshot does not say what changed, all
+will come to another bucket, and that moment stands in a calendar, a heap. A decision looks at the units whose moment
+has come, at those whose readings changed (`Snapshot.changed`), and at those it chooses; of the rest it copies what is
+remembered of ready units, which takes nanoseconds for each. Where a snapshot does not say what changed, all ready
 units are looked at, at once with arrays.
 
 A unit's cost is the one read when the unit last changed; it drifts slowly, and unread drift moves a unit by less
@@ -19,254 +23,266 @@ than a bucket. With one bucket this is round robin, with many it is `slope-slack
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from itertools import chain, islice
+from typing import NamedTuple
 
 import numpy as np
 
+from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.errors import PolicyError
-from headway.scheduling.bucket_graphs import Places, bucket_graphs
-from headway.scheduling.calendars import Calendar
-from headway.scheduling.policy import Plan, Policy, Step, Term, register_policy
-from headway.scheduling.ranking import STEPS, WORK, apart
-from headway.scheduling.snapshot import Floats, Snapshot
+from headway.qos import Graph
+from headway.scheduling.graphs import critical_latencies, padded, slopes
+from headway.scheduling.policy import STEPS, WORK, Places, Plan, Policy, Step, Term, apart, register_policy
+from headway.scheduling.snapshot import Floats, Snapshot, Unit
 
 _DEFAULT = 20
 _MOST = 4096
-_OUT = -1
-"""The bucket of units that are not ready."""
-_WORD = 9
-"""Numbers are kept in words of two to this power of bits; words of a hundred thousand numbers are few then, too."""
-_WITHIN = (1 << _WORD) - 1
+_NEVER = -1
+"""In place of the moment at which a unit changes its bucket."""
+_STALE = 64
+"""Dates that no longer hold, beyond one for each unit, after which the calendar is cleared of them."""
+
+Chosen = tuple[list[int], list[int]]
+"""The first units in the order, and the bucket of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """What is remembered. A plan copies what it changes."""
+
+    graphs: BucketGraphs
+    turns: Mapping[int, int]
+    """By bucket: the unit at which its next round begins; those served last at the end, at most `_MOST`."""
+    known: Index | Sweep | None = None
+    """Of the ready units: a sweep where the last plan looked at all of them."""
 
 
 @dataclass(frozen=True)
-class Bucketed:
+class Bucketed(Policy):
     """Serve the ready units by bucket, and round robin within a bucket.
 
-    The memory is an object that is changed by every plan: it is handed from plan to plan and never shared. How
-    long a plan is, and that its steps do not share boxes where there are several workers, is as in `Ranked`.
+    How long a plan is, and that its steps do not share boxes where there are several workers, is as in `Ranked`.
     """
 
     gradients: int = _DEFAULT
     slacks: int = _DEFAULT
 
-    def start(self) -> Buckets | None:
-        """Nothing is prepared."""
-        return None
-
     def plan(self, snapshot: Snapshot, memory: Buckets | None) -> tuple[Plan, Buckets]:
         """Return steps for the first units of the first buckets."""
-        if memory is None or memory.units is not snapshot.units:
-            memory = Buckets(snapshot, self.gradients, self.slacks)
-        memory.read(snapshot)
-        train = snapshot.train
-        return Plan(tuple([Step(unit, train) for unit in memory.choose(snapshot)])), memory
+        memory = self.prepare(snapshot, memory)
+        alone = snapshot.workers == 1
+        most, work = (min(STEPS, snapshot.room), WORK) if alone else (STEPS, math.inf)
+        known = memory.known
+        if known is None or snapshot.changed is None or known.train != snapshot.train:
+            sweep = known = Sweep.of(snapshot)
+            order, buckets = sweep.first(snapshot, memory, most, work)
+        else:
+            index = known = known.copy() if isinstance(known, Index) else Index.of(memory.graphs, known, snapshot.now)
+            index.read(snapshot, snapshot.changed)
+            order, buckets = index.first(snapshot, memory.turns, most, work)
+        chosen = order if alone else apart(snapshot, np.array(order, np.intp), min(snapshot.free, snapshot.room))
+        plan = Plan(tuple([Step(unit, snapshot.train) for unit in chosen]))
+        return plan, Buckets(memory.graphs, _passed_on(memory.turns, order, buckets, set(chosen)), known)
 
-    def terms(self, snapshot: Snapshot, memory: Buckets | None) -> tuple[Term, ...]:
+    def prepare(self, snapshot: Snapshot, memory: Buckets | None) -> Buckets:
+        """Lay the graphs out, once for a network."""
+        if memory is None or memory.graphs.units is not snapshot.units:
+            return Buckets(bucket_graphs(snapshot.topology, snapshot.units, self.gradients, self.slacks), {})
+        return memory
+
+    def terms(self, snapshot: Snapshot, memory: Buckets) -> tuple[Term, ...]:
         """Return the gradient's and the slack's bucket, of all units and as of this snapshot."""
-        if memory is None or memory.units is not snapshot.units:
-            memory = Buckets(snapshot, self.gradients, self.slacks)
         every = np.arange(len(snapshot.units))
-        expected = _expected(snapshot, every)
-        gradient, slack = np.divmod(memory.graphs.places(every, snapshot.latencies + expected), self.slacks)
+        latency = snapshot.latencies + _expected(snapshot, every)
+        gradient, slack = np.divmod(memory.graphs.places(every, latency), self.slacks)
         return Term("gradient bucket", self.gradients - 1 - gradient, largest=True), Term("slack bucket", slack)
 
 
-class Ring:
-    """A set of numbers that finds the next one from any number on, in the time of a few operations on words."""
+class Sweep(NamedTuple):
+    """All ready units, as they were read at a moment (ns)."""
 
-    def __init__(self) -> None:
-        """Begin empty."""
-        self._words: dict[int, int] = {}
-        self._some = 0  # the words that are not 0, as bits
-        self.turn = 0
-        """Whose turn it is: `round` begins here."""
+    now: int
+    train: int
+    units: Places
+    latency: Floats
+    """By place: the expected output latency of a unit."""
+    expected: Floats
+    """By place: the seconds until its train would be delivered."""
 
-    def __bool__(self) -> bool:
-        """Return whether there are any numbers."""
-        return self._some != 0
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Sweep:
+        """Read all ready units at once."""
+        units = np.flatnonzero(snapshot.ready)
+        expected = _expected(snapshot, units)
+        return cls(snapshot.now, snapshot.train, units, snapshot.latencies[units] + expected, expected)
 
-    def add(self, number: int) -> None:
-        """Put a number in."""
-        at = number >> _WORD
-        self._words[at] = self._words.get(at, 0) | 1 << (number & _WITHIN)
-        self._some |= 1 << at
-
-    def discard(self, number: int) -> None:
-        """Take a number out, if it is in."""
-        at = number >> _WORD
-        word = self._words.get(at, 0) & ~(1 << (number & _WITHIN))
-        if word:
-            self._words[at] = word
-        elif self._words.pop(at, 0):
-            self._some ^= 1 << at
-
-    def following(self, number: int) -> int:
-        """Return the least that is not below this number, or -1."""
-        at = number >> _WORD
-        word = self._words.get(at, 0) >> (number & _WITHIN)
-        if word:
-            return number + _lowest(word)
-        some = self._some >> (at + 1)
-        if not some:
-            return -1
-        at += 1 + _lowest(some)
-        return (at << _WORD) + _lowest(self._words[at])
-
-    def round(self) -> Iterator[int]:
-        """Yield every number once, in ascending order from the turn on, and then from the least."""
-        number = self.following(self.turn)
-        while number >= 0:
-            yield number
-            number = self.following(number + 1)
-        number = self.following(0)
-        while 0 <= number < self.turn:
-            yield number
-            number = self.following(number + 1)
+    def first(self, snapshot: Snapshot, memory: Buckets, most: int, work: float) -> Chosen:
+        """Return the first units in the order, until there are so many, or so many seconds of work."""
+        able = np.flatnonzero(~snapshot.busy[self.units])
+        if most < 1 or not len(able):
+            return [], []
+        units, expected = self.units[able], self.expected[able]
+        bucket = memory.graphs.places(units, self.latency[able])
+        if len(units) > most:
+            near = np.flatnonzero(bucket <= np.partition(bucket, most - 1)[most - 1])
+            units, bucket, expected = units[near], bucket[near], expected[near]
+        used, kind = np.unique(bucket, return_inverse=True)
+        turn = np.array([memory.turns.get(one, 0) for one in used.tolist()])[kind]
+        order = np.lexsort((units, units < turn, bucket))[:most]
+        order = order[: 1 + int(np.searchsorted(np.cumsum(expected[order]), work))]
+        return units[order].tolist(), bucket[order].tolist()
 
 
-class Buckets:
-    """Which unit is in which bucket, and when it will be in another."""
+def _passed_on(
+    turns: Mapping[int, int], order: Sequence[int], buckets: Sequence[int], chosen: set[int]
+) -> Mapping[int, int]:
+    """Let it be the turn of the first in each bucket that was passed over, or of the one after the last."""
+    after, passed = dict(turns), set()
+    for unit, bucket in zip(order, buckets, strict=True):
+        if bucket not in passed:
+            served = unit in chosen
+            after.pop(bucket, None)
+            after[bucket] = unit + served
+            if not served:
+                passed.add(bucket)
+    while len(after) > _MOST:
+        del after[next(iter(after))]
+    return after
 
-    def __init__(self, snapshot: Snapshot, gradients: int, slacks: int) -> None:
-        """Lay the graphs out; no unit is in a bucket before something is read."""
-        self.units = snapshot.units
-        self.graphs = bucket_graphs(snapshot.topology, snapshot.units, gradients, slacks)
-        count = len(snapshot.units)
-        self._origin = snapshot.now
-        self._train: int | None = None
-        self._bucket: Places = np.full(count, _OUT, np.intp)
-        self._ahead: Floats = np.zeros(count)  # expected output latency, less the seconds since the origin
-        self._expected: Floats = np.zeros(count)
-        self._rings: dict[int, Ring] = {}
-        self._occupied = Ring()
-        self._calendar = Calendar()
-        self._dated = False  # whether the calendar has the next change of every unit
 
-    def read(self, snapshot: Snapshot) -> None:
-        """Bring the buckets up to date."""
-        if snapshot.changed is None or snapshot.train != self._train:
-            self._read_all(snapshot)
+@dataclass
+class Index:
+    """Which ready unit is in which bucket, and when it will be in another. Made by a plan, never changed after it."""
+
+    graphs: BucketGraphs
+    train: int
+    origin: int
+    """The moment (ns) from which seconds are counted: few, so that differences stay exact."""
+    placed: dict[int, tuple[int, float, float, int]] = field(default_factory=dict)
+    """By unit: its bucket, its expected output latency less the seconds since the origin, the seconds until its
+    train would be delivered, and the moment (ns) at which it changes its bucket."""
+    members: dict[int, list[int]] = field(default_factory=dict)
+    """By bucket that has some: its units, ascending."""
+    occupied: list[int] = field(default_factory=list)
+    """These buckets, ascending."""
+    calendar: list[tuple[int, int]] = field(default_factory=list)
+    """A heap of moments and units; those that differ from what is said in `placed` no longer hold."""
+    _own: set[int] = field(default_factory=set, compare=False)
+    """The buckets whose lists are not shared with the index that this one was copied from."""
+
+    @classmethod
+    def of(cls, graphs: BucketGraphs, sweep: Sweep, now: int) -> Index:
+        """Place all units of a sweep."""
+        made, since = cls(graphs, sweep.train, sweep.now), (now - sweep.now) / SECOND
+        for unit, latency, expected in zip(
+            sweep.units.tolist(), sweep.latency.tolist(), sweep.expected.tolist(), strict=True
+        ):
+            made._place(unit, latency + since, expected, since, now)
+        return made
+
+    def copy(self) -> Index:
+        """Return an index that can be changed without changing this one."""
+        calendar = self.calendar
+        if len(calendar) > 2 * len(self.placed) + _STALE:
+            calendar = [(date, unit) for unit, (_, _, _, date) in self.placed.items() if date != _NEVER]
+            heapify(calendar)
         else:
-            self._read_some(snapshot, snapshot.changed)
+            calendar = calendar.copy()
+        placed, members, occupied = self.placed.copy(), self.members.copy(), self.occupied.copy()
+        return Index(self.graphs, self.train, self.origin, placed, members, occupied, calendar)
 
-    def choose(self, snapshot: Snapshot) -> list[int]:
-        """Return whom to serve, and let it be the others' turn in their buckets."""
-        if snapshot.workers == 1:
-            chosen = self._foremost(snapshot, min(STEPS, snapshot.room), WORK)
-            for unit in chosen:
-                self._rings[int(self._bucket[unit])].turn = unit + 1
-            return chosen
-        order = self._foremost(snapshot, STEPS, math.inf)
-        chosen = apart(snapshot, np.array(order, np.intp), min(snapshot.free, snapshot.room))
-        self._pass_on(order, set(chosen))
-        return chosen
+    def read(self, snapshot: Snapshot, changed: Iterable[int]) -> None:
+        """Bring the buckets up to date, given the units whose readings have changed."""
+        now, placed, calendar = snapshot.now, self.placed, self.calendar
+        since = (now - self.origin) / SECOND
+        due = []
+        while calendar and calendar[0][0] <= now:
+            date, unit = heappop(calendar)
+            if unit in placed and placed[unit][3] == date:
+                due.append(unit)
+        for unit in due:
+            _, ahead, expected, _ = placed[unit]
+            self._place(unit, ahead + since, expected, since, now)
+        for unit in changed:
+            if snapshot.ready[unit]:
+                expected = snapshot.expected_of(unit)
+                self._place(unit, snapshot.latency_of(unit) + expected, expected, since, now)
+            else:
+                self._leave(unit)
 
-    def _foremost(self, snapshot: Snapshot, most: int, work: float) -> list[int]:
+    def first(self, snapshot: Snapshot, turns: Mapping[int, int], most: int, work: float) -> Chosen:
         """Return the first units in the order, until there are so many, or so many seconds of work.
 
         Who is busy keeps its place: that ends with a step of perhaps another unit, and nothing of its own changes.
         """
-        ready, busy = snapshot.ready, snapshot.busy
-        found: list[int] = []
-        if most < 1:
-            return found
-        bucket = self._occupied.following(0)
-        while bucket >= 0:
-            for unit in self._rings[bucket].round():
+        ready, busy, placed = snapshot.ready, snapshot.busy, self.placed
+        units: list[int] = []
+        buckets: list[int] = []
+        gone: list[int] = []
+        total = 0.0
+        for bucket in self.occupied if most > 0 else ():
+            members = self.members[bucket]
+            turn = bisect_left(members, turns.get(bucket, 0))
+            for unit in chain(islice(members, turn, None), islice(members, turn)):
                 if busy[unit]:
                     continue
                 if not ready[unit]:  # perhaps only a snapshot that was not shown to us told that
-                    self._leave(unit)
+                    gone.append(unit)
                     continue
-                found.append(unit)
-                work -= float(self._expected[unit])
-                if len(found) == most or work <= 0:
-                    return found
-            bucket = self._occupied.following(bucket + 1)
-        return found
-
-    def _pass_on(self, order: Sequence[int], chosen: set[int]) -> None:
-        """Let it be the turn of the first in each bucket that was passed over, or of the one after the last."""
-        passed = set()
-        for unit in order:
-            bucket = int(self._bucket[unit])
-            if bucket not in passed:
-                served = unit in chosen
-                self._rings[bucket].turn = unit + served
-                if not served:
-                    passed.add(bucket)
-
-    def _read_all(self, snapshot: Snapshot) -> None:
-        ready = np.flatnonzero(snapshot.ready)
-        expected = _expected(snapshot, ready)
-        latency = snapshot.latencies[ready] + expected
-        self._expected[ready], self._ahead[ready] = expected, latency - self._since(snapshot)
-        self._train = snapshot.train
-        self._calendar.clear()
-        self._dated = False  # dates cost a step for each unit: they are made when they are first of use
-        before, self._bucket = self._bucket, np.full(len(self.units), _OUT, np.intp)
-        self._bucket[ready] = self.graphs.places(ready, latency)
-        moved = np.flatnonzero(self._bucket != before)
-        for unit, old, new in zip(moved.tolist(), before[moved].tolist(), self._bucket[moved].tolist(), strict=True):
-            self._move(unit, old, new)
-
-    def _read_some(self, snapshot: Snapshot, changed: Sequence[int]) -> None:
-        now, since = snapshot.now, self._since(snapshot)
-        if self._dated:
-            come = self._calendar.due(now)
-        else:
-            come, self._dated = np.flatnonzero(self._bucket != _OUT).tolist(), True
-        for unit in come:
-            self._place(unit, float(self._ahead[unit]) + since, now)
-        for unit in changed:
-            if snapshot.ready[unit]:
-                expected = snapshot.expected_of(unit)
-                latency = snapshot.latency_of(unit) + expected
-                self._expected[unit], self._ahead[unit] = expected, latency - since
-                self._place(unit, latency, now)
+                units.append(unit)
+                buckets.append(bucket)
+                total += placed[unit][2]
+                if len(units) == most or total >= work:
+                    break
             else:
-                self._leave(unit)
+                continue
+            break
+        for unit in gone:
+            self._leave(unit)
+        return units, buckets
 
-    def _place(self, unit: int, latency: float, now: int) -> None:
+    def _place(self, unit: int, latency: float, expected: float, since: float, now: int) -> None:
         """Put a unit into its bucket, and note when it will leave it."""
-        new, seconds = self.graphs.place(unit, latency)
-        old = int(self._bucket[unit])
-        if new != old:
-            self._bucket[unit] = new
-            self._move(unit, old, new)
+        bucket, seconds = self.graphs.place(unit, latency)
+        before = self.placed.get(unit)
+        if before is None or before[0] != bucket:
+            if before is not None:
+                self._remove(unit, before[0])
+            insort(self._list(bucket), unit)
+        date = _NEVER
         if seconds < math.inf:
-            self._calendar.put(unit, now + max(1, math.ceil(seconds * SECOND)))
-        else:
-            self._calendar.drop(unit)
+            date = now + max(1, math.ceil(seconds * SECOND))
+            heappush(self.calendar, (date, unit))
+        self.placed[unit] = bucket, latency - since, expected, date
 
     def _leave(self, unit: int) -> None:
         """Take a unit out of its bucket, if it is in one."""
-        old = int(self._bucket[unit])
-        if old != _OUT:
-            self._bucket[unit] = _OUT
-            self._move(unit, old, _OUT)
-            self._calendar.drop(unit)
+        before = self.placed.pop(unit, None)
+        if before is not None:
+            self._remove(unit, before[0])
 
-    def _move(self, unit: int, old: int, new: int) -> None:
-        if old != _OUT:
-            ring = self._rings[old]
-            ring.discard(unit)
-            if not ring:
-                self._occupied.discard(old)
-        if new != _OUT:
-            found = self._rings.get(new)
-            if found is None:  # an empty ring stays, because it knows whose turn it is
-                found = self._rings[new] = Ring()
-            if not found:
-                self._occupied.add(new)
-            found.add(unit)
+    def _remove(self, unit: int, bucket: int) -> None:
+        members = self._list(bucket)
+        if len(members) == 1:
+            del self.members[bucket]
+            self._own.discard(bucket)
+            del self.occupied[bisect_left(self.occupied, bucket)]
+        else:
+            del members[bisect_left(members, unit)]
 
-    def _since(self, snapshot: Snapshot) -> float:
-        """Return the seconds since the origin: few, so that differences stay exact."""
-        return (snapshot.now - self._origin) / SECOND
+    def _list(self, bucket: int) -> list[int]:
+        """Return the units of a bucket as a list that may be changed."""
+        if bucket not in self._own:
+            self._own.add(bucket)
+            if bucket not in self.members:
+                insort(self.occupied, bucket)
+            self.members[bucket] = list(self.members.get(bucket, ()))
+        return self.members[bucket]
 
 
 def _expected(snapshot: Snapshot, units: Places) -> Floats:
@@ -276,9 +292,134 @@ def _expected(snapshot: Snapshot, units: Places) -> Floats:
     return expected
 
 
-def _lowest(word: int) -> int:
-    """Return the place of the lowest bit that is set; there must be one."""
-    return (word & -word).bit_length() - 1
+class Ranges(NamedTuple):
+    """What a set of graphs says, by range of latency: one more than there are ends between them."""
+
+    ends: list[float]
+    """The latencies at which a range ends, ascending; the range that begins there includes it."""
+    first: list[int]
+    """The first bucket of the gradient: the one of the least slack."""
+    critical: list[float]
+    """The next critical point, infinite where there is none."""
+
+
+@dataclass(frozen=True)
+class BucketGraphs:
+    """The ranges of all units: one by one for `place`, and as padded arrays for `places`.
+
+    For each distinct set of graphs the latencies are laid out once at which the gradient's bucket or the next
+    critical point changes. Within such a range slack falls by a second a second, so that the slack's bucket, and
+    when it changes, follow from a division; a table of all changes would be as long as there are slacks, and no
+    faster.
+    """
+
+    units: tuple[Unit, ...]
+    slacks: int
+    largest: int
+    """The last of the buckets for finite slacks."""
+    width: float
+    """Seconds of slack in a bucket."""
+    ranges: tuple[Ranges, ...]
+    """By distinct set of graphs."""
+    kind: list[int]
+    """By unit: which of them is its own."""
+    kinds: Places
+    ends: Floats
+    """By end, then by set of graphs: padded with infinity."""
+    first: Places
+    """By range, then by set of graphs; so is the next."""
+    critical: Floats
+
+    def place(self, unit: int, latency: float) -> tuple[int, float]:
+        """Return a unit's bucket at an expected output latency, and in how many seconds it changes (may be never)."""
+        ends, first, critical = self.ranges[self.kind[unit]]
+        at = bisect_right(ends, latency)
+        until = ends[at] if at < len(ends) else math.inf
+        point = critical[at]
+        if point == math.inf:
+            return first[at] + self.slacks - 1, until - latency
+        width, largest = self.width, self.largest
+        slack = min(max(math.ceil((point - latency) / width) - 1, 0), largest)
+        # The quotient may be off by a rounding: the edges decide, so that a bucket never ends before it begins.
+        while slack > 0 and point - slack * width <= latency:
+            slack -= 1
+        while slack < largest and point - (slack + 1) * width > latency:
+            slack += 1
+        if slack > 0:
+            until = min(until, point - slack * width)
+        return first[at] + slack, until - latency
+
+    def places(self, units: Places, latency: Floats) -> Places:
+        """Return the buckets of some units at an expected output latency each."""
+        kind = self.kinds[units]
+        place = kind.copy()
+        for ends in self.ends:
+            place += (ends.take(kind) <= latency) * len(ends)
+        point = self.critical.take(place)
+        finite = point < np.inf
+        point = np.where(finite, point, 0.0)
+        width, largest = self.width, self.largest
+        slack = np.clip(np.ceil((point - latency) / width) - 1, 0, largest)
+        slack -= (slack > 0) & (point - slack * width <= latency)
+        slack += (slack < largest) & (point - (slack + 1) * width > latency)
+        placed: Places = self.first.take(place) + np.where(finite, slack, self.slacks - 1).astype(np.intp)
+        return placed
+
+
+def bucket_graphs(topology: Topology, units: tuple[Unit, ...], gradients: int, slacks: int) -> BucketGraphs:
+    """Lay the ranges out, once for a network."""
+    numbers: dict[tuple[Graph, ...], int] = {}
+    kind = [numbers.setdefault(_graphs(topology, unit), len(numbers)) for unit in units]
+    steps = [_steps(graphs) for graphs in numbers]
+    utilities = [utility for _, some, _ in steps for utility in some]
+    least, most = min(utilities, default=0.0), max(utilities, default=0.0)
+    largest = max([point for _, _, points in steps for point in points if point < math.inf], default=0.0)
+    width = largest / max(1, slacks - 1) or 1.0
+    ranges = []
+    for ends, some, points in steps:
+        first = []
+        for utility in some:
+            bucket = int((utility - least) / (most - least) * gradients) if most > least else 0
+            first.append((gradients - 1 - min(bucket, gradients - 1)) * slacks)
+        ranges.append(_merged(ends, first, points if slacks > 1 else [math.inf] * len(points)))
+    return BucketGraphs(
+        units,
+        slacks,
+        max(0, slacks - 2),
+        width,
+        tuple(ranges),
+        kind,
+        np.array(kind, np.intp),
+        padded([one.ends for one in ranges], np.inf),
+        padded([one.first for one in ranges], 0).astype(np.intp),
+        padded([one.critical for one in ranges], np.inf),
+    )
+
+
+def _graphs(topology: Topology, unit: Unit) -> tuple[Graph, ...]:
+    found = [graph for output in unit.outputs if (graph := topology.qos[output].latency) is not None]
+    return tuple(sorted(found, key=lambda graph: graph.points))
+
+
+def _steps(graphs: tuple[Graph, ...]) -> tuple[list[float], list[float], list[float]]:
+    """Return where ranges end, and by range the utility and the next critical point of some graphs together."""
+    points = [[x for x, _ in graph.points] for graph in graphs]
+    steep = [slopes(graph) for graph in graphs]
+    critical = sorted({x for graph in graphs for x in critical_latencies(graph) if x < math.inf})
+    ends = sorted({x for some in points for x in some} | set(critical))
+    utilities, following = [], []
+    for begin in (-math.inf, *ends):
+        utilities.append(sum([-slope[bisect_right(xs, begin)] for xs, slope in zip(points, steep, strict=True)], 0.0))
+        at = bisect_right(critical, begin)
+        following.append(critical[at] if at < len(critical) else math.inf)
+    return ends, utilities, following
+
+
+def _merged(ends: list[float], first: list[int], critical: list[float]) -> Ranges:
+    """Return the ranges without the ends at which nothing changes."""
+    kept = [at for at in range(len(ends)) if (first[at], critical[at]) != (first[at + 1], critical[at + 1])]
+    rest = [0, *(at + 1 for at in kept)]
+    return Ranges([ends[at] for at in kept], [first[at] for at in rest], [critical[at] for at in rest])
 
 
 def _make(argument: str | None) -> Policy:

@@ -23,9 +23,8 @@ import numpy as np
 
 from headway.catalog import BoxReadings
 from headway.columns import Mask
-from headway.errors import PolicyError
-from headway.scheduling.paths import MANY, ByPath, Kept, Paths, Stretches, unit_levels, unit_priorities
-from headway.scheduling.policy import Policy, Term, register_policy
+from headway.scheduling.paths import MANY, ByPath, PathPriorities, Paths, Stretches, unit_levels, unit_priorities
+from headway.scheduling.policy import Term, register_policy
 from headway.scheduling.snapshot import Floats, Snapshot
 
 _ROUNDS = 16
@@ -41,7 +40,7 @@ class Chain(ByPath):
         pieces = envelope(paths.stretches(boxes))
         return paths.largest(pieces, pieces.slope)
 
-    def terms(self, snapshot: Snapshot, memory: Kept) -> tuple[Term, ...]:
+    def terms(self, snapshot: Snapshot, memory: PathPriorities) -> tuple[Term, ...]:
         """Return the slope, the oldest timestamp, and how far downstream."""
         return (
             Term("slope", unit_priorities(snapshot, memory), largest=True),
@@ -88,17 +87,12 @@ def _one_by_one(stretches: Stretches) -> Mask:
     return joins
 
 
-def _make(argument: str | None) -> Policy:
-    if argument is not None:
-        raise PolicyError(f"policy 'chain' takes no argument, not '{argument}'")
-    return Chain()
-
-
 register_policy(
     "chain",
-    _make,
+    lambda _: Chain(),
     "first the boxes that set memory free fastest, together with those that must run before them",
     formula="slope of the lower envelope of the points (C1 + S1 C2 + ..., S1 ... Sk * size)",
     paper="Babcock et al., Chain, SIGMOD 2003; compared in Sutherland et al., AMoS, section 2.1",
     use="small queues in bursts, where memory is short and latency matters less",
+    takes_argument=False,
 )

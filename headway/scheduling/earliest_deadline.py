@@ -7,7 +7,7 @@ The classical rule of real-time scheduling, with the deadline read from the QoS 
     place    = the number of its last box in topological order
 
 and the units are ordered by (deadline, smallest first; place, largest first). An output without a latency graph, or
-with one that never falls, has the zone of `patience.DEFAULT_GOOD`; so has a unit that leads to no output. Equals go
+with one that never falls, has the zone of `graphs.DEFAULT_GOOD`; so has a unit that leads to no output. Equals go
 from the outputs backwards, as in `fifo`: what is nearest to delivery can be sure to make it.
 
 While everything can be delivered in time this order does so. Under overload it does not: the tuples that are late
@@ -23,11 +23,9 @@ import numpy as np
 
 from headway.clock import SECOND
 from headway.columns import Int64s
-from headway.errors import PolicyError
 from headway.scheduling.fifo import unit_places
-from headway.scheduling.patience import unit_zones
-from headway.scheduling.policy import Policy, Term, register_policy
-from headway.scheduling.ranking import Ranked
+from headway.scheduling.graphs import unit_zones
+from headway.scheduling.policy import Ranked, Term, register_policy
 from headway.scheduling.snapshot import Snapshot, Unit
 
 _NEVER = int(np.iinfo(np.int64).max)
@@ -65,17 +63,12 @@ class EarliestDeadline(Ranked):
         return Term("deadline", deadline), Term("place", memory.last, largest=True)
 
 
-def _make(argument: str | None) -> Policy:
-    if argument is not None:
-        raise PolicyError(f"policy 'earliest-deadline' takes no argument, not '{argument}'")
-    return EarliestDeadline()
-
-
 register_policy(
     "earliest-deadline",
-    _make,
+    lambda _: EarliestDeadline(),
     "the unit whose oldest tuple is the first to leave the good zone of its outputs",
     formula="deadline = oldest stamp + end of the good zone, smallest first",
     paper="the classical rule, with the good zones of Aurora's QoS graphs (Abadi et al., VLDB Journal 2003, 4.3)",
     use="outputs of unequal urgency on hardware that can keep up",
+    takes_argument=False,
 )

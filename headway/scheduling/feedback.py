@@ -21,7 +21,7 @@ An output that delivered nothing since the last look is judged by what waits for
 these tuples is past the good zone, else 0. Waiting as such is no harm, and an interval may be shorter than a good zone
 or a step; but nobody waits unseen, whatever the priority of others: a starving output gains 1 with each look. Outputs
 without a latency graph always deliver the utility 1, so they gain priority by starving only, beyond
-`patience.DEFAULT_GOOD`. Units that lead to no output have the priority 0.
+`graphs.DEFAULT_GOOD`. Units that lead to no output have the priority 0.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ from headway.catalog import Topology
 from headway.clock import MILLISECOND, SECOND
 from headway.columns import Int64s
 from headway.errors import NetworkError, PolicyError
-from headway.scheduling.patience import unit_zones
-from headway.scheduling.policy import Policy, Term, register_policy
-from headway.scheduling.ranking import Ranked
+from headway.scheduling.graphs import unit_zones
+from headway.scheduling.policy import Policy, Ranked, Term, register_policy
 from headway.scheduling.snapshot import Floats, Snapshot, Unit
 
 MOST = 8.0
@@ -53,7 +52,7 @@ _NEVER = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class UnitOutputs:
     """Which unit leads to which output: one row for each pair, in the order of the units. And what outputs want."""
 
     units: tuple[Unit, ...]
@@ -78,10 +77,10 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class FeedbackMemory:
     """What is remembered: priorities, and what had been delivered at the last look. Arrays are its own."""
 
-    layout: Layout
+    layout: UnitOutputs
     looked: int
     """When (ns)."""
     delivered: Int64s
@@ -101,7 +100,7 @@ class Feedback(Ranked):
     interval: int = INTERVAL
     """The least time between two looks at the outputs (ns)."""
 
-    def prepare(self, snapshot: Snapshot, memory: Watch | None) -> Watch:
+    def prepare(self, snapshot: Snapshot, memory: FeedbackMemory | None) -> FeedbackMemory:
         """Look at the outputs if it is time to; all begin with the priority 0."""
         if memory is None or memory.layout.units is not snapshot.units:
             return _begin(snapshot)
@@ -109,7 +108,7 @@ class Feedback(Ranked):
             return memory
         return _look(snapshot, memory)
 
-    def terms(self, snapshot: Snapshot, memory: Watch) -> tuple[Term, ...]:
+    def terms(self, snapshot: Snapshot, memory: FeedbackMemory) -> tuple[Term, ...]:
         """Return the priority and the oldest timestamp."""
         return Term("priority", memory.ranks, largest=True), Term("oldest", snapshot.oldest)
 
@@ -132,11 +131,11 @@ def moved(priorities: Floats, shortfall: Floats) -> Floats:
     return after
 
 
-def _begin(snapshot: Snapshot) -> Watch:
+def _begin(snapshot: Snapshot) -> FeedbackMemory:
     layout = _layout(snapshot.topology, snapshot.units)
     outputs = snapshot.outputs
     none = np.zeros(len(layout.best))
-    return Watch(
+    return FeedbackMemory(
         layout,
         snapshot.now,
         outputs.delivered.copy(),
@@ -146,7 +145,7 @@ def _begin(snapshot: Snapshot) -> Watch:
     )
 
 
-def _look(snapshot: Snapshot, watch: Watch) -> Watch:
+def _look(snapshot: Snapshot, watch: FeedbackMemory) -> FeedbackMemory:
     layout, outputs = watch.layout, snapshot.outputs
     earned = outputs.delivered * outputs.utility
     oldest = layout.oldest(snapshot.oldest)
@@ -155,14 +154,14 @@ def _look(snapshot: Snapshot, watch: Watch) -> Watch:
     found = shortfalls(layout.best, outputs.delivered - watch.delivered, earned - watch.earned, late)
     priorities = moved(watch.priorities, found)
     ranks = np.rint(layout.largest(priorities))
-    return Watch(layout, snapshot.now, outputs.delivered.copy(), earned, priorities, ranks)
+    return FeedbackMemory(layout, snapshot.now, outputs.delivered.copy(), earned, priorities, ranks)
 
 
-def _layout(topology: Topology, units: tuple[Unit, ...]) -> Layout:
+def _layout(topology: Topology, units: tuple[Unit, ...]) -> UnitOutputs:
     rows = [(at, output) for at, unit in enumerate(units) for output in unit.outputs]
     best = [1.0 if one.latency is None else max(y for _, y in one.latency.points) for one in topology.qos]
     alone = tuple(Unit(name, (), (at,)) for at, name in enumerate(topology.outputs))
-    return Layout(
+    return UnitOutputs(
         units,
         np.array([unit for unit, _ in rows], np.intp),
         np.array([output for _, output in rows], np.intp),

@@ -22,14 +22,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.columns import Int64s
-from headway.errors import PolicyError
-from headway.scheduling.policy import Policy, Term, register_policy
-from headway.scheduling.ranking import Ranked
+from headway.scheduling.policy import Ranked, Term, register_policy
 from headway.scheduling.snapshot import Snapshot, Unit
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class UnitPlaces:
     """How far downstream the units stand."""
 
     units: tuple[Unit, ...]
@@ -41,33 +39,28 @@ class Places:
 class Fifo(Ranked):
     """Serve the ready units by their oldest tuple, equals from the outputs backwards."""
 
-    def prepare(self, snapshot: Snapshot, memory: Places | None) -> Places:
+    def prepare(self, snapshot: Snapshot, memory: UnitPlaces | None) -> UnitPlaces:
         """Look up the places, once for a network."""
         if memory is None or memory.units is not snapshot.units:
             return unit_places(snapshot.units)
         return memory
 
-    def terms(self, snapshot: Snapshot, memory: Places) -> tuple[Term, ...]:
+    def terms(self, snapshot: Snapshot, memory: UnitPlaces) -> tuple[Term, ...]:
         """Return the oldest timestamp and the place."""
         return Term("oldest", snapshot.oldest), Term("place", memory.last, largest=True)
 
 
-def unit_places(units: tuple[Unit, ...]) -> Places:
+def unit_places(units: tuple[Unit, ...]) -> UnitPlaces:
     """Return the places of all units."""
-    return Places(units, np.array([max(unit.boxes) for unit in units], np.int64))
-
-
-def _make(argument: str | None) -> Policy:
-    if argument is not None:
-        raise PolicyError(f"policy 'fifo' takes no argument, not '{argument}'")
-    return Fifo()
+    return UnitPlaces(units, np.array([max(unit.boxes) for unit in units], np.int64))
 
 
 register_policy(
     "fifo",
-    _make,
+    lambda _: Fifo(),
     "the unit with the oldest waiting tuple, among equals the one furthest downstream",
     formula="oldest stamp, smallest first; then the number of the unit's last box, largest first",
     paper="Sharaf et al., Preemptive Rate-based Operator Scheduling in a DSMS, 3.4; AMoS in CAPE, 2.1 (FIFO)",
     use="even latency at all outputs when they are equally urgent, and steady results",
+    takes_argument=False,
 )

@@ -1,10 +1,10 @@
-"""The latency graphs of all units as padded arrays, so that they are evaluated at once."""
+"""The latency graphs of all units as arrays, so that they are evaluated at once: slopes, slacks and good zones."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -12,8 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from headway.catalog import Topology
+from headway.columns import Int64s, Mask
 from headway.qos import Graph
 from headway.scheduling.snapshot import Floats, Unit
+
+DEFAULT_GOOD = 1.0
+"""Seconds until which an output without a latency graph, or with one that never falls, counts as good.
+
+Somebody who looks at results takes half a second for at once, and half a second of arrivals shares out the
+fixed costs even of steps that take tens of milliseconds to start.
+"""
 
 
 @dataclass(frozen=True)
@@ -112,3 +120,67 @@ def padded(rows: Sequence[Sequence[float]], padding: float) -> Floats:
     for at, row in enumerate(rows):
         made[at, : len(row)] = row
     return np.ascontiguousarray(made.T)
+
+
+@dataclass(frozen=True, slots=True)
+class Zones:
+    """How long the units' outputs are good, in seconds, by unit."""
+
+    units: tuple[Unit, ...]
+    good: Floats
+    """How long the unit's tuples may take: the end of the shortest good zone among its outputs, less the time for
+    which its windows hold them anyway; no longer than its windows take to time out."""
+    others: Floats
+    """The same among all other units, infinite where there is none."""
+    held: Floats
+    """By output: how long its windows hold tuples, of which that is so."""
+    ends: Floats
+    """By output, and once more for units without any: the end of the good zone as its graph has it."""
+    graded: Mask
+    """By output, and once more: whether it has a graph."""
+    outputs: Int64s
+    """The outputs of all units, one unit after the other."""
+    starts: Int64s
+    """By unit: where its outputs begin there."""
+    bound: Floats
+    """By unit: the shortest time after which its windows time out."""
+
+    def with_held(self, held: Floats) -> Zones:
+        """Return the zones for somebody who waits, where windows hold tuples for so long anyway; also timeouts count.
+
+        What is late whatever one does (held for longer than it is good) is not hurried.
+        """
+        inside = np.zeros(len(self.ends))
+        inside[: len(held)] = held
+        ends = np.where(self.graded & (inside < self.ends), self.ends - inside, self.ends)
+        good: Floats = np.minimum.reduceat(ends[self.outputs], self.starts) if self.units else np.zeros(0)
+        good = np.minimum(good, self.bound)
+        return replace(self, good=good, others=_others(good), held=held)
+
+
+def unit_zones(topology: Topology, units: tuple[Unit, ...]) -> Zones:
+    """Return the good zones of all units, as they stand in the graphs."""
+    ends = []
+    for qos in topology.qos:
+        end = float("inf") if qos.latency is None else qos.latency.good_until
+        ends.append(DEFAULT_GOOD if end == float("inf") else max(0.0, end))
+    found: Floats = np.array([*ends, DEFAULT_GOOD])
+    graded = np.array([*(qos.latency is not None for qos in topology.qos), False], np.bool_)
+    outputs = [list(unit.outputs) or [len(ends)] for unit in units]
+    flat = np.array([output for some in outputs for output in some], np.int64)
+    starts = np.cumsum([0, *(len(some) for some in outputs[:-1])])[: len(units)]
+    good: Floats = np.minimum.reduceat(found[flat], starts) if units else np.zeros(0)
+    times = topology.timeouts
+    # A policy may ask for outputs as if they were units: these have no boxes.
+    bound = np.array([min([math.inf, *(times[box] for box in unit.boxes if times)]) for unit in units], np.float64)
+    return Zones(units, good, _others(good), np.zeros(0), found, graded, flat, starts, bound)
+
+
+def _others(good: Floats) -> Floats:
+    """Return by unit the shortest good zone among all others, infinite where there is none."""
+    others: Floats = np.full(len(good), np.inf)
+    if len(good) > 1:
+        shortest = int(np.argmin(good))
+        others[:] = good[shortest]
+        others[shortest] = np.partition(good, 1)[1]
+    return others

@@ -16,9 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headway.errors import PolicyError
-from headway.scheduling.policy import Policy, Term, register_policy
-from headway.scheduling.ranking import Ranked
+from headway.scheduling.policy import Ranked, Term, register_policy
 from headway.scheduling.snapshot import Snapshot
 
 
@@ -31,17 +29,12 @@ class MostTuples(Ranked):
         return (Term("tuples", snapshot.waiting, largest=True),)
 
 
-def _make(argument: str | None) -> Policy:
-    if argument is not None:
-        raise PolicyError(f"policy 'most-tuples' takes no argument, not '{argument}'")
-    return MostTuples()
-
-
 register_policy(
     "most-tuples",
-    _make,
+    lambda _: MostTuples(),
     "the unit at which most tuples wait, among equals the one furthest upstream",
     formula="waiting tuples, largest first",
     paper="AMoS in CAPE, 2.1 (MTIQ)",
     use="short queues and long trains, where results may come late and in bursts",
+    takes_argument=False,
 )

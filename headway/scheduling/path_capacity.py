@@ -15,9 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway.catalog import BoxReadings
-from headway.errors import PolicyError
-from headway.scheduling.paths import ByPath, Kept, Paths, unit_levels, unit_priorities
-from headway.scheduling.policy import Policy, Term, register_policy
+from headway.scheduling.paths import ByPath, PathPriorities, Paths, unit_levels, unit_priorities
+from headway.scheduling.policy import Term, register_policy
 from headway.scheduling.snapshot import Floats, Snapshot
 
 
@@ -31,7 +30,7 @@ class PathCapacity(ByPath):
         whole = whole.joined(~whole.begins)
         return paths.largest(whole, 1.0 / whole.cost)
 
-    def terms(self, snapshot: Snapshot, memory: Kept) -> tuple[Term, ...]:
+    def terms(self, snapshot: Snapshot, memory: PathPriorities) -> tuple[Term, ...]:
         """Return the capacity, how far downstream, and the oldest timestamp."""
         return (
             Term("capacity", unit_priorities(snapshot, memory), largest=True),
@@ -40,17 +39,12 @@ class PathCapacity(ByPath):
         )
 
 
-def _make(argument: str | None) -> Policy:
-    if argument is not None:
-        raise PolicyError(f"policy 'path-capacity' takes no argument, not '{argument}'")
-    return PathCapacity()
-
-
 register_policy(
     "path-capacity",
-    _make,
+    lambda _: PathCapacity(),
     "first the path that takes in most tuples per second, from its beginning to its end",
     formula="capacity = 1 / (C1 + S1 C2 + S1 S2 C3 + ...)",
     paper="Jiang and Chakravarthy, Scheduling Strategies for Processing Continuous Queries over Streams, BNCOD 2004",
     use="short latency where memory is plenty",
+    takes_argument=False,
 )

@@ -5,8 +5,8 @@ way, and shrinks at each box from what goes in to what comes out, until it leave
 takes up nothing. Drawn over each other these are the path's progress chart. A policy cuts the path into stretches
 and says what each is worth; every box then has the priority of its stretch, the largest where it is on several.
 
-Priorities move slowly and networks may be large, so they are kept for a while (`Kept`) instead of being computed
-for every plan.
+Priorities move slowly and networks may be large, so they are kept for a while (`PathPriorities`) instead of being
+computed for every plan.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from headway.catalog import BoxReadings, Topology
 from headway.clock import SECOND
 from headway.columns import Int64s, Mask
-from headway.scheduling.ranking import Places, Ranked
+from headway.scheduling.policy import Places, Ranked
 from headway.scheduling.snapshot import Floats, Snapshot, Unit
 
 TINY = 1e-12
@@ -167,7 +167,7 @@ class UnitBoxes:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class PathPriorities:
     """What a policy over paths remembers: how the network lies, and the priorities of its boxes at some moment."""
 
     topology: Topology
@@ -195,7 +195,7 @@ class ByPath(Ranked):
     def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
         """Return by box its priority, as an array of its own; finite, the largest comes first."""
 
-    def prepare(self, snapshot: Snapshot, memory: Kept | None) -> Kept:
+    def prepare(self, snapshot: Snapshot, memory: PathPriorities | None) -> PathPriorities:
         """Return the priorities that were kept, or new ones."""
         if memory is not None and memory.holds(snapshot):
             return memory
@@ -209,15 +209,15 @@ class ByPath(Ranked):
             members = memory.members
         boxes = snapshot.boxes
         made = np.where((boxes.tuples_in > 0) | (boxes.cost > 0), self.priorities(paths, boxes), np.inf)
-        return Kept(snapshot.topology, snapshot.units, paths, members, snapshot.now, made)
+        return PathPriorities(snapshot.topology, snapshot.units, paths, members, snapshot.now, made)
 
 
-def unit_priorities(snapshot: Snapshot, kept: Kept) -> Floats:
+def unit_priorities(snapshot: Snapshot, kept: PathPriorities) -> Floats:
     """Return by unit the largest priority among its boxes at which tuples wait."""
     return kept.members.largest(kept.boxes, snapshot.box_waiting)
 
 
-def unit_levels(snapshot: Snapshot, kept: Kept) -> Floats:
+def unit_levels(snapshot: Snapshot, kept: PathPriorities) -> Floats:
     """Return by unit how far downstream the furthest of its boxes is at which tuples wait."""
     return kept.members.largest(kept.paths.level, snapshot.box_waiting)
 

@@ -21,9 +21,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from headway.errors import PolicyError
-from headway.scheduling.policy import Policy, Term, register_policy
-from headway.scheduling.ranking import Ranked
+from headway.scheduling.policy import Ranked, Term, register_policy
 from headway.scheduling.rate_based import output_rates
 from headway.scheduling.snapshot import Snapshot
 
@@ -45,17 +43,12 @@ class PreemptiveRateBased(Ranked):
         )
 
 
-def _make(argument: str | None) -> Policy:
-    if argument is not None:
-        raise PolicyError(f"policy 'preemptive-rate-based' takes no argument, not '{argument}'")
-    return PreemptiveRateBased()
-
-
 register_policy(
     "preemptive-rate-based",
-    _make,
+    lambda _: PreemptiveRateBased(),
     "as rate-based, and a step under way gives way when something faster arrives",
     formula="rate = n yield / (n T - spent), for n tuples that take T seconds each to the output",
     paper="Sharaf et al., Preemptive Rate-based Operator Scheduling in a Data Stream Management System, 3.3",
     use="short mean latency of results where some steps take long and others a moment",
+    takes_argument=False,
 )

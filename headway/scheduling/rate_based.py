@@ -25,10 +25,8 @@ import numpy as np
 
 from headway.columns import Int64s
 from headway.costs import UnitCosts
-from headway.errors import PolicyError
 from headway.scheduling.paths import TINY
-from headway.scheduling.policy import Policy, Term, register_policy
-from headway.scheduling.ranking import Ranked
+from headway.scheduling.policy import Ranked, Term, register_policy
 from headway.scheduling.snapshot import Floats, Snapshot
 
 
@@ -49,17 +47,12 @@ def output_rates(costs: UnitCosts, tuples: Int64s, spent: Floats | float) -> Flo
     return rates
 
 
-def _make(argument: str | None) -> Policy:
-    if argument is not None:
-        raise PolicyError(f"policy 'rate-based' takes no argument, not '{argument}'")
-    return RateBased()
-
-
 register_policy(
     "rate-based",
-    _make,
+    lambda _: RateBased(),
     "first the unit whose tuples become results fastest: productive and cheap paths",
     formula="rate = S1 S2 ... Sn / (C1 + C2 S1 + ... + Cn Sn-1 ... S1)",
     paper="Sharaf et al., Preemptive Rate-based Operator Scheduling in a Data Stream Management System, 3.2 (1)",
     use="short mean latency of results where outputs matter alike",
+    takes_argument=False,
 )

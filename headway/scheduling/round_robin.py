@@ -6,6 +6,7 @@ Scheduling in a Data Stream Management System", 3.1): after it the step is preem
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,10 +16,22 @@ from headway.boxes.durations import Duration
 from headway.errors import NetworkError, PolicyError
 from headway.scheduling.policy import Plan, Policy, Step, register_policy
 from headway.scheduling.snapshot import Snapshot
-from headway.scheduling.turns import Turn, in_turn, next_in_turn
+
+LONGEST = 256
+"""The most steps in a plan, so that a plan in a large network does not become stale."""
+IN_TURN = "next in turn"
 
 
-class Slice(NamedTuple):
+class Turn(NamedTuple):
+    """Whose turn it is."""
+
+    first: int = 0
+    """The unit from which on the next one is looked for."""
+    passed: tuple[int, ...] = ()
+    """Units that were ready in their turn, but a box of theirs was at work or about to be: they come first."""
+
+
+class TimeSlice(NamedTuple):
     """Whose turn it is, and until when."""
 
     turn: Turn = Turn()
@@ -26,14 +39,13 @@ class Slice(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RoundRobin:
+class RoundRobin(Policy):
     """Serve the ready units in their order, beginning after the one that was served last."""
 
     slice: int | None = None
     """Nanoseconds after which a step is preempted; None: it is not."""
 
     fair = True
-    rule = "next in turn"
 
     @property
     def indifferent(self) -> bool:
@@ -45,9 +57,9 @@ class RoundRobin:
         """Whether steps end with their slice."""
         return self.slice is not None
 
-    def start(self) -> Turn | Slice:
+    def start(self) -> Turn | TimeSlice:
         """Begin with the first unit."""
-        return Turn() if self.slice is None else Slice()
+        return Turn() if self.slice is None else TimeSlice()
 
     def plan(self, snapshot: Snapshot, memory: Any) -> tuple[Plan, Any]:
         """Return a step for each ready unit, or, with slices, for those whose turn it is."""
@@ -57,7 +69,11 @@ class RoundRobin:
         train = snapshot.train
         return Plan(tuple([Step(unit, train) for unit in chosen])), turn
 
-    def _plan_slices(self, snapshot: Snapshot, memory: Slice, length: int) -> tuple[Plan, Slice]:
+    def rule(self, snapshot: Snapshot, memory: Any, unit: int) -> str:
+        """Return the only rule."""
+        return IN_TURN
+
+    def _plan_slices(self, snapshot: Snapshot, memory: TimeSlice, length: int) -> tuple[Plan, TimeSlice]:
         ready = np.flatnonzero(snapshot.ready)
         running: list[int] = ready[snapshot.busy[ready]].tolist()
         within = memory.until is not None and snapshot.now < memory.until
@@ -66,7 +82,56 @@ class RoundRobin:
         chosen = in_turn(ready.tolist(), memory.turn)[: snapshot.workers]
         until = snapshot.now + length
         steps = tuple([Step(unit, snapshot.train) for unit in chosen])
-        return Plan(steps, until), Slice(Turn((chosen[-1] + 1) % len(snapshot.units)), until)
+        return Plan(steps, until), TimeSlice(Turn((chosen[-1] + 1) % len(snapshot.units)), until)
+
+
+def next_in_turn(snapshot: Snapshot, turn: Turn) -> tuple[list[int], Turn]:
+    """Return the units whose turn it is, as many as the engine will serve, and whose turn it is after them.
+
+    The first ones, as many as workers are free, have no box in common, with each other or with what is under way. If
+    the engine serves more before it asks again, the others follow, and wait for their boxes.
+    """
+    order = in_turn(snapshot.ready.nonzero()[0].tolist(), turn)
+    most = min(LONGEST, snapshot.room)
+    if snapshot.workers == snapshot.free == 1:  # then nothing is under way
+        chosen, passed = order[:most], tuple[int, ...]()
+    else:
+        chosen, passed = _apart(snapshot, order, min(most, snapshot.free))
+        if chosen and most > snapshot.free:
+            first = set(chosen)
+            chosen += [unit for unit in order if unit not in first][: most - len(chosen)]
+            passed = tuple([unit for unit in passed if unit not in chosen])
+    if not chosen:
+        return [], turn
+    return chosen, Turn((chosen[-1] + 1) % len(snapshot.units), passed)
+
+
+def in_turn(ready: list[int], turn: Turn) -> list[int]:
+    """Return the ready units in the order of their turns."""
+    at = bisect_left(ready, turn.first)
+    order = ready[at:] + ready[:at]
+    if turn.passed:
+        passed = set(turn.passed)
+        order = [unit for unit in turn.passed if unit in passed.intersection(order)] + [
+            unit for unit in order if unit not in passed
+        ]
+    return order
+
+
+def _apart(snapshot: Snapshot, order: list[int], most: int) -> tuple[list[int], tuple[int, ...]]:
+    chosen: list[int] = []
+    passed: list[int] = []
+    used: set[int] = set()
+    for unit in order:
+        if len(chosen) >= most:
+            break
+        boxes = snapshot.units[unit].boxes
+        if snapshot.busy[unit] or (snapshot.exclusive and not used.isdisjoint(boxes)):
+            passed.append(unit)
+        else:
+            used.update(boxes)
+            chosen.append(unit)
+    return chosen, tuple(passed)
 
 
 def _make(argument: str | None) -> Policy:

@@ -13,14 +13,11 @@ from typing import Any
 from headway.boxes.durations import Duration
 from headway.catalog import Topology
 from headway.errors import NetworkError, PolicyError, choices, unknown
-from headway.scheduling import threads
 from headway.scheduling.bounded import Bounded
-from headway.scheduling.policy import Policy, make_policy, registered_policies
-from headway.scheduling.sizes import TRAINS, Auto, Budget, TrainRule, Tuples, parse_train
-from headway.scheduling.snapshot import Unit
-from headway.scheduling.superboxes import box_units, superbox_units
-from headway.scheduling.traversals import TRAVERSALS
-from headway.scheduling.traversing import Traverser
+from headway.scheduling.policy import Plan, Policy, make_policy, register_policy, registered_policies
+from headway.scheduling.snapshot import Snapshot, Unit
+from headway.scheduling.superboxes import TRAVERSALS, Traverser, box_units, superbox_units
+from headway.scheduling.trains import TRAINS, Auto, Budget, TrainRule, Tuples, parse_train
 
 UNITS = {
     "box": "one box at a time",
@@ -38,6 +35,7 @@ WAITS = {
     "wait:10s": "a unit that has been ready for so long is served whatever the policy says (the default)",
     "wait:off": "it may wait for ever: for experiments",
 }
+THREADS = "threads"
 DEFAULT_PLAN = 256
 PLANS = {"plan:1": "steps that are carried out before the policy is asked again: engine local (default 256)"}
 
@@ -153,19 +151,16 @@ class Schedule:
     @property
     def threads(self) -> bool:
         """Whether nobody decides: a thread for each box."""
-        return self.policy == threads.NAME
+        return self.policy == THREADS
 
     def make_policy(self) -> Policy:
         """Return the policy, with trains and the longest wait put around it where it does not see to them itself."""
-        policy = make_policy(self.policy)
-        return self.bound(self.train.wrap(policy), [policy])
+        return self.bound(self.train.wrap(make_policy(self.policy)))
 
-    def bound(self, wrapped: Policy, bare: Sequence[Policy]) -> Policy:
-        """Return a policy with the longest wait put around it, unless all that it consists of see to everybody."""
+    def bound(self, policy: Policy) -> Policy:
+        """Return a policy with the longest wait put around it, unless it sees to everybody itself."""
         # A policy that serves everybody in turn needs no bound, and planning is what short trains mostly cost.
-        if self.wait is None or all(getattr(policy, "fair", False) for policy in bare):
-            return wrapped
-        return Bounded(wrapped, self.wait.nanoseconds)
+        return policy if self.wait is None or policy.fair else Bounded(policy, self.wait.nanoseconds)
 
     def units(self, topology: Topology) -> tuple[Unit, ...]:
         """Return what is scheduled."""
@@ -222,4 +217,23 @@ HANDFUL = (
 
 def policy_names() -> tuple[str, ...]:
     """Return the names of the registered policies; the word for none, `threads`, is not among them."""
-    return tuple(entry.name for entry in registered_policies() if entry.name != threads.NAME)
+    return tuple(entry.name for entry in registered_policies() if entry.name != THREADS)
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadsPolicy(Policy):
+    """No policy at all: each box has a thread, and the operating system decides who runs. Engine `local` only."""
+
+    def plan(self, snapshot: Snapshot, memory: None) -> tuple[Plan, None]:
+        """Refuse: who asks for a plan is another engine."""
+        raise PolicyError("policy 'threads' is for the engine 'local': it leaves the decisions to the operating system")
+
+
+register_policy(
+    THREADS,
+    lambda _: ThreadsPolicy(),
+    "a thread for each box, and the operating system decides: the baseline; engine local only",
+    paper="Carney et al., Operator Scheduling in a Data Stream Manager, VLDB 2003, section 3",
+    use="only to compare: it does not scale with the number of boxes, and knows no QoS",
+    takes_argument=False,
+)

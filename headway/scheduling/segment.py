@@ -19,14 +19,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway.catalog import BoxReadings
-from headway.errors import PolicyError
-from headway.scheduling.paths import ByPath, Kept, Paths, Stretches, unit_levels, unit_priorities
-from headway.scheduling.policy import Policy, Term, register_policy
+from headway.scheduling.paths import ByPath, PathPriorities, Paths, Stretches, unit_levels, unit_priorities
+from headway.scheduling.policy import Term, register_policy
 from headway.scheduling.snapshot import Floats, Snapshot
 
 
 @dataclass(frozen=True)
-class Segment(ByPath):
+class SegmentPolicy(ByPath):
     """Serve the ready units by the release of their segment, then from its end to its beginning."""
 
     def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
@@ -38,7 +37,7 @@ class Segment(ByPath):
         """Return the segments of paths that are given box by box."""
         return single.joined(single.steeper())
 
-    def terms(self, snapshot: Snapshot, memory: Kept) -> tuple[Term, ...]:
+    def terms(self, snapshot: Snapshot, memory: PathPriorities) -> tuple[Term, ...]:
         """Return the release, how far downstream, and the oldest timestamp."""
         return (
             Term("release", unit_priorities(snapshot, memory), largest=True),
@@ -47,17 +46,12 @@ class Segment(ByPath):
         )
 
 
-def _make(argument: str | None) -> Policy:
-    if argument is not None:
-        raise PolicyError(f"policy 'segment' takes no argument, not '{argument}'")
-    return Segment()
-
-
 register_policy(
     "segment",
-    _make,
+    lambda _: SegmentPolicy(),
     "first the segment of a path that sets most memory free per second, run as a whole",
     formula="release = (size in - S1 ... Sk * size out) / (C1 + S1 C2 + ... + S1 ... Sk-1 Ck)",
     paper="Jiang and Chakravarthy, Scheduling Strategies for Processing Continuous Queries over Streams, BNCOD 2004",
     use="small queues, where memory is short",
+    takes_argument=False,
 )

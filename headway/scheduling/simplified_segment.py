@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.errors import PolicyError
 from headway.scheduling.paths import Stretches
-from headway.scheduling.policy import Policy, register_policy
-from headway.scheduling.segment import Segment
+from headway.scheduling.policy import register_policy
+from headway.scheduling.segment import SegmentPolicy
 
 
 @dataclass(frozen=True)
-class SimplifiedSegment(Segment):
+class SimplifiedSegment(SegmentPolicy):
     """Serve the ready units by the release of the first or second segment of their path."""
 
     def segments(self, single: Stretches) -> Stretches:
@@ -29,17 +28,12 @@ class SimplifiedSegment(Segment):
         return single.joined(~(single.begins | (ends & (ended - before == 1))))
 
 
-def _make(argument: str | None) -> Policy:
-    if argument is not None:
-        raise PolicyError(f"policy 'simplified-segment' takes no argument, not '{argument}'")
-    return SimplifiedSegment()
-
-
 register_policy(
     "simplified-segment",
-    _make,
+    lambda _: SimplifiedSegment(),
     "as segment, with two segments in a path: the one at its beginning and all the rest",
     formula="release = (size in - S1 ... Sk * size out) / (C1 + S1 C2 + ... + S1 ... Sk-1 Ck)",
     paper="Jiang and Chakravarthy, Scheduling Strategies for Processing Continuous Queries over Streams, BNCOD 2004",
     use="small queues with shorter latency than segment",
+    takes_argument=False,
 )

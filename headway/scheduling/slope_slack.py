@@ -30,8 +30,7 @@ import numpy as np
 from headway.clock import SECOND
 from headway.errors import PolicyError
 from headway.scheduling.graphs import UnitGraphs, unit_graphs
-from headway.scheduling.policy import Policy, Term, register_policy
-from headway.scheduling.ranking import Ranked
+from headway.scheduling.policy import Policy, Ranked, Term, register_policy
 from headway.scheduling.snapshot import Floats, Snapshot
 
 _MOST_SAMPLES = 64

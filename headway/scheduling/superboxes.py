@@ -1,9 +1,53 @@
-"""Units: single boxes, or superboxes in the order of a traversal."""
+"""Superboxes: which boxes are scheduled as one unit, and in which order a step calls them.
+
+After Carney et al., "Operator Scheduling in a Data Stream Manager" (VLDB 2003), section 4.1. A superbox is a unit
+whose boxes lead to an output. A traversal processes all that waits in it; D(b) are the boxes of the unit downstream
+of b, itself included, in topological order:
+
+- min-cost (``mc``): post-order, each box once, so that a call's overhead is shared by as many tuples as possible;
+- min-latency (``ml``): the nearest results first. Boxes by increasing ``output_cost(b)``, the sum over k in D(b) of
+  ``cost(k) / o_sel(k)`` with ``o_sel(k)`` the product of the selectivities of D(k); for each its D(b) is called;
+- min-memory (``mm``): again and again the box that frees most bytes per second, the largest
+  ``mem_rr(b) = size * (1 - selectivity) / cost``, among those at which something waits;
+- ``best``: min-cost or min-latency, whichever has the lower mean latency by the cost model.
+
+Min-latency calls boxes more often than min-cost, and is quicker only where tuples cost much compared with calls.
+The paper builds min-memory "as in the case of ML", but its example calls single boxes, as here.
+
+All works on expected numbers of tuples. Two readings of what the paper leaves open: only boxes at which something
+is, or comes in the course of the sequence, are called; and a box whose selectivity is 0 so far may emit something
+after all, so that the boxes behind it are called too. A call that finds nothing is for the engine to skip.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+import numpy as np
+
 from headway.catalog import Topology, paths_to_outputs
-from headway.scheduling.snapshot import Unit
+from headway.columns import Int64s, Mask
+from headway.scheduling.graphs import unit_graphs
+from headway.scheduling.snapshot import Floats, Snapshot, Unit
+
+Boxes = Sequence[int]
+"""The boxes of a unit, in post-order, as `Unit.boxes` has them."""
+Calls = tuple[int, ...]
+"""Boxes in the order in which they are called, some perhaps several times."""
+
+LONGEST = 10_000
+"""Calls after which a sequence ends with each box once, in post-order.
+
+A chain of n boxes would need n² / 2 calls, and a ladder of n diamonds up to 2ⁿ.
+"""
+_LEAST = 1e-12
+"""In place of a selectivity or a cost of 0 where something is divided by it."""
+
+
+# Units
 
 
 def box_units(topology: Topology) -> tuple[Unit, ...]:
@@ -50,3 +94,286 @@ def min_cost_order(topology: Topology, root: int) -> tuple[int, ...]:
             pending.append((box, True))
             pending += [(producer, False) for producer in reversed(topology.producers[box]) if producer not in seen]
     return tuple(order)
+
+
+# Traversals
+
+
+@dataclass(frozen=True, slots=True)
+class TraversalView:
+    """What a traversal looks at: who feeds whom, and arrays by box."""
+
+    topology: Topology
+    waiting: Int64s
+    """Tuples."""
+    cost: Floats
+    """Seconds per tuple."""
+    overhead: Floats
+    """Seconds per call."""
+    selectivity: Floats
+    size: Floats
+    """Bytes per tuple, above 0; 1 where nobody knows."""
+    ready: Mask | None = None
+    """Whether a call would do something now. None: where tuples wait.
+
+    Also marks can be taken that no tuple stands for, such as the end of an input, and somebody has to take them,
+    or boxes that wait for it with tuples of their other inputs would wait for ever.
+    """
+
+
+def min_cost(topology: Topology, boxes: Iterable[int]) -> Calls:
+    """Return some boxes in post-order, each once after all those that it reads."""
+    inside = set(boxes)
+    ends = [box for box in sorted(inside) if inside.isdisjoint(topology.consumers[box])]
+    order = dict.fromkeys([box for end in ends for box in min_cost_order(topology, end)])
+    return tuple([box for box in order if box in inside])
+
+
+def min_latency(view: TraversalView, boxes: Boxes) -> Calls:
+    """Return the calls that bring each box's tuples to the output, those first that are there soonest.
+
+    Equals go in the order of `boxes`. Where nothing is to be done, the sequence is empty.
+    """
+    flow = _Flow(view, boxes)
+    costs = output_costs(view, boxes)
+    sequence: list[int] = []
+    for box in sorted(flow.filled, key=lambda one: costs[one]):
+        if box not in flow.filled:
+            continue  # emptied by a call for another box
+        for one in flow.below(box):
+            if one in flow.filled:
+                sequence.append(one)
+                flow.call(one)
+        if len(sequence) >= LONGEST:
+            break
+    return (*sequence, *flow.rest())
+
+
+def min_memory(view: TraversalView, boxes: Boxes) -> Calls:
+    """Return the calls by falling memory reduction rate, each time among the boxes at which something is.
+
+    Equals go in the order of `boxes`. Where nothing is to be done, the sequence is empty.
+    """
+    flow = _Flow(view, boxes)
+    own = np.array(boxes, np.intp)
+    urgency = dict(zip(boxes, (-memory_rates(view)[own]).tolist(), strict=True))
+    place = {box: at for at, box in enumerate(boxes)}
+    heap = [(urgency[box], place[box], box) for box in flow.filled]
+    heapify(heap)
+    sequence: list[int] = []
+    while heap and len(sequence) < LONGEST:
+        box = heappop(heap)[2]
+        sequence.append(box)
+        for one in flow.call(box):
+            heappush(heap, (urgency[one], place[one], one))
+    return (*sequence, *flow.rest())
+
+
+def choose(view: TraversalView, boxes: Boxes) -> tuple[str, Calls]:
+    """Return the name and the calls of min-cost or min-latency: whichever has the lower mean latency.
+
+    Among equals it is min-cost, which never costs more in all.
+    """
+    plain, quick = min_cost(view.topology, boxes), min_latency(view, boxes)
+    return ("ml", quick) if mean_latency(view, quick) < mean_latency(view, plain) else ("mc", plain)
+
+
+def spanner(view: TraversalView, boxes: Boxes, priorities: Floats, k: int) -> Calls:
+    """Return the paper's top-k spanner: the k ready boxes of the highest priority, and all on their way to the end.
+
+    The boxes come in the order of `boxes`, and among equals the first of them count. A box that is ready although no
+    tuple waits is always among them and not counted: passing a mark on costs next to nothing, and others wait for it.
+    """
+    own = np.array(boxes, np.intp)
+    tuples = view.waiting[own] > 0
+    able = tuples if view.ready is None else view.ready[own]
+    counted = own[able & tuples]
+    first = counted[np.argsort(-priorities[counted], kind="stable")[: max(0, k)]]
+    inside = set(boxes)
+    wanted: set[int] = set()
+    pending = [*first.tolist(), *own[able & ~tuples].tolist()]
+    while pending:
+        box = pending.pop()
+        if box not in wanted:
+            wanted.add(box)
+            pending += [one for one in view.topology.consumers[box] if one in inside]
+    return tuple([box for box in boxes if box in wanted])
+
+
+def output_costs(view: TraversalView, boxes: Boxes) -> dict[int, float]:
+    """Return by box the expected seconds until one result comes out of the tuples that wait at it."""
+    own = np.array(boxes, np.intp)
+    passing = dict(zip(boxes, view.selectivity[own].tolist(), strict=True))
+    seconds = dict(zip(boxes, view.cost[own].tolist(), strict=True))
+    flow = _Flow(view, boxes)
+    yields: dict[int, float] = {}
+    costs: dict[int, float] = {}
+    for box in sorted(boxes, reverse=True):
+        consumers = flow.consumers(box)
+        if len(consumers) > 1:  # the ways may meet again, and a box counts once
+            below = flow.below(box)[1:]
+            yields[box] = passing[box] * float(np.prod([passing[one] for one in below]))
+            behind = sum([seconds[one] / max(yields[one], _LEAST) for one in below])
+        else:
+            yields[box] = passing[box] * (yields[consumers[0]] if consumers else 1.0)
+            behind = costs[consumers[0]] if consumers else 0.0
+        costs[box] = seconds[box] / max(yields[box], _LEAST) + behind
+    return costs
+
+
+def memory_rates(view: TraversalView) -> Floats:
+    """Return by box the bytes that it is expected to free in a second; below 0 where it adds some."""
+    rates: Floats = view.size * (1.0 - view.selectivity) / np.maximum(view.cost, _LEAST)
+    return rates
+
+
+def total_cost(view: TraversalView, sequence: Calls) -> float:
+    """Return the seconds that a sequence of calls is expected to take, with what waits now."""
+    return _timed(view, sequence)[0]
+
+
+def mean_latency(view: TraversalView, sequence: Calls) -> float:
+    """Return the mean seconds, from the start of the sequence, until its results come out; 0 where none do.
+
+    Within a call, tuples come out one after the other. Results are what boxes emit that feed an output, or none of
+    the sequence's boxes.
+    """
+    _, results, latency = _timed(view, sequence)
+    return latency / results if results > 0 else 0.0
+
+
+def _timed(view: TraversalView, sequence: Calls) -> tuple[float, float, float]:
+    """Return the seconds in all, the number of results and the sum of their latencies."""
+    own = np.array(sequence, np.intp)
+    queued = dict(zip(sequence, view.waiting[own].astype(np.float64).tolist(), strict=True))
+    seconds, overhead = view.cost[own].tolist(), view.overhead[own].tolist()
+    passing = view.selectivity[own].tolist()
+    consumers = {box: [one for one in view.topology.consumers[box] if one in queued] for box in queued}
+    outputs = set(view.topology.roots)
+    now = results = latency = 0.0
+    for at, box in enumerate(sequence):
+        tuples, queued[box] = queued[box], 0.0
+        # Below one tuple it is the chance of one: a call that finds nothing is not made.
+        start = now + overhead[at] * min(1.0, tuples)
+        now = start + seconds[at] * tuples
+        emitted = tuples * passing[at]
+        if box in outputs or not consumers[box]:
+            results += emitted
+            latency += emitted * (start + seconds[at] * (tuples + 1) / 2)
+        for one in consumers[box]:
+            queued[one] += emitted
+    return now, results, latency
+
+
+class _Flow:
+    """At which boxes of a unit something is, while a sequence of calls is made up."""
+
+    def __init__(self, view: TraversalView, boxes: Boxes) -> None:
+        """Begin with what is there now."""
+        self._boxes = boxes
+        self._consumers = view.topology.consumers
+        self._inside = set(boxes)
+        own = np.array(boxes, np.intp)
+        some = view.waiting[own] > 0 if view.ready is None else (view.waiting[own] > 0) | view.ready[own]
+        # Not a set: its order is that of the boxes, on which ties depend.
+        self.filled: dict[int, None] = dict.fromkeys(own[some].tolist())
+
+    def consumers(self, box: int) -> list[int]:
+        """Return the boxes of the unit that read a box."""
+        return [one for one in self._consumers[box] if one in self._inside]
+
+    def below(self, box: int) -> list[int]:
+        """Return D(b)."""
+        found, pending = {box}, [box]
+        while pending:
+            new = [one for one in self.consumers(pending.pop()) if one not in found]
+            found.update(new)
+            pending += new
+        return sorted(found)  # boxes are numbered in topological order
+
+    def call(self, box: int) -> list[int]:
+        """Empty a box into those that read it; return those of them at which nothing was before."""
+        del self.filled[box]
+        fed = [one for one in self.consumers(box) if one not in self.filled]
+        self.filled.update(dict.fromkeys(fed))
+        return fed
+
+    def rest(self) -> list[int]:
+        """Empty the unit with a call of each box at which something is or comes, in post-order; return the calls."""
+        calls = []
+        for box in self._boxes if self.filled else ():
+            if box in self.filled:
+                calls.append(box)
+                self.call(box)
+        return calls
+
+
+class Traversal(NamedTuple):
+    """A traversal by name: how the calls are found, and what it is."""
+
+    order: Callable[[TraversalView, Boxes], Calls]
+    about: str
+
+
+TRAVERSALS = {
+    "mc": Traversal(lambda view, boxes: min_cost(view.topology, boxes), "min-cost: post-order, each box once"),
+    "ml": Traversal(min_latency, "min-latency: the nearest results first, boxes called again for each"),
+    "mm": Traversal(min_memory, "min-memory: the box that frees most bytes per second first"),
+    "best": Traversal(
+        lambda view, boxes: choose(view, boxes)[1],
+        "min-cost or min-latency, whichever has the lower mean latency by measured cost",
+    ),
+}
+"""By name: the order of calls within a superbox."""
+
+
+class Traverser:
+    """Gives the calls of each step. Used by the scheduler thread."""
+
+    def __init__(self, topology: Topology, traversal: str, span: int | None = None) -> None:
+        """Follow a traversal by name; with `span` only over so many urgent boxes and what follows them."""
+        self._topology = topology
+        self._order = TRAVERSALS[traversal].order
+        self._span = span
+        self._seen: Snapshot | None = None
+        self._view: TraversalView | None = None
+        self._priorities: Floats = np.zeros(0)
+        if span is not None:
+            self._graphs = unit_graphs(topology, box_units(topology))
+
+    def order(self, unit: int, snapshot: Snapshot) -> Calls | None:
+        """Return the boxes to call for a step of a unit; None where its own order will do."""
+        if snapshot is not self._seen:
+            self._look(snapshot)  # also for a single box: steps of the same plan may begin when the snapshot is past
+        boxes = snapshot.units[unit].boxes
+        if len(boxes) == 1:
+            return None
+        assert self._view is not None
+        if self._span is not None:
+            boxes = spanner(self._view, boxes, self._priorities, self._span)
+        return self._order(self._view, boxes)
+
+    def _look(self, snapshot: Snapshot) -> None:
+        """Read what all steps of a plan need, once for it."""
+        boxes = snapshot.boxes
+        self._seen = snapshot
+        self._view = TraversalView(
+            self._topology,
+            snapshot.box_waiting,
+            boxes.cost,
+            boxes.overhead,
+            boxes.selectivity,
+            np.maximum(boxes.tuple_size, 1.0),
+            snapshot.box_ready,
+        )
+        if self._span is not None:
+            self._priorities = self._urgency(snapshot)
+
+    def _urgency(self, snapshot: Snapshot) -> Floats:
+        """Return by box how urgent it is: its place in the order of p-tuples, from the end."""
+        expected = snapshot.measures.box_costs.seconds(np.minimum(snapshot.box_waiting, snapshot.train))
+        utility, slack = self._graphs.slopes_and_slacks(snapshot.queues.latency + expected)
+        order = np.lexsort((slack, -utility))
+        urgency: Floats = np.empty(len(order))
+        urgency[order] = np.arange(len(order), 0, -1)
+        return urgency

@@ -22,8 +22,8 @@ import numpy as np
 from headway.catalog import Topology
 from headway.errors import PolicyError, unknown
 from headway.scheduling.policy import Plan, Policy, Step, register_policy
+from headway.scheduling.round_robin import IN_TURN, Turn, next_in_turn
 from headway.scheduling.snapshot import Floats, Snapshot, Unit
-from headway.scheduling.turns import Turn, next_in_turn
 
 _READS_SOURCE = 2.0
 _SEVERAL_INPUTS = 2.0
@@ -41,14 +41,13 @@ class Weighed:
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedRoundRobin:
+class WeightedRoundRobin(Policy):
     """Serve the ready units in their order, beginning after the one that was served last."""
 
     weights: tuple[tuple[str, float], ...] = ()
     """The units that do not weigh 1, by name; with none the weights follow from the network."""
 
     fair = True
-    rule = "next in turn"
 
     def start(self) -> Weighed:
         """Begin with the first unit; weights are not known before a network is."""
@@ -65,6 +64,10 @@ class WeightedRoundRobin:
         quanta = np.maximum(1, np.rint(memory.weights[chosen] * snapshot.train)).astype(np.int64).tolist()
         plan = Plan(tuple([Step(unit, tuples) for unit, tuples in zip(chosen, quanta, strict=True)]))
         return plan, Weighed(memory.units, memory.weights, turn)
+
+    def rule(self, snapshot: Snapshot, memory: Weighed, unit: int) -> str:
+        """Return the only rule."""
+        return IN_TURN
 
     def _weigh(self, snapshot: Snapshot) -> Floats:
         units = snapshot.units

@@ -17,7 +17,6 @@ import numpy as np
 from sqlglot import exp
 
 from headway.boxes.operator import Origin
-from headway.boxes.scopes import scope_of
 from headway.catalog import Floats
 from headway.checking import CheckedNetwork
 from headway.errors import ExpressionError, NetworkError, unknown
@@ -271,7 +270,7 @@ def invert(box: Box, port: str, schema: Schema, functions: Functions, inverse: I
 
 
 def _before(origin: Origin, box: str, schema: Schema, functions: Functions, inverse: Inverse) -> Inverse | str:
-    scope = scope_of(schema, functions)
+    scope = Scope.of(schema, functions)
     slot, steps, domain = origin.value, inverse.steps, inverse.domain
     if not isinstance(slot, int):
         form = _read_form(slot.sql, scope)

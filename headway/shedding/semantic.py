@@ -27,7 +27,7 @@ from headway.errors import HeadwayError
 from headway.expressions.types import is_numeric
 from headway.kernels.compile import compile_kernel
 from headway.kernels.kernel import Kernel
-from headway.kernels.pieces import whole
+from headway.kernels.results import whole
 from headway.kernels.union import UnionKernel
 from headway.network import Box, Table, arc_name
 from headway.qos import Graph

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.adaptive.amos import POLICIES, Amos, Memory, make_amos
-from headway.adaptive.base import Switch, make_adaptive
-from headway.adaptive.samples import ORDER
-from headway.adaptive.specification import Specification
+from headway.adaptive.amos import POLICIES, Amos, AmosMemory, make_amos
+from headway.adaptive.layer import Switch, make_adaptive
+from headway.adaptive.scoring import ORDER, Specification
 from headway.clock import SECOND
 from headway.errors import PolicyError
 from headway.qos import Graph, QoS
@@ -24,7 +23,7 @@ LATENCY, QUEUE = ORDER.index("latency"), ORDER.index("queue")
 TWO: dict[str, Any] = {"policies": ["fifo", "chain"], "objectives": "latency", "waiting": 0, "samples": 2}
 
 
-def begin(settings: dict[str, Any], *qos: QoS) -> tuple[Amos, Memory]:
+def begin(settings: dict[str, Any], *qos: QoS) -> tuple[Amos, AmosMemory]:
     made = make_amos(settings)
     _, memory = made.start(topology(*(qos or (PLAIN,))), 0)
     return made, memory
@@ -32,7 +31,7 @@ def begin(settings: dict[str, Any], *qos: QoS) -> tuple[Amos, Memory]:
 
 def drive(
     settings: dict[str, Any], world: Callable[[int, float], dict[str, Any]], seconds: int
-) -> tuple[list[int], list[Switch], Memory]:
+) -> tuple[list[int], list[Switch], AmosMemory]:
     """Let the layer run in a world: what happens by algorithm and time. Return who ran by second, and switches."""
     made, memory = begin(settings)
     run, current, ran, switches = Run(), 0, list[int](), list[Switch]()

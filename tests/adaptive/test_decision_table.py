@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.adaptive.decision_table import STRATEGIES, DecisionTable
-from headway.adaptive.priorities import Priorities
-from headway.adaptive.targets import MEASURES
+from headway.adaptive.decisions import STRATEGIES, DecisionTable
+from headway.adaptive.goals import MEASURES, Priorities
 from headway.errors import PolicyError
 
 TABLE = DecisionTable()

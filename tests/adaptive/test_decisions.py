@@ -9,10 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.adaptive.decision_table import STRATEGIES, DecisionTable
-from headway.adaptive.decisions import CALM, REMEMBER, Departure, Goal, Rules, State, best, decide, in_conflict
-from headway.adaptive.priorities import Priorities, Priority
-from headway.adaptive.targets import MEASURES, Target
+from headway.adaptive.decisions import (
+    CALM,
+    REMEMBER,
+    STRATEGIES,
+    DecisionTable,
+    Departure,
+    QueryState,
+    Rules,
+    best,
+    decide,
+    in_conflict,
+)
+from headway.adaptive.goals import MEASURES, Goal, Priorities, Priority, Target
 from headway.clock import SECOND
 
 RULES = Rules(STRATEGIES, DecisionTable(), 3 * SECOND, SECOND)
@@ -34,13 +43,13 @@ def seen(latency: float = 0, memory: float = 0, throughput: float = 1000) -> Map
 
 
 def test_nothing_changes_while_targets_are_met() -> None:
-    state = State(SEG)
+    state = QueryState(SEG)
     assert decide(BOTH, seen(1, 100), 3 * SECOND, state, RULES) == (state, "", "")
     assert decide(BOTH, None, 3 * SECOND, state, RULES) == (state, "", "")
 
 
 def test_latency_missed_leads_to_path_capacity() -> None:
-    made = decide(BOTH, seen(1.3, 50), 3 * SECOND, State(RR), RULES)
+    made = decide(BOTH, seen(1.3, 50), 3 * SECOND, QueryState(RR), RULES)
     assert made.state.current == PC
     assert made.state.switched == 3 * SECOND
     assert made.state.departures == (Departure(RR, 3 * SECOND, frozenset({"latency"}), frozenset({"memory"})),)
@@ -49,50 +58,52 @@ def test_latency_missed_leads_to_path_capacity() -> None:
 
 
 def test_table_2_memory_missed_leads_to_segment() -> None:
-    assert decide(BOTH, seen(1, 101), 0, State(RR), RULES).state.current == SEG
+    assert decide(BOTH, seen(1, 101), 0, QueryState(RR), RULES).state.current == SEG
 
 
 def test_table_3_all_missed_leads_to_path_capacity_and_simplified_segment_is_as_good() -> None:
     goals = (*BOTH, goal("throughput", 10))
-    made = decide(goals, seen(1.3, 101, 5), 0, State(RR), RULES)
+    made = decide(goals, seen(1.3, 101, 5), 0, QueryState(RR), RULES)
     assert made.state.current == PC
     assert made.switched.endswith("path-capacity scores 2.25, round-robin 1.5")
-    assert decide(goals, seen(1.3, 101, 5), 0, State(SS), RULES).state.current == SS
+    assert decide(goals, seen(1.3, 101, 5), 0, QueryState(SS), RULES).state.current == SS
 
 
 def test_table_5_what_is_met_above_has_a_say() -> None:
-    made = decide(LADDER, seen(1, 101), 0, State(RR), RULES)
+    made = decide(LADDER, seen(1, 101), 0, QueryState(RR), RULES)
     assert made.state.current == SS
     assert made.switched.endswith("(best-effort); simplified-segment scores 0.938, round-robin 0.625")
     # With nothing to spare it counts in full: 1 * rank/4 + 0.5 * rank/4.
-    assert decide(LADDER, seen(2, 101), 0, State(RR), RULES).state.current == PC
+    assert decide(LADDER, seen(2, 101), 0, QueryState(RR), RULES).state.current == PC
 
 
 def test_lower_classes_wait_for_higher_ones() -> None:
-    made = decide(LADDER, seen(3, 101, 5), 0, State(RR), RULES)
+    made = decide(LADDER, seen(3, 101, 5), 0, QueryState(RR), RULES)
     assert made.state.current == PC
     assert made.switched.startswith("latency 3 s over its target 2 s (must-satisfy);")
 
 
 def test_the_last_class_takes_the_first_better_one() -> None:
     goals = (goal("memory", 100, "dont-care"),)
-    assert decide(goals, seen(memory=101), 0, State(PC), RULES).state.current == RR
-    assert decide((goal("memory", 100, "best-effort"),), seen(memory=101), 0, State(PC), RULES).state.current == SEG
+    assert decide(goals, seen(memory=101), 0, QueryState(PC), RULES).state.current == RR
+    assert (
+        decide((goal("memory", 100, "best-effort"),), seen(memory=101), 0, QueryState(PC), RULES).state.current == SEG
+    )
 
 
 def test_targets_are_those_ahead_and_spare_is_by_those_of_now() -> None:
     falling = Goal(MEASURES["latency"], Target(((0, 2), (10, 1))), MUST)
-    assert not decide([falling], seen(1.2), 6 * SECOND, State(RR), RULES).switched  # 1.3 a second ahead
-    assert decide([falling], seen(1.2), 7 * SECOND + 1, State(RR), RULES).state.current == PC
+    assert not decide([falling], seen(1.2), 6 * SECOND, QueryState(RR), RULES).switched  # 1.3 a second ahead
+    assert decide([falling], seen(1.2), 7 * SECOND + 1, QueryState(RR), RULES).state.current == PC
     # A jump ahead, from 4 to 2: with 2 s observed it is met ahead with nothing to spare, but half is spare by now.
     jump = Goal(MEASURES["latency"], Target(((0, 4), (10, 4), (10, 2))), MUST)
     goals = (jump, goal("memory", 100, "best-effort"))
-    assert decide(goals, seen(2, 101), 9 * SECOND, State(RR), RULES).state.current == SS
-    assert decide(goals, seen(2, 101), 10 * SECOND, State(RR), RULES).state.current == PC
+    assert decide(goals, seen(2, 101), 9 * SECOND, QueryState(RR), RULES).state.current == SS
+    assert decide(goals, seen(2, 101), 10 * SECOND, QueryState(RR), RULES).state.current == PC
 
 
 def test_a_cycle_of_two_is_avoided() -> None:
-    first = decide(BOTH_EFFORT, seen(0.5, 101), 3 * SECOND, State(PC), RULES)
+    first = decide(BOTH_EFFORT, seen(0.5, 101), 3 * SECOND, QueryState(PC), RULES)
     assert first.state.current == SEG
     second = decide(BOTH_EFFORT, seen(1.5, 50), 6 * SECOND, first.state, RULES)
     assert second.state.current == SS  # by both: 0.75 against 0.625 for the others with a 4
@@ -101,7 +112,7 @@ def test_a_cycle_of_two_is_avoided() -> None:
 
 
 def test_a_cycle_of_three_is_avoided() -> None:
-    state = State(PC)
+    state = QueryState(PC)
     for at, observed in enumerate([seen(0.5, 101), seen(1.5, 50)] * 6, 1):
         state = decide(BOTH_EFFORT, observed, 3 * at * SECOND, state, RULES).state
         if at >= 2:
@@ -110,7 +121,7 @@ def test_a_cycle_of_three_is_avoided() -> None:
 
 def test_another_measure_does_not_hide_a_cycle() -> None:
     goals = (*BOTH_EFFORT, goal("throughput", 10, "dont-care"))
-    first = decide(goals, seen(0.5, 101, 5), 3 * SECOND, State(PC), RULES)
+    first = decide(goals, seen(0.5, 101, 5), 3 * SECOND, QueryState(PC), RULES)
     assert decide(goals, seen(1.5, 50, 500), 6 * SECOND, first.state, RULES).state.current == SS
 
 
@@ -122,7 +133,7 @@ def test_no_cycle_where_the_same_is_missed_again_or_long_ago() -> None:
     assert in_conflict([left], PC, latency, frozenset()) == frozenset()  # memory is missed still, in another class
     assert in_conflict([replace(left, met=frozenset())], PC, latency, memory) == frozenset()
     late = (REMEMBER * 3 + 1) * SECOND
-    assert decide(BOTH_EFFORT, seen(1.5, 50), late, State(SEG, (left,)), RULES).state.current == PC
+    assert decide(BOTH_EFFORT, seen(1.5, 50), late, QueryState(SEG, (left,)), RULES).state.current == PC
 
 
 def test_what_was_missed_on_the_way_counts() -> None:
@@ -135,7 +146,7 @@ def test_what_was_missed_on_the_way_counts() -> None:
 
 
 def test_dropping_is_the_last_resort_of_a_class_that_may() -> None:
-    made = decide(BOTH, seen(1.3), 3 * SECOND, State(RR), RULES)
+    made = decide(BOTH, seen(1.3), 3 * SECOND, QueryState(RR), RULES)
     assert not made.state.shedding
     soon = decide(BOTH, seen(1.3), 5 * SECOND, made.state, RULES)  # the switch has had no interval yet
     assert not soon.state.shedding
@@ -149,16 +160,16 @@ def test_dropping_is_the_last_resort_of_a_class_that_may() -> None:
 
 @pytest.mark.parametrize("priority", ["best-effort", "dont-care"])
 def test_other_classes_never_drop(priority: str) -> None:
-    made = decide([goal("latency", 1, priority)], seen(9), 3 * SECOND, State(PC), RULES)
-    assert made == (State(PC), "", "")
+    made = decide([goal("latency", 1, priority)], seen(9), 3 * SECOND, QueryState(PC), RULES)
+    assert made == (QueryState(PC), "", "")
 
 
 def test_low_throughput_is_no_reason_to_drop() -> None:
-    assert not decide([goal("throughput", 10)], seen(throughput=5), 0, State(PC), RULES).state.shedding
+    assert not decide([goal("throughput", 10)], seen(throughput=5), 0, QueryState(PC), RULES).state.shedding
 
 
 def test_dropping_ends_after_two_looks_with_something_to_spare() -> None:
-    state = State(PC, shedding=True)
+    state = QueryState(PC, shedding=True)
     looks = [0.7, 0.9, 0.8, 0.8, 0.1]  # at most 0.8 of the target: one is not enough, and 0.9 begins anew
     states, reasons = [], []
     for at, latency in enumerate(looks):
@@ -172,21 +183,21 @@ def test_dropping_ends_after_two_looks_with_something_to_spare() -> None:
 
 
 def test_dropping_ends_when_nothing_waits() -> None:
-    state = State(PC, shedding=True, calm=CALM - 1)
+    state = QueryState(PC, shedding=True, calm=CALM - 1)
     assert decide(BOTH, None, 0, state, RULES).shedding == "nothing waits, for 2 looks"
 
 
 def test_dropping_that_begins_again_soon_lasts_longer() -> None:
-    state = State(PC, shed_until=3 * SECOND)
+    state = QueryState(PC, shed_until=3 * SECOND)
     state = decide(BOTH, seen(2), 6 * SECOND, state, RULES).state
     assert (state.shedding, state.patience) == (True, 2 * CALM)
-    late = decide(BOTH, seen(2), (REMEMBER * 3 + 4) * SECOND, State(PC, shed_until=3 * SECOND, patience=16), RULES)
+    late = decide(BOTH, seen(2), (REMEMBER * 3 + 4) * SECOND, QueryState(PC, shed_until=3 * SECOND, patience=16), RULES)
     assert late.state.patience == CALM
 
 
 def test_at_a_load_that_only_dropping_bears_there_are_few_changes() -> None:
     # Without dropping latency is 1.2 at every look, with it 0.5, for ten minutes.
-    state, changes = State(PC), 0
+    state, changes = QueryState(PC), 0
     for at in range(200):
         state, _, reason = decide(BOTH, seen(0.5 if state.shedding else 1.2), 3 * at * SECOND, state, RULES)
         changes += bool(reason)
@@ -214,7 +225,7 @@ classes = st.sampled_from([MUST, EFFORT, CARE])
 )
 def test_laws(wanted: list[tuple[str, Priority]], looks: list[tuple[float, float, float]], current: int) -> None:
     goals = [goal(name, 2, priority.name) for name, priority in wanted]
-    state = State(current)
+    state = QueryState(current)
     for at, (latency, memory, throughput) in enumerate(looks, 1):
         observed = seen(latency, memory, throughput)
         made = decide(goals, observed, 3 * at * SECOND, state, RULES)

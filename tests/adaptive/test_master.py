@@ -17,11 +17,11 @@ from headway.clock import MILLISECOND, SECOND
 from headway.costs import UnitCosts
 from headway.errors import PolicyError
 from headway.scheduling.bounded import Bounded
-from headway.scheduling.policy import Plan, Policy, Step, is_preemptive, make_policy, terms_of
+from headway.scheduling.policy import Plan, Policy, Step, make_policy, terms_of
 from headway.scheduling.round_robin import RoundRobin
-from headway.scheduling.sizes import parse_train
 from headway.scheduling.slope_slack import SlopeSlack
 from headway.scheduling.snapshot import OutputReadings, Snapshot
+from headway.scheduling.trains import parse_train
 from tests.policies import RandomPolicy
 from tests.scheduling.snapshots import Points, graphs, measured, replace, snapshot
 from tests.searching import examples
@@ -48,7 +48,7 @@ SLICES = make_policy("round-robin:1ms")
 
 
 @dataclass(frozen=True)
-class Says:
+class Says(Policy):
     """The same steps each time, whoever is ready; the memory is all that it was shown."""
 
     steps: tuple[Step, ...] = ()
@@ -242,8 +242,8 @@ def test_who_is_busy_does_not_hold_up_others() -> None:
 
 
 def test_preemptive_if_one_is() -> None:
-    assert is_preemptive(master(RoundRobin(), SLICES))
-    assert not is_preemptive(master(RoundRobin(), SlopeSlack()))
+    assert master(RoundRobin(), SLICES).preemptive
+    assert not master(RoundRobin(), SlopeSlack()).preemptive
 
 
 def running(unit: int, count: int, held: int = 7, **more: Any) -> Snapshot:
@@ -394,7 +394,7 @@ def test_sizes_of_trains_inside_hold_for_a_policy_around_it() -> None:
     for now in (0, SECOND):
         plan, memory = policy.plan(replace(seen, now=now), memory)
     assert plan.steps == (Step(1, 4), Step(0, 10))
-    assert master(RoundRobin()).size is None
+    assert master(RoundRobin()).size(seen, 0) == 1000
 
 
 # Laws
@@ -438,7 +438,7 @@ def test_with_all_units_it_plans_as_the_policy_alone(text: str, data: st.DataObj
     seen = data.draw(networks(4))
     memory, plain = begun(policy, [1] * 4), inner.start()
     for at in range(5):
-        now = moved(data, seen, at * data.draw(st.sampled_from([1, SECOND // 8])), is_preemptive(inner))
+        now = moved(data, seen, at * data.draw(st.sampled_from([1, SECOND // 8])), inner.preemptive)
         if at:
             now = replace(now, changed=data.draw(st.sampled_from([None, list(range(4))])))
         made, memory = policy.plan(now, memory)
@@ -485,11 +485,11 @@ def test_only_what_is_ready_and_no_more_than_there_is_room(data: st.DataObject) 
         alone = len(set(owner[ready].tolist())) == 1
         if preemptive:
             assert len(named) == len(set(named)) <= now.workers
-            kept = [unit for unit in np.flatnonzero(now.busy) if not is_preemptive(policy.policies[owner[unit]])]
+            kept = [unit for unit in np.flatnonzero(now.busy) if not policy.policies[owner[unit]].preemptive]
             assert set(kept) <= set(named)
             assert not plan.steps or set(named[: len(kept)]) == set(kept)
             for place, inner in enumerate(policy.policies):
-                if is_preemptive(inner) and not alone:
+                if inner.preemptive and not alone:
                     holds = np.count_nonzero(now.busy & (owner == place))
                     has = sum(owner[unit] == place for unit in named)
                     assert has >= holds, "nobody else takes its workers"

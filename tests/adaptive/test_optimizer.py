@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.adaptive.base import Action, Shed, Switch, make_adaptive
+from headway.adaptive.goals import Target
+from headway.adaptive.layer import Action, Shed, Switch, make_adaptive
 from headway.adaptive.optimizer import NEVER, Optimizer, OptimizerMemory
-from headway.adaptive.targets import Target
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.errors import PolicyError

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.adaptive.priorities import WEIGHTS, Priorities
+from headway.adaptive.goals import WEIGHTS, Priorities
 from headway.errors import PolicyError
 
 

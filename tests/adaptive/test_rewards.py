@@ -6,10 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.adaptive.rewards import Past, rewarded
-from headway.adaptive.samples import ORDER
-from headway.adaptive.scores import Synopsis
-from headway.adaptive.specification import Specification
+from headway.adaptive.scoring import ORDER, Past, Specification, Synopsis, rewarded
 
 LATENCY = Specification.parse("latency")
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headway.adaptive.base import Interval
-from headway.adaptive.samples import ORDER, Worth, idle, measure
+from headway.adaptive.layer import Interval
+from headway.adaptive.scoring import ORDER, Worth, idle, measure
 from headway.qos import Graph, QoS
 from tests.adaptive.runs import PLAIN, Run, topology
 

@@ -6,9 +6,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headway.adaptive.samples import ORDER
-from headway.adaptive.scores import Synopsis, algorithm_score, decayed, normalised, positions, statistics_scores
-from headway.adaptive.specification import Specification
+from headway.adaptive.scoring import (
+    ORDER,
+    Specification,
+    Synopsis,
+    algorithm_score,
+    decayed,
+    normalised,
+    positions,
+    statistics_scores,
+)
 
 SAMPLE = st.tuples(*(st.floats(0, 1e6) for _ in ORDER))
 SAMPLES = st.lists(SAMPLE, min_size=1, max_size=6)

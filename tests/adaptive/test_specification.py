@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.adaptive.base import METRICS
-from headway.adaptive.specification import Objective, Specification
+from headway.adaptive.layer import METRICS
+from headway.adaptive.scoring import Objective, Specification
 from headway.errors import PolicyError
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.adaptive.base import METRICS
-from headway.adaptive.targets import MEASURES, Target
+from headway.adaptive.goals import MEASURES, Target
+from headway.adaptive.layer import METRICS
 from headway.errors import PolicyError
 
 LATENCY, MEMORY, THROUGHPUT = MEASURES["latency"], MEASURES["memory"], MEASURES["throughput"]

@@ -177,7 +177,7 @@ def _under(found: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Portions:
+class Portions(Policy):
     """A policy that gives a ready unit a random share of what waits; at last all of it, so that runs are quick."""
 
     seed: int

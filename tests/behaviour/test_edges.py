@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import headway as hw
-from headway.kernels import holistic
+from headway.kernels import selects
 
 
 def run(engine: str, schema: dict[str, str], box: dict[str, Any], rows: list[tuple[Any, ...]]) -> hw.RunResult:
@@ -109,7 +109,7 @@ def test_whole_numbers_that_do_not_fit(engine: str) -> None:
 
 
 def test_a_list_of_too_many_values(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holistic, "MOST_ITEMS", 3)
+    monkeypatch.setattr(selects, "MOST_ITEMS", 3)
     box = {"op": "aggregate", "select": "collect_list(t) as x, count(*) as n", "order": {"on": "t"}, "size": 10}
     result = run(engine, {"t": "int"}, box, [(1,), (2,), (3,), (4,), (11,), (12,), (13,)])
     assert result.outputs["out"].to_pylist() == [{"t": 10, "x": [11, 12, 13], "n": 3}]

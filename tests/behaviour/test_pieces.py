@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headway as hw
-from headway.kernels import aggregate, chain, emission, join, pieces, resample
+from headway.kernels import aggregate, chain, join, resample, results
 from tests.behaviour.running import check, fewer, rows_of
 from tests.reference.compare import assert_same
 from tests.streams import Case, Running, grids, join_boxes, networks, one_box, resample_boxes, runnings, two_streams
@@ -20,7 +20,7 @@ from tests.streams import Case, Running, grids, join_boxes, networks, one_box, r
 def small() -> Iterator[None]:
     """Make pieces of a few rows."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (aggregate, emission, pieces, resample):
+        for module in (aggregate, resample, results):
             patch.setattr(module, "ROWS", 3)
         patch.setattr(join, "BYTES", 200)
         patch.setattr(chain, "BYTES", 200)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headway.boxes.costs import (
     Constant,
     Cost,
-    Place,
+    LastTuple,
     Uniform,
     Zipf,
     draw,
@@ -132,10 +132,10 @@ def test_keys_and_draws_are_those_of_the_reference(
 def test_places_by_hand() -> None:
     places, last = places_of(np.array([3, 3, 5, 6, 6, 6]))
     assert places.tolist() == [0, 1, 0, 0, 1, 2]
-    assert last == Place(6, 2)
+    assert last == LastTuple(6, 2)
     places, last = places_of(np.array([6, 6, 7]), last)
     assert places.tolist() == [3, 4, 0]
-    assert last == Place(7, 0)
+    assert last == LastTuple(7, 0)
     assert places_of(np.zeros(0, np.int64), last)[1] == last
 
 

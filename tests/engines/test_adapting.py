@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.adaptive.base import Action, Interval, Shed, Switch
+from headway.adaptive.layer import Action, Interval, Shed, Switch
 from headway.adaptive.master import Master
 from headway.catalog import Topology
 from headway.clock import SECOND

@@ -24,7 +24,7 @@ NAMES = ("a", "b", "c", "d", "e")
 
 
 @dataclass(frozen=True)
-class Given:
+class Given(Policy):
     """A policy that orders units by given terms."""
 
     told: tuple[Term, ...]
@@ -85,7 +85,8 @@ def test_without_terms_the_plan_is_the_order() -> None:
 
 def test_a_policy_may_tell_its_rule() -> None:
     class InTurn(Given):
-        rule = "next in turn"
+        def rule(self, snapshot: Snapshot, memory: Any, unit: int) -> str | None:
+            return "next in turn"
 
     class Waited(Given):
         def rule(self, snapshot: Snapshot, memory: Any, unit: int) -> str | None:

@@ -31,7 +31,7 @@ from headway.engines.traces import (
     read_trace,
 )
 from headway.errors import InputError, OutputError
-from headway.scheduling.policy import Plan, Step
+from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.slope_slack import SlopeSlack
 from headway.scheduling.snapshot import Snapshot
 from headway.schema import Schema
@@ -213,8 +213,9 @@ def test_damaged_traces(tmp_path: Path) -> None:
             read_trace(path)
 
 
-class InTurn:
-    rule = "next in turn"
+class InTurn(Policy):
+    def rule(self, snapshot: Snapshot, memory: Any, unit: int) -> str:
+        return "next in turn"
 
     def start(self) -> None:
         return None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.adaptive.base import registered_adaptives
+from headway.adaptive.layer import registered_adaptives
 from headway.clock import SECOND
 from headway.errors import PolicyError
 from headway.totals import Totals

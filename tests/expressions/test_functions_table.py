@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.expressions.aggregation import AGGREGATES
-from headway.expressions.library.table import BUILTINS, GROUPS
+from headway.expressions.library.table import AGGREGATES, BUILTINS, GROUPS
 from tests.expressions.helpers import evaluate, fails, refused, type_of, value
 
 D = Decimal

@@ -6,7 +6,7 @@ import pytest
 
 from headway.checking import check
 from headway.expressions import Scope, compile_aggregates, compile_join, compile_predicate
-from headway.expressions.notes import noting
+from headway.expressions.compiler import noting
 from headway.files import load
 from headway.schema import Schema
 

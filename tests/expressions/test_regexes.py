@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.expressions.regexes import count_groups, extracting
+from headway.expressions.texts import count_groups, extracting
 from tests.expressions.helpers import evaluate, refused, value
 
 

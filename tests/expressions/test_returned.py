@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from headway.expressions import EvaluationError
-from headway.expressions.returned import returned
+from headway.expressions.userfunctions import returned
 from headway.schema import parse_type
 
 NOON = dt.datetime(2024, 1, 1, 12, 30)

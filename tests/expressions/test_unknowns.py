@@ -6,9 +6,7 @@ import pytest
 
 from headway.errors import ExpressionError, UnknownFunctionError
 from headway.expressions import Scope, compile_aggregates, compile_expression
-from headway.expressions.aggregation import AGGREGATES
-from headway.expressions.library.table import BUILTINS
-from headway.expressions.unknowns import MEANT
+from headway.expressions.library.table import AGGREGATES, BUILTINS, MEANT
 from headway.schema import Schema
 from tests.expressions.helpers import refused
 

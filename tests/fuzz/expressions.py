@@ -10,8 +10,7 @@ from typing import Any
 
 import headway as hw
 from headway.checking import check
-from headway.expressions.aggregation import AGGREGATES
-from headway.expressions.library.table import BUILTINS
+from headway.expressions.library.table import AGGREGATES, BUILTINS
 from headway.files import load
 from headway.schema import Schema
 from tests.fuzz.judging import expect

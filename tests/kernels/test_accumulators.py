@@ -17,7 +17,7 @@ from headway.columns import Column, from_pylist, to_arrow
 from headway.engines.local.workers import quiet
 from headway.expressions import Scope, compile_aggregates
 from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, accumulator
-from headway.kernels.holistic import empty_array
+from headway.kernels.selects import empty_array
 from headway.schema import Schema
 from tests.kernels.helpers import few
 

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import headway as hw
-from headway.kernels.distances import band
+from headway.kernels.grid import band
 
 numbers = st.floats(-1e6, 1e6) | st.integers(-500, 500).map(lambda n: n / 100)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headway as hw
-from headway.kernels.distances import horizon, near
+from headway.kernels.grid import horizon, near
 from tests.searching import examples
 
 FLOATS = st.floats(-1e301, 1e301) | st.floats(-100, 100) | st.sampled_from([-1e300, 0.0, 27.0, 1e300, 0.1, 1e-300])

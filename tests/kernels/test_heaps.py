@@ -15,7 +15,7 @@ import headway as hw
 from headway.boxes.bsort import BSort
 from headway.boxes.order import Order as OrderKeys
 from headway.columns import Column
-from headway.kernels import heaps
+from headway.kernels import order
 from headway.kernels.bsort import BSortKernel
 from headway.kernels.order import Frontiers, lowest
 from headway.schema import Schema
@@ -36,7 +36,7 @@ SPLIT = filters("split", "s", ("side = 0", lambda row: row["side"] == 0))
 def all_deep() -> Iterator[None]:
     """Let every slack but 0 have heaps."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(heaps, "DEEP", 0)
+        patch.setattr(order, "DEEP", 0)
         yield
 
 
@@ -58,7 +58,7 @@ def test_slacks_that_are_large_by_themselves(box: str, kind: Kind) -> None:
         "join": (SPLIT, joins("box", ("split", "split.else"), CONDITIONS[2], 3, (ORDER, Order("a", 1, ("k",))), kind)),
         "resample": (SPLIT, resamples("box", ("split", "split.else"), some, 3, (Order("a", 26), ORDER), kind)),
     }
-    assert ORDER.slack > heaps.DEEP
+    assert ORDER.slack > order.DEEP
     twin = Twin({"s": schema(kind)}, boxes[box], {"out": "box"})
     check("local", Case(twin, {"s": long_stream(5, 300, kind)}), Running("round-robin/superbox", 7))
 
@@ -87,7 +87,7 @@ def test_a_bounded_sort_takes_no_more_passes_than_there_are_tuples() -> None:
 
 
 def test_a_state_of_an_earlier_version_is_read() -> None:
-    slack = heaps.DEEP + 4
+    slack = order.DEEP + 4
     table = np.full((2, slack + 1), lowest(np.int64))
     table[0, :3] = [9, 7, 5]
     table[1] = np.arange(slack + 1, 0, -1)
@@ -112,8 +112,8 @@ def _train(values: list[int]) -> Train:
 def test_both_ways_of_a_bounded_sort_agree(slack: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[Any] = []
     values = np.random.default_rng(1).integers(0, 9, 200).tolist()
-    for deep in (heaps.DEEP, 0):
-        monkeypatch.setattr(heaps, "DEEP", deep)
+    for deep in (order.DEEP, 0):
+        monkeypatch.setattr(order, "DEEP", deep)
         kernel = BSortKernel(BSort(OrderKeys("a", slack)), Schema.parse("a bigint"))
         _, result = kernel.run(kernel.initial(), (_train(values),), 0)
         out = result.outputs[0]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headway.columns import from_pylist, to_arrow
 from headway.expressions import Scope, compile_aggregates
-from headway.kernels.holistic import Rows, over_rows
+from headway.kernels.selects import Rows, over_rows
 from headway.schema import Schema
 from tests.kernels.helpers import few
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headway.columns import Column, from_pylist
 from headway.expressions import Scope, compile_expression
-from headway.kernels.isolation import evaluate, failures, letters
+from headway.kernels.results import dead_letters, evaluate, failures
 from headway.schema import Schema
 from headway.trains import Tick, Train
 from tests.kernels.helpers import few
@@ -51,5 +51,5 @@ def test_nothing_is_copied_where_nothing_fails() -> None:
 
 def test_one_letter_for_each_reason() -> None:
     train = Train((Column(np.arange(4)), Column(np.arange(4))), np.zeros(4, np.int64), np.arange(4))
-    made = letters([(0, "x"), (1, "y"), (3, "x")], train, SCHEMA, "b")
+    made = dead_letters([(0, "x"), (1, "y"), (3, "x")], train, SCHEMA, "b")
     assert [(one.reason, one.train.numbers.tolist()) for one in made] == [("x", [0, 3]), ("y", [1])]

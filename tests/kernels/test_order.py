@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.kernels import heaps
+from headway.kernels import order
 from headway.kernels.order import Frontiers, lowest, number_in_partition, stable_order
 from tests.kernels.helpers import few
 
@@ -51,11 +51,11 @@ def admitted(slack: int, dtype: Any, trains: list[list[tuple[int, Any]]]) -> lis
     return result
 
 
-@pytest.fixture(params=[heaps.DEEP, 0], ids=["passes", "heaps"])
+@pytest.fixture(params=[order.DEEP, 0], ids=["passes", "heaps"])
 def deep(request: pytest.FixtureRequest) -> Iterator[None]:
     """Let slacks above this have heaps."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(heaps, "DEEP", request.param)
+        patch.setattr(order, "DEEP", request.param)
         yield
 
 

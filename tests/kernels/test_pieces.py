@@ -13,7 +13,7 @@ from headway.boxes.join import Join
 from headway.columns import Column
 from headway.kernels.compile import compile_kernel
 from headway.kernels.kernel import Result
-from headway.kernels.pieces import BYTES, cut, in_pieces, portions, whole
+from headway.kernels.results import BYTES, cut, in_pieces, portions, whole
 from headway.schema import Schema
 from headway.trains import Tick, Train
 

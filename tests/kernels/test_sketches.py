@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from headway.columns import Column, from_pylist
-from headway.kernels.sketches import HyperLogLog, hash_values
+from headway.kernels.accumulators import HyperLogLog, hash_values
 
 
 def _estimate(column: Column, type_: pa.DataType) -> int:

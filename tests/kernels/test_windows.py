@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headway.columns import Column, from_pylist, to_arrow
 from headway.kernels.accumulators import Count, IntegerSum
 from headway.kernels.groups import group
-from headway.kernels.windows import Held, Store
+from headway.kernels.windows import HeldTuples, Store
 from tests.kernels.helpers import few
 
 Entry = tuple[int, int, int]
@@ -59,7 +59,7 @@ def test_the_store_is_a_sorted_dictionary(cut: list[list[Entry]], reload: bool) 
 @few
 @given(cut=trains, low=st.integers(-4, 4), length=st.integers(0, 5), reload=st.booleans())
 def test_held_tuples_come_back_by_window_and_order(cut: list[list[Entry]], low: int, length: int, reload: bool) -> None:
-    held = Held([pa.string()], np.int64)
+    held = HeldTuples([pa.string()], np.int64)
     rows: list[tuple[int, int, int, str]] = []
     for train in cut:
         named = [(*row, f"{len(rows) + at}") for at, row in enumerate(train)]
@@ -68,7 +68,7 @@ def test_held_tuples_come_back_by_window_and_order(cut: list[list[Entry]], low: 
         held.add(arrays[0], arrays[1], arrays[2], [from_pylist([row[3] for row in named], pa.string())])
         if reload:
             saved = held.dump()
-            held = Held([pa.string()], np.int64)
+            held = HeldTuples([pa.string()], np.int64)
             held.restore(saved)
     held.keep(lambda partition, pane: partition != 1)
     partitions = np.arange(4)

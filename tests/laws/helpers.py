@@ -206,7 +206,7 @@ def policy_named(name: str, policy: Policy) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class Sizes(Policy):
     """Any policy, with steps of a size that each unit has of its own, by name."""
 
     policy: Policy
@@ -224,7 +224,7 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Order:
+class Order(Policy):
     """Serves the ready unit that comes first in a list of names, on one tuple."""
 
     names: tuple[str, ...]

@@ -48,7 +48,7 @@ def test_rate_based_over_equal_paths_is_first_in_first_out(boxes: dict[str, Box]
 
 
 @dataclass(frozen=True)
-class Beside:
+class Beside(Policy):
     """Any policy, and beside it another one that is shown the same, and is asked whether it would do the same.
 
     The other one's terms say whether it has a favourite. If it has, both must choose it.

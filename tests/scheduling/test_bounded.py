@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from headway.clock import MILLISECOND, SECOND
 from headway.errors import PolicyError
 from headway.scheduling import bounded as module
-from headway.scheduling.bounded import LOOKS, Bounded, Waits
-from headway.scheduling.patience import Patient
-from headway.scheduling.policy import Plan, Policy, Step, is_preemptive, terms_of
+from headway.scheduling.bounded import LOOKS, Bounded, WaitMemory
+from headway.scheduling.policy import Plan, Policy, Step, terms_of
 from headway.scheduling.round_robin import RoundRobin
-from headway.scheduling.sizes import parse_train
 from headway.scheduling.slope_slack import SlopeSlack
 from headway.scheduling.snapshot import Snapshot
+from headway.scheduling.trains import Patient, parse_train
 from tests.policies import RandomPolicy
 from tests.scheduling.snapshots import measured, replace, snapshot
 from tests.searching import examples
@@ -30,7 +29,7 @@ LOOK = 100 * MILLISECOND
 
 
 @dataclass(frozen=True)
-class First:
+class First(Policy):
     """Always the same steps, whoever is ready; the memory counts the plans."""
 
     steps: tuple[Step, ...] = (Step(0, 5),)
@@ -119,7 +118,7 @@ def test_all_units_are_looked_at_only_now_and_then(monkeypatch: pytest.MonkeyPat
     looks: list[int] = []
     looked = module._looked
 
-    def counted(seen: Snapshot, memory: Waits) -> Any:
+    def counted(seen: Snapshot, memory: WaitMemory) -> Any:
         looks.append(seen.now)
         return looked(seen, memory)
 
@@ -216,7 +215,7 @@ PREEMPTIVE = First((Step(0, 5),), preemptive=True)
 
 def test_a_preemptive_policy_does_not_end_an_overdue_units_step() -> None:
     policy = Bounded(PREEMPTIVE, LONGEST)
-    assert is_preemptive(policy)
+    assert policy.preemptive
     seen = snapshot([True] * 3)
     running = replace(seen, busy=np.array([True, False, False]))
     plan, memory = planned(policy, running, [0])
@@ -267,10 +266,10 @@ def test_it_explains_itself() -> None:
     assert [policy.rule(late, memory, unit) for unit in (0, 1)] == [None, "longest wait"]
     plain = Bounded(RoundRobin(), LONGEST)
     assert terms_of(plain, seen, plain.start()) == ()
-    assert not is_preemptive(plain)
+    assert not plain.preemptive
 
 
-def replace_inner(memory: Waits, inner: Any) -> Waits:
+def replace_inner(memory: WaitMemory, inner: Any) -> WaitMemory:
     return memory._replace(inner=inner)
 
 

@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 from headway.clock import SECOND
 from headway.costs import UnitCosts
 from headway.errors import PolicyError
-from headway.scheduling.bucket_graphs import bucket_graphs
-from headway.scheduling.bucketed import Bucketed, Buckets, Ring
+from headway.scheduling.bucketed import Bucketed, Buckets, Index, Sweep, bucket_graphs
 from headway.scheduling.graphs import unit_graphs
-from headway.scheduling.policy import Plan, make_policy
-from headway.scheduling.ranking import STEPS
+from headway.scheduling.policy import STEPS, Plan, make_policy, terms_of
 from headway.scheduling.round_robin import RoundRobin
 from headway.scheduling.slope_slack import SlopeSlack
 from headway.scheduling.snapshot import Snapshot
@@ -40,7 +38,7 @@ def order(policy: Bucketed, seen: Snapshot) -> list[int]:
 
 
 def buckets(policy: Bucketed, seen: Snapshot) -> list[tuple[int, int]]:
-    gradient, slack = policy.terms(seen, policy.start())
+    gradient, slack = terms_of(policy, seen, policy.start())
     assert (gradient.name, gradient.largest) == ("gradient bucket", True)
     assert (slack.name, slack.largest) == ("slack bucket", False)
     return list(zip(gradient.values.tolist(), slack.values.tolist(), strict=True))
@@ -174,15 +172,20 @@ def test_a_unit_that_is_not_ready_is_not_served_even_if_nobody_said_so() -> None
     assert units_of(plan) == [0, 1, 2]
 
 
+def dated(memory: Buckets) -> list[int]:
+    assert isinstance(memory.known, Index)
+    return sorted([unit for unit, (_, _, _, date) in memory.known.placed.items() if date > NOW])
+
+
 def test_only_units_that_are_ready_have_a_date() -> None:
     policy, seen = Bucketed(), measured([[LOOSE]] * 3, [1.0] * 3)
     _, memory = policy.plan(seen, policy.start())
-    assert len(memory._calendar) == 0  # dates are made when somebody says what changed
+    assert isinstance(memory.known, Sweep)  # dates are made when somebody says what changed
     _, memory = policy.plan(replace(seen, changed=()), memory)
-    assert len(memory._calendar) == 3
+    assert dated(memory) == [0, 1, 2]
     ready = np.array([True, False, True])
     _, memory = policy.plan(replace(seen, ready=ready, changed=[1]), memory)
-    assert len(memory._calendar) == 2
+    assert dated(memory) == [0, 2]
 
 
 def test_a_busy_unit_keeps_its_place() -> None:
@@ -223,7 +226,7 @@ def test_the_memory_follows_the_units() -> None:
     first, second = measured([[LOOSE], [STAIRS]], [0.5, 0.5]), measured([[STAIRS], [LOOSE]], [0.5, 0.5])
     plan, memory = policy.plan(first, policy.start())
     assert units_of(plan) == [1, 0]
-    assert policy.plan(first, memory)[1] is memory
+    assert policy.plan(first, memory)[1].graphs is memory.graphs
     plan, other = policy.plan(replace(second, changed=()), memory)
     assert units_of(plan) == [0, 1]
     assert other is not memory
@@ -431,26 +434,16 @@ def test_a_bucket_serves_everybody_as_often() -> None:
     assert max(served.values()) - min(served.values()) <= 1
 
 
-numbers = st.one_of(st.integers(0, 20), st.integers(500, 520), st.integers(0, 3000))
-
-
-@settings(deadline=None)
-@given(steps=st.lists(st.tuples(st.booleans(), numbers), max_size=60), turn=numbers)
-def test_a_ring_is_a_set_in_order(steps: list[tuple[bool, int]], turn: int) -> None:
-    ring, wanted = Ring(), set()
-    for put, number in steps:
-        if put:
-            ring.add(number)
-            wanted.add(number)
-        else:
-            ring.discard(number)
-            wanted.discard(number)
-        assert bool(ring) == bool(wanted)
-    ring.turn = turn
-    assert list(ring.round()) == sorted(wanted, key=lambda number: (number < turn, number))
-    assert ring.following(turn) == min([number for number in wanted if number >= turn], default=-1)
+def test_the_calendar_is_cleared_of_dates_that_no_longer_hold() -> None:
+    policy, seen = Bucketed(), measured([[LOOSE]] * 3, [1.0] * 3)
+    memory = policy.start()
+    for at in range(1000):
+        _, memory = policy.plan(replace(seen, changed=[0, 1, 2], now=NOW + at), memory)
+        assert not isinstance(memory.known, Index) or len(memory.known.calendar) < 100
 
 
 def test_the_memory_is_made_for_a_network() -> None:
     seen = measured([[LOOSE]], [1.0])
-    assert Buckets(seen, 20, 20).units is seen.units
+    _, memory = Bucketed().plan(seen, None)
+    assert memory.graphs.units is seen.units
+    assert Bucketed().prepare(seen, memory) is memory

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headway.clock import SECOND
 from headway.errors import PolicyError
 from headway.scheduling.earliest_deadline import EarliestDeadline
-from headway.scheduling.patience import DEFAULT_GOOD
+from headway.scheduling.graphs import DEFAULT_GOOD
 from headway.scheduling.policy import make_policy
 from headway.scheduling.snapshot import Snapshot, Unit
 from tests.scheduling.snapshots import Points, measured, replace

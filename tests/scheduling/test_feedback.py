@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from headway.clock import MILLISECOND, SECOND
 from headway.errors import PolicyError
 from headway.qos import Graph
-from headway.scheduling.feedback import INTERVAL, KEEP, MOST, TOLERANCE, Feedback, Watch, moved, shortfalls
-from headway.scheduling.patience import DEFAULT_GOOD
+from headway.scheduling.feedback import INTERVAL, KEEP, MOST, TOLERANCE, Feedback, FeedbackMemory, moved, shortfalls
+from headway.scheduling.graphs import DEFAULT_GOOD
 from headway.scheduling.policy import make_policy
 from headway.scheduling.snapshot import OutputReadings, Snapshot, Unit
 from tests.scheduling.snapshots import Points, measured, replace
@@ -50,13 +50,13 @@ def seen(
     )
 
 
-def looks(*snapshots: Snapshot, policy: Feedback | None = None) -> Watch:
+def looks(*snapshots: Snapshot, policy: Feedback | None = None) -> FeedbackMemory:
     """Return the memory after plans for these snapshots of one network."""
     policy = policy or Feedback()
     memory = policy.start()
     for one in snapshots:
         memory = policy.plan(replace(one, units=snapshots[0].units), memory)[1]
-    assert isinstance(memory, Watch)
+    assert isinstance(memory, FeedbackMemory)
     return memory
 
 
@@ -126,7 +126,7 @@ def test_what_is_remembered_is_a_copy() -> None:
     assert memory.earned.tolist() == [5]
 
 
-def order(memory: Watch, one: Snapshot) -> list[int]:
+def order(memory: FeedbackMemory, one: Snapshot) -> list[int]:
     plan, _ = Feedback().plan(one, memory)
     return [step.unit for step in plan.steps]
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.catalog import BoxReadings, Statistics, Topology
-from headway.scheduling.paths import PAUSE, ByPath, Kept, Paths, UnitBoxes, unit_levels, unit_priorities
+from headway.scheduling.paths import PAUSE, ByPath, PathPriorities, Paths, UnitBoxes, unit_levels, unit_priorities
 from headway.scheduling.policy import Term
 from headway.scheduling.snapshot import Floats, Snapshot, Unit
 from tests.scheduling.chains import Row, readings, row, rows, seen
@@ -146,7 +146,7 @@ class Costs(ByPath):
     def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
         return boxes.cost.copy()
 
-    def terms(self, snapshot: Snapshot, memory: Kept) -> tuple[Term, ...]:
+    def terms(self, snapshot: Snapshot, memory: PathPriorities) -> tuple[Term, ...]:
         return (Term("cost", unit_priorities(snapshot, memory), largest=True),)
 
 

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.clock import SECOND
-from headway.scheduling.patience import DEFAULT_GOOD, FIRST, MOST, SHARE, Patient
+from headway.scheduling.graphs import DEFAULT_GOOD
 from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.round_robin import RoundRobin
 from headway.scheduling.slope_slack import SlopeSlack
 from headway.scheduling.snapshot import Snapshot
+from headway.scheduling.trains import FIRST, MOST, SHARE, Patient
 from tests.policies import RandomPolicy
 from tests.scheduling.snapshots import Points, graphs, measured, replace
 
@@ -127,9 +128,7 @@ def test_a_policy_may_take_fewer() -> None:
     assert plan(seen, RandomPolicy(1)).steps[0].tuples <= 1000
 
 
-class _Later:
-    def start(self) -> None: ...
-
+class _Later(Policy):
     def plan(self, snapshot: Snapshot, memory: None) -> tuple[Plan, None]:
         return Plan((), snapshot.now + 5), None
 
@@ -211,7 +210,7 @@ def test_asking_again_when_it_said_grants_somebody(seen: Snapshot) -> None:
         assert rounds < 4, "rounding costs at most a nanosecond or two"
 
 
-class _Preemptive:
+class _Preemptive(Policy):
     """Serve whatever is ready."""
 
     preemptive = True

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.errors import PolicyError
-from headway.scheduling.policy import is_preemptive, make_policy
+from headway.scheduling.policy import STEPS, make_policy
 from headway.scheduling.preemptive_rate_based import PreemptiveRateBased
-from headway.scheduling.ranking import STEPS
 from headway.scheduling.rate_based import RateBased
 from headway.scheduling.snapshot import Snapshot
 from tests.scheduling.chains import Row, order, readings, row, rows, seen
@@ -25,8 +24,8 @@ def under_way(at: Snapshot, unit: int, spent: float, held: int, busy: bool = Tru
 
 
 def test_it_is_asked_while_steps_are_under_way() -> None:
-    assert is_preemptive(PreemptiveRateBased())
-    assert not is_preemptive(RateBased())
+    assert PreemptiveRateBased().preemptive
+    assert not RateBased().preemptive
 
 
 def test_what_was_spent_is_taken_off_the_cost() -> None:

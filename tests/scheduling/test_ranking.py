@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from headway.scheduling.policy import Term
-from headway.scheduling.ranking import STEPS, WORK, Ranked, apart
+from headway.scheduling.policy import STEPS, WORK, Ranked, Term, apart
 from headway.scheduling.snapshot import Snapshot, Unit
 from tests.scheduling.snapshots import measured, replace, snapshot
 

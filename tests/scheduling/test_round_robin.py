@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import PolicyError
-from headway.scheduling.policy import Plan, Step, is_indifferent, is_preemptive, make_policy
-from headway.scheduling.round_robin import RoundRobin
+from headway.scheduling.policy import Plan, Step, make_policy
+from headway.scheduling.round_robin import LONGEST, RoundRobin, Turn
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Unit
-from headway.scheduling.turns import STEPS, Turn
 from tests.scheduling.snapshots import replace, snapshot
 
 
@@ -44,12 +43,12 @@ def test_same_snapshot_same_plan(ready: list[bool], memory: int) -> None:
 
 
 def test_every_unit_is_served_as_often() -> None:
-    policy, count = RoundRobin(), 3 * STEPS + 17
+    policy, count = RoundRobin(), 3 * LONGEST + 17
     seen, memory = snapshot([True] * count), RoundRobin().start()
     served: Counter[int] = Counter()
     for _ in range(40):
         plan, memory = policy.plan(seen, memory)
-        assert len(plan.steps) == STEPS
+        assert len(plan.steps) == LONGEST
         served.update(step.unit for step in plan.steps)
     assert set(served) == set(range(count))
     assert max(served.values()) - min(served.values()) <= 1
@@ -85,8 +84,8 @@ def test_units_with_a_common_box_take_turns_too() -> None:
 
 def test_a_slice_ends_and_the_next_has_its_turn() -> None:
     policy = make_policy("round-robin:1ms")
-    assert is_preemptive(policy)
-    assert not is_preemptive(RoundRobin())
+    assert policy.preemptive
+    assert not RoundRobin().preemptive
     seen = snapshot([True] * 3)
     plan, memory = policy.plan(seen, policy.start())
     assert plan == Plan((Step(0, seen.train),), 1_000_000)
@@ -99,11 +98,11 @@ def test_a_slice_ends_and_the_next_has_its_turn() -> None:
 
 def test_with_one_unit_there_is_nothing_to_decide() -> None:
     seen = snapshot([True])
-    assert is_indifferent(RoundRobin())
+    assert RoundRobin().indifferent
     assert RoundRobin().plan(seen, RoundRobin().start())[0] == Plan((Step(0, seen.train),))
     for text in ("round-robin:1ms", "weighted-round-robin", "slope-slack", "fifo"):
-        assert not is_indifferent(make_policy(text)), text
-    assert not is_indifferent(Schedule.parse("round-robin/50%").make_policy())
+        assert not make_policy(text).indifferent, text
+    assert not Schedule.parse("round-robin/50%").make_policy().indifferent
 
 
 @pytest.mark.parametrize("argument", ["3", "0s", "often"])

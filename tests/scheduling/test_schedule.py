@@ -12,13 +12,20 @@ from headway.boxes.durations import Duration
 from headway.errors import PolicyError
 from headway.scheduling import Schedule, policy_names
 from headway.scheduling.bounded import Bounded
-from headway.scheduling.patience import Patient
+from headway.scheduling.policy import make_policy
 from headway.scheduling.round_robin import RoundRobin
-from headway.scheduling.schedule import DEFAULT_SCHEDULES, DEFAULT_TRAIN, LONGEST_WAIT, UNITS, default_schedule
-from headway.scheduling.sizes import TRAINS, Auto, Share, Tuples
+from headway.scheduling.schedule import (
+    DEFAULT_SCHEDULES,
+    DEFAULT_TRAIN,
+    LONGEST_WAIT,
+    UNITS,
+    ThreadsPolicy,
+    default_schedule,
+)
 from headway.scheduling.slope_slack import SlopeSlack
-from headway.scheduling.traversals import TRAVERSALS
-from tests.scheduling.snapshots import topology
+from headway.scheduling.superboxes import TRAVERSALS
+from headway.scheduling.trains import TRAINS, Auto, Patient, Share, Tuples
+from tests.scheduling.snapshots import snapshot, topology
 
 TREE = topology({"a": [], "b": ["a"]}, {"o": "b"})
 
@@ -160,3 +167,11 @@ def test_graphs_count_unless_there_is_nothing_to_decide(engine: str) -> None:
     assert str(default_schedule(engine, [True])) == "round-robin/superbox/mc/65536"
     assert default_schedule("spark", [True, True]) == DEFAULT_SCHEDULES["spark"]
     assert default_schedule("another", [True, True]) is None
+
+
+def test_who_asks_the_policy_threads_is_another_engine() -> None:
+    assert isinstance(make_policy("threads"), ThreadsPolicy)
+    with pytest.raises(PolicyError, match="for the engine 'local'"):
+        ThreadsPolicy().plan(snapshot([True]), None)
+    with pytest.raises(PolicyError, match="takes no argument"):
+        make_policy("threads:4")

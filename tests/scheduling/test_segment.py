@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headway.errors import PolicyError
 from headway.scheduling.paths import Paths
 from headway.scheduling.policy import make_policy
-from headway.scheduling.segment import Segment
+from headway.scheduling.segment import SegmentPolicy
 from tests.scheduling.chains import Row, order, readings, row, rows, seen
 
 UNIT = 1e-6
@@ -20,7 +20,7 @@ UNIT = 1e-6
 
 def releases(*some: Row, sizes: list[float] | None = None) -> list[float]:
     """Return the priorities of all boxes, rounded."""
-    made = Segment().priorities(Paths(rows(*some)), readings([box for one in some for box in one], sizes))
+    made = SegmentPolicy().priorities(Paths(rows(*some)), readings([box for one in some for box in one], sizes))
     return [round(float(one), 6) for one in made]
 
 
@@ -50,17 +50,17 @@ def test_a_segment_may_be_worth_less_than_nothing() -> None:
 def test_a_segment_is_run_to_its_end_before_more_is_taken_in() -> None:
     first = [(1.0 * UNIT, 0.9), (1.0 * UNIT, 0.1), (2.0 * UNIT, 0.5)]
     at = seen(rows(first), readings(first), oldest=[1, 2, 3])
-    assert order(Segment(), at) == ["a2", "a1", "a0"]
+    assert order(SegmentPolicy(), at) == ["a2", "a1", "a0"]
     # b0 frees .7 a microsecond, more than either segment of the other path.
     other = [(1.0 * UNIT, 0.3), (20.0 * UNIT, 0.5)]
     at = seen(rows(first, other), readings([*first, *other]))
-    assert order(Segment(), at) == ["b0", "a2", "a1", "a0", "b1"]
+    assert order(SegmentPolicy(), at) == ["b0", "a2", "a1", "a0", "b1"]
 
 
 def test_equals_go_by_the_oldest_tuple_at_the_same_place() -> None:
     same = [(1 * UNIT, 0.5), (1 * UNIT, 0.5)]
     at = seen(rows(same, same), readings([*same, *same]), oldest=[9, 9, 4, 5])
-    assert order(Segment(), at) == ["b1", "a1", "b0", "a0"]
+    assert order(SegmentPolicy(), at) == ["b1", "a1", "b0", "a0"]
 
 
 def cut(boxes: Row) -> list[list[int]]:
@@ -96,10 +96,10 @@ exact = st.lists(
 def test_cut_and_worth_as_the_paper_says(some: list[Row]) -> None:
     paths = Paths(rows(*some))
     boxes = readings([box for one in some for box in one])
-    segments = Segment().segments(paths.stretches(boxes))
+    segments = SegmentPolicy().segments(paths.stretches(boxes))
     expected = [(one, segment) for one in some for segment in cut(one)]
     assert np.diff(segments.first, append=len(paths.box)).tolist() == [len(segment) for _, segment in expected]
-    found = Segment().priorities(paths, boxes)
+    found = SegmentPolicy().priorities(paths, boxes)
     values = [worth(one, segment) for one, segment in expected for _ in segment]
     assert found.tolist() == pytest.approx(values, rel=1e-9, abs=1e-12)
 
@@ -107,10 +107,10 @@ def test_cut_and_worth_as_the_paper_says(some: list[Row]) -> None:
 @settings(deadline=None)
 @given(row)
 def test_always_a_number(boxes: Row) -> None:
-    assert np.isfinite(Segment().priorities(Paths(rows(boxes)), readings(boxes))).all()
+    assert np.isfinite(SegmentPolicy().priorities(Paths(rows(boxes)), readings(boxes))).all()
 
 
 def test_no_argument() -> None:
-    assert make_policy("segment") == Segment()
+    assert make_policy("segment") == SegmentPolicy()
     with pytest.raises(PolicyError, match="takes no argument, not 'x'"):
         make_policy("segment:x")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headway.errors import PolicyError
 from headway.scheduling.paths import Paths
 from headway.scheduling.policy import make_policy
-from headway.scheduling.segment import Segment
+from headway.scheduling.segment import SegmentPolicy
 from headway.scheduling.simplified_segment import SimplifiedSegment
 from tests.scheduling.chains import Row, order, readings, rows, seen
 from tests.scheduling.test_segment import cut, exact, worth
@@ -28,7 +28,7 @@ def test_the_plan_of_the_paper_is_cut_in_two() -> None:
     plan = [(0.5, 0.25), (1.0, 0.5), (0.2, 0.5), (4.0, 1.0)]
     found = SimplifiedSegment().priorities(Paths(rows(plan)), readings(plan)).tolist()
     assert found == pytest.approx([1.5, *[1 / (1 + 0.5 * 0.2 + 0.25 * 4)] * 3])
-    assert Segment().priorities(Paths(rows(plan)), readings(plan)).tolist() == pytest.approx(
+    assert SegmentPolicy().priorities(Paths(rows(plan)), readings(plan)).tolist() == pytest.approx(
         [1.5, 0.75 / 1.1, 0.75 / 1.1, 0.25]
     )
 
@@ -36,7 +36,7 @@ def test_the_plan_of_the_paper_is_cut_in_two() -> None:
 def test_the_rest_is_run_to_its_end_before_more_is_taken_in() -> None:
     plan = [(0.5 * UNIT, 0.25), (1.0 * UNIT, 0.5), (0.2 * UNIT, 0.5), (4.0 * UNIT, 1.0)]
     assert order(SimplifiedSegment(), seen(rows(plan), readings(plan))) == ["a0", "a3", "a2", "a1"]
-    assert order(Segment(), seen(rows(plan), readings(plan))) == ["a0", "a2", "a1", "a3"]
+    assert order(SegmentPolicy(), seen(rows(plan), readings(plan))) == ["a0", "a2", "a1", "a3"]
 
 
 @settings(deadline=None)

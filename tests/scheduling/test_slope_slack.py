@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from headway.clock import SECOND
 from headway.errors import PolicyError
 from headway.scheduling.graphs import unit_graphs
-from headway.scheduling.policy import make_policy
-from headway.scheduling.ranking import STEPS, foremost
+from headway.scheduling.policy import STEPS, foremost, make_policy
 from headway.scheduling.slope_slack import SlopeSlack
 from headway.scheduling.snapshot import Snapshot
 from tests.scheduling.snapshots import Points, eighths, graphs, measured, replace, snapshot

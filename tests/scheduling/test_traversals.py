@@ -11,19 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.catalog import Topology
-from headway.scheduling import traversals
-from headway.scheduling.superboxes import min_cost_order, superbox_units
-from headway.scheduling.traversals import (
+from headway.scheduling import superboxes
+from headway.scheduling.superboxes import (
     TRAVERSALS,
-    View,
+    TraversalView,
     choose,
     mean_latency,
     memory_rates,
     min_cost,
+    min_cost_order,
     min_latency,
     min_memory,
     output_costs,
     spanner,
+    superbox_units,
     total_cost,
 )
 from tests.scheduling.snapshots import replace, topology
@@ -46,9 +47,9 @@ def view(
     overhead: float | Sequence[float] = 0.0,
     selectivity: float | Sequence[float] = 1.0,
     ready: Sequence[bool] | None = None,
-) -> View:
+) -> TraversalView:
     count = len(made.boxes)
-    return View(
+    return TraversalView(
         made,
         np.array([1] * count if waiting is None else waiting, np.int64),
         np.zeros(count) + cost,
@@ -59,7 +60,7 @@ def view(
     )
 
 
-def paper(p: float, o: float) -> View:
+def paper(p: float, o: float) -> TraversalView:
     return view(PAPER, cost=p, overhead=o)
 
 
@@ -188,7 +189,7 @@ def test_long_sequences_end_in_post_order(name: str, monkeypatch: pytest.MonkeyP
     seen = view(chain, selectivity=[0.9 - at / 20 for at in range(12)])
     boxes = tuple(range(12))
     assert len(TRAVERSALS[name].order(seen, boxes)) == 78
-    monkeypatch.setattr(traversals, "LONGEST", 10)
+    monkeypatch.setattr(superboxes, "LONGEST", 10)
     calls = TRAVERSALS[name].order(seen, boxes)
     assert calls == (11, 10, 11, 9, 10, 11, 8, 9, 10, 11, *boxes)
     assert left(seen, boxes, calls) == 0
@@ -202,7 +203,7 @@ def test_a_ladder_of_diamonds_does_not_take_for_ever() -> None:
     boxes = tuple(range(len(reads)))
     seen = view(made, [1] + [0] * 120, selectivity=[0.999 - at / 1000 for at in boxes])
     calls = min_memory(seen, boxes)
-    assert len(calls) <= traversals.LONGEST + len(boxes)
+    assert len(calls) <= superboxes.LONGEST + len(boxes)
     assert left(seen, boxes, calls) == 0
 
 
@@ -220,14 +221,14 @@ def test_a_deep_unit() -> None:
     )
     boxes = tuple(range(depth))
     calls = min_latency(view(chain), boxes)
-    assert len(calls) < traversals.LONGEST + 2 * depth
+    assert len(calls) < superboxes.LONGEST + 2 * depth
     assert left(view(chain), boxes, calls) == 0
 
 
 # Laws
 
 
-def left(seen: View, boxes: Sequence[int], calls: Sequence[int]) -> float:
+def left(seen: TraversalView, boxes: Sequence[int], calls: Sequence[int]) -> float:
     """Return the tuples that are expected to be left in a unit after a sequence, moved one call at a time."""
     queued = {box: float(seen.waiting[box]) for box in boxes}
     for box in calls:
@@ -239,7 +240,7 @@ def left(seen: View, boxes: Sequence[int], calls: Sequence[int]) -> float:
     return sum(queued.values())
 
 
-def first_result(seen: View, calls: Sequence[int], root: int) -> float | None:
+def first_result(seen: TraversalView, calls: Sequence[int], root: int) -> float | None:
     """Return when the first tuple leaves the root, moved one tuple at a time (selectivity 1)."""
     queued = {box: int(seen.waiting[box]) for box in calls}
     now = 0.0
@@ -258,7 +259,7 @@ eighth = st.integers(0, 24).map(lambda one: one / 8)
 
 
 @st.composite
-def units(draw: st.DrawFn, plain: bool = False, tree: bool = False) -> tuple[View, tuple[int, ...]]:
+def units(draw: st.DrawFn, plain: bool = False, tree: bool = False) -> tuple[TraversalView, tuple[int, ...]]:
     """A superbox of a random network; `plain`: selectivity 1; `tree`: every box is read by one."""
     count = draw(st.integers(1, 9))
     if tree:
@@ -280,7 +281,7 @@ def units(draw: st.DrawFn, plain: bool = False, tree: bool = False) -> tuple[Vie
 
 @given(case=units(), name=st.sampled_from(sorted(TRAVERSALS)))
 @settings(deadline=None)
-def test_everything_that_waits_is_processed(case: tuple[View, tuple[int, ...]], name: str) -> None:
+def test_everything_that_waits_is_processed(case: tuple[TraversalView, tuple[int, ...]], name: str) -> None:
     seen, boxes = case
     before = [array.copy() for array in (seen.waiting, seen.cost, seen.overhead, seen.selectivity, seen.size)]
     calls = TRAVERSALS[name].order(seen, boxes)
@@ -292,7 +293,7 @@ def test_everything_that_waits_is_processed(case: tuple[View, tuple[int, ...]], 
 
 @given(case=units())
 @settings(deadline=None)
-def test_min_cost_calls_each_box_once_and_is_the_units_own_order(case: tuple[View, tuple[int, ...]]) -> None:
+def test_min_cost_calls_each_box_once_and_is_the_units_own_order(case: tuple[TraversalView, tuple[int, ...]]) -> None:
     seen, boxes = case
     assert min_cost(seen.topology, boxes) == boxes
     assert min_cost(seen.topology, reversed(boxes)) == boxes
@@ -300,7 +301,7 @@ def test_min_cost_calls_each_box_once_and_is_the_units_own_order(case: tuple[Vie
 
 @given(case=units(), name=st.sampled_from(["ml", "mm", "best"]))
 @settings(deadline=None)
-def test_no_traversal_costs_less_than_min_cost(case: tuple[View, tuple[int, ...]], name: str) -> None:
+def test_no_traversal_costs_less_than_min_cost(case: tuple[TraversalView, tuple[int, ...]], name: str) -> None:
     seen, boxes = case
     least = total_cost(seen, min_cost(seen.topology, boxes))
     assert least <= total_cost(seen, TRAVERSALS[name].order(seen, boxes)) * (1 + 1e-9)
@@ -308,7 +309,7 @@ def test_no_traversal_costs_less_than_min_cost(case: tuple[View, tuple[int, ...]
 
 @given(case=units())
 @settings(deadline=None)
-def test_the_best_has_the_lower_mean_latency(case: tuple[View, tuple[int, ...]]) -> None:
+def test_the_best_has_the_lower_mean_latency(case: tuple[TraversalView, tuple[int, ...]]) -> None:
     seen, boxes = case
     found = {name: TRAVERSALS[name].order(seen, boxes) for name in ("mc", "ml")}
     name, calls = choose(seen, boxes)
@@ -318,7 +319,7 @@ def test_the_best_has_the_lower_mean_latency(case: tuple[View, tuple[int, ...]])
 
 @given(case=units(plain=True))
 @settings(deadline=None)
-def test_min_latencys_first_result_is_never_later(case: tuple[View, tuple[int, ...]]) -> None:
+def test_min_latencys_first_result_is_never_later(case: tuple[TraversalView, tuple[int, ...]]) -> None:
     seen, boxes = case
     root = boxes[-1]
     quick = first_result(seen, min_latency(seen, boxes), root)
@@ -330,7 +331,9 @@ def test_min_latencys_first_result_is_never_later(case: tuple[View, tuple[int, .
 
 @given(case=units(plain=True, tree=True))
 @settings(deadline=None)
-def test_without_overhead_and_with_one_cost_min_latency_is_never_worse(case: tuple[View, tuple[int, ...]]) -> None:
+def test_without_overhead_and_with_one_cost_min_latency_is_never_worse(
+    case: tuple[TraversalView, tuple[int, ...]],
+) -> None:
     seen, boxes = case
     free = replace(seen, overhead=np.zeros(len(seen.overhead)), cost=np.ones(len(seen.cost)))
     quick, plain = min_latency(free, boxes), min_cost(free.topology, boxes)
@@ -340,7 +343,7 @@ def test_without_overhead_and_with_one_cost_min_latency_is_never_worse(case: tup
 @given(case=units(), k=st.integers(0, 10), data=st.data())
 @settings(deadline=None)
 def test_a_spanner_is_the_best_boxes_and_what_is_behind_them(
-    case: tuple[View, tuple[int, ...]], k: int, data: st.DataObject
+    case: tuple[TraversalView, tuple[int, ...]], k: int, data: st.DataObject
 ) -> None:
     seen, boxes = case
     rank = np.array(data.draw(st.permutations(range(len(seen.waiting)))), np.float64)

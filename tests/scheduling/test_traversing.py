@@ -12,8 +12,7 @@ from headway.clock import SECOND
 from headway.costs import CostModel, UnitCostModel
 from headway.qos import Graph, QoS
 from headway.scheduling.snapshot import QueueReadings, Snapshot
-from headway.scheduling.superboxes import superbox_units
-from headway.scheduling.traversing import Traverser
+from headway.scheduling.superboxes import Traverser, superbox_units
 from tests.scheduling.snapshots import replace, snapshot, topology
 
 CHAIN = topology({"a": [], "b": ["a"], "c": ["b"]}, {"o": "c"})

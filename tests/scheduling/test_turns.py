@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headway.scheduling.round_robin import Turn, in_turn, next_in_turn
 from headway.scheduling.snapshot import Unit
-from headway.scheduling.turns import Turn, in_turn, next_in_turn
 from tests.scheduling.snapshots import replace, snapshot
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from headway.errors import PolicyError
 from headway.scheduling.policy import Policy, Step, make_policy
+from headway.scheduling.round_robin import LONGEST
 from headway.scheduling.snapshot import Snapshot, Unit
 from headway.scheduling.superboxes import box_units, superbox_units
-from headway.scheduling.turns import STEPS
 from headway.scheduling.weighted_round_robin import WeightedRoundRobin, box_weights
 from tests.scheduling.snapshots import replace, snapshot, topology
 
@@ -105,7 +105,7 @@ def test_the_turn_goes_on_where_it_ended() -> None:
 
 def test_the_room_and_the_longest_plan_are_kept() -> None:
     assert len(steps(replace(snapshot([True] * 9), room=4))) == 4
-    assert len(steps(replace(snapshot([True] * 900), room=900))) == STEPS
+    assert len(steps(replace(snapshot([True] * 900), room=900))) == LONGEST
 
 
 def test_another_network_begins_anew() -> None:

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from headway.boxes.scopes import scope_of
 from headway.checking import CheckedNetwork, check
 from headway.columns import as_floats, from_pylist
 from headway.errors import NetworkError
-from headway.expressions import compile_expression, compile_predicate
+from headway.expressions import Scope, compile_expression, compile_predicate
 from headway.expressions.parsing import parse_one
 from headway.files import load
 from headway.qos import Graph
@@ -23,7 +22,7 @@ from headway.shedding.inverses import Form, Inverse, Route, form_of, propagate, 
 from headway.shedding.sites import Entry
 
 SCHEMA = Schema.parse({"x": "double", "y": "int", "d": "decimal(10,2)", "s": "string", "b": "boolean", "a b": "int"})
-SCOPE = scope_of(SCHEMA)
+SCOPE = Scope.of(SCHEMA)
 
 
 def form(text: str) -> Form | None:

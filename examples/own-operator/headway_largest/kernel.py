@@ -10,13 +10,13 @@ import numpy as np
 from headway.boxes.durations import native_size
 from headway.columns import Int64s, Values
 from headway.expressions import Functions
-from headway.kernels.codec import pack, pack_columns, unpack, unpack_columns
+from headway.kernels.codec import pack, pack_train, unpack, unpack_train
 from headway.kernels.compile import Tables
 from headway.kernels.grid import Grid
 from headway.kernels.groups import composites, group
-from headway.kernels.isolation import letters
 from headway.kernels.kernel import DeadLetter, Kernel, Result
-from headway.kernels.ordering import OrderedInput, OrderState
+from headway.kernels.order import OrderedInput, OrderState
+from headway.kernels.results import dead_letters
 from headway.schema import Schema
 from headway.trains import Train, join_trains
 from headway_largest.specification import Largest
@@ -98,7 +98,7 @@ class LargestKernel(Kernel):
         return state, Result((result,), late, dead)
 
     def _within_bounds(self, train: Train) -> tuple[Train, tuple[DeadLetter, ...]]:
-        """Set apart tuples whose windows have no number: they become dead letters."""
+        """Set apart tuples whose windows have no number: they become dead dead_letters."""
         column = train.columns[self._order.on]
         least, greatest = self._grid.bounds()
         values = column.values.astype(self._order.dtype, copy=False)
@@ -106,7 +106,7 @@ class LargestKernel(Kernel):
         if not outside.any():
             return train, ()
         bad = [(int(place), _OUT) for place in np.flatnonzero(outside)]
-        return train.take(np.flatnonzero(~outside)), letters(bad, train, self._schema, self._box)
+        return train.take(np.flatnonzero(~outside)), dead_letters(bad, train, self._schema, self._box)
 
     def _best(self, held: Held, fresh: Held) -> Held:
         """Return the k largest of each window, of those held and of new ones; NULL and NaN are no values."""
@@ -142,9 +142,7 @@ class LargestKernel(Kernel):
         arrays = {
             "partitions": held.partitions,
             "windows": held.windows,
-            "stamps": held.tuples.stamps,
-            "numbers": held.tuples.numbers,
-            **pack_columns("column", held.tuples.columns, self._schema.types),
+            **pack_train("column", held.tuples, self._schema.types),
             **state.order.dump(),
         }
         return pack({"op": "largest"}, arrays)
@@ -154,6 +152,6 @@ class LargestKernel(Kernel):
         _, arrays = unpack(data)
         state = self.initial()
         state.order.restore(arrays)
-        tuples = Train(unpack_columns("column", arrays, len(self._schema)), arrays["stamps"], arrays["numbers"])
+        tuples = unpack_train("column", arrays, len(self._schema))
         state.held = Held(tuples, arrays["partitions"], arrays["windows"])
         return state

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from headway.boxes.durations import Size, native_size, parse_size, write_size
-from headway.boxes.keys import Key, Settings, inside, parse_text
+from headway.boxes.keys import Key, inside, parse_text
 from headway.boxes.operator import Operator
-from headway.boxes.order import Order
+from headway.boxes.order import ORDER, Order
 from headway.errors import NetworkError
 from headway.schema import Schema, type_name
 
 if TYPE_CHECKING:
     from headway.expressions import Functions
+
+
+def _positive(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise NetworkError(f"must be a whole number, one or more, not {value!r}")
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,27 +37,19 @@ class Largest(Operator):
     op = "largest"
     doc = "The k tuples of each window and partition with the largest values of a field."
     keys = (
-        Key("of", "field", "the field whose largest values are wanted: an integer, a float or a double", required=True),
-        Key("k", "positive", "how many tuples of a window", required=True),
-        Key("order", "order", "the order field, the slack and the partitions", required=True),
-        Key("size", "size", "the width of a window", required=True),
+        Key(
+            "of",
+            "field",
+            "the integer, float or double field whose largest values are wanted",
+            True,
+            parse_text,
+        ),
+        Key("k", "positive", "how many tuples of a window", True, _positive),
+        ORDER,
+        Key("size", "size", "the width of a window", True, parse_size, write_size),
     )
     passes = True
     for_strangers = True
-
-    @classmethod
-    def read(cls, settings: Settings) -> Largest:
-        """Read the keys; what is wrong with a value is said here, which key and box is added."""
-        return cls(
-            settings.need("of", parse_text),
-            settings.need("k", _positive),
-            settings.need("order", Order.parse),
-            settings.need("size", parse_size),
-        )
-
-    def to_mapping(self) -> dict[str, Any]:
-        """Return the keys as `read` takes them."""
-        return {"of": self.of, "k": self.k, "order": self.order.to_mapping(), "size": write_size(self.size)}
 
     def schemas(self, inputs: Sequence[Schema], functions: Functions | None) -> tuple[Schema, ...]:
         """Return the input's schema: tuples leave as they came."""
@@ -79,9 +77,3 @@ class Largest(Operator):
     def partitions(self) -> tuple[str, ...]:
         """Windows of different partitions never meet, so several shards can each do some of them."""
         return self.order.by
-
-
-def _positive(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise NetworkError(f"must be a whole number, one or more, not {value!r}")
-    return value

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headway.adaptive.learning.base import Choice, Learning, Record, register_learning
-from headway.adaptive.learning.roulette import Roulette
+from headway.adaptive.learning import Choice, Learning, Record, Roulette, register_learning
 from headway.errors import PolicyError
 
 COIN, INVERTED = "fair-coin", "inverted-wheel"

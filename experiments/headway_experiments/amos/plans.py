@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from headway.adaptive.base import Interval
+from headway.adaptive.layer import Interval
 from headway.clock import SECOND
 from headway_experiments.amos.controls import CONTROLS
 from headway_experiments.base import Task

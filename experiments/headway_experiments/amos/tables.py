@@ -85,7 +85,7 @@ COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Portions:
+class Portions(Policy):
     """Any policy, with steps of a size that each box has of its own."""
 
     policy: Policy

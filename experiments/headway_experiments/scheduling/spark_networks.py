@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headway.adaptive.base import Action, Interval, Switch, forget_adaptive, register_adaptive
+from headway.adaptive.layer import Action, Interval, Switch, forget_adaptive, register_adaptive
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.runner import run

@@ -18,7 +18,7 @@ from headway.engines.monitor import Effort
 from headway.engines.parts import Parts
 from headway.engines.process import LOOK_AGAIN, Process
 from headway.errors import HeadwayError, RunError, raised
-from headway.scheduling.policy import Step, is_indifferent
+from headway.scheduling.policy import Step
 from headway.scheduling.snapshot import Snapshot
 from headway.storage.queues import Cursor
 
@@ -115,7 +115,7 @@ class Local(InRealTime):
         self._bytes_before = 0
         self._byte_time = 0.0  # bytes in queues times nanoseconds
         policy = self.settings.make_policy()
-        only = self._only_step(is_indifferent(policy))
+        only = self._only_step(policy.indifferent)
         self._job, self._cursors = Job(0, self.train, None, None, 0), self.runtime.cursors() if only else list[Cursor]()
         self.steer(self.worker_count, policy, self._effort, Manner(only=only))
 

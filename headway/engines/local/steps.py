@@ -13,7 +13,7 @@ from headway.engines.parts import Parts
 from headway.engines.runtime import ALL, Arc, Runtime
 from headway.engines.traces import CallRecord
 from headway.kernels.kernel import Kernel, Result
-from headway.kernels.pieces import whole
+from headway.kernels.results import whole
 from headway.scheduling.snapshot import Unit
 from headway.storage.queues import Cursor
 from headway.trains import Train

@@ -13,10 +13,10 @@ from headway.engines.runtime_reading import RuntimeReading
 from headway.engines.sim.work import Costs, Stretch, UnderWay, Work
 from headway.engines.traces import CallRecord, Recorder
 from headway.errors import HeadwayError, RunError
-from headway.kernels.pieces import whole
+from headway.kernels.results import whole
 from headway.scheduling.policy import Step
 from headway.scheduling.snapshot import Occupation, Snapshot, Waits
-from headway.scheduling.traversing import Traverser
+from headway.scheduling.superboxes import Traverser
 from headway.trains import Train
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.boxes.costs import Constant, Cost, Place, draw, places_of, tuple_keys
+from headway.boxes.costs import Constant, Cost, LastTuple, draw, places_of, tuple_keys
 from headway.catalog import Floats, Statistics
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND
@@ -172,7 +172,7 @@ class Costs:
             np.nan if own is None or box.spec.selectivity is None else float(box.spec.selectivity)
             for box, own in zip(checked.order, said, strict=True)
         ]
-        self._last = [Place() for _ in checked.order]
+        self._last = [LastTuple() for _ in checked.order]
         self._carried = [0] * len(checked.order)
         calls = [model.calls.get(box.name, 0.0) for box in checked.order]
         self.call = [round((seconds + model.overheads.call) * SECOND) for seconds in calls]

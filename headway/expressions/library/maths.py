@@ -1,10 +1,10 @@
-"""Mathematics over numpy; decimals per value where digits are cut."""
+"""Conditional functions (`if` and CASE are syntax) and mathematics; decimals per value where digits are cut."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from decimal import ROUND_CEILING, ROUND_FLOOR
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 
 from headway.columns import Column, Mask, Values
 from headway.errors import ExpressionError
-from headway.expressions.arithmetic import arithmetic, negate
-from headway.expressions.casts import cast
-from headway.expressions.comparison import compare
-from headway.expressions.library.base import Builtin, double
-from headway.expressions.library.rounding import rounded
-from headway.expressions.logic import choose
+from headway.expressions import logic
+from headway.expressions.arithmetic import arithmetic, negate, unless_lowest
+from headway.expressions.casts import CONTEXT, cast
+from headway.expressions.library.builtin import Builtin, double, integer, numeric, over_numpy
+from headway.expressions.logic import choose, compare, is_null
 from headway.expressions.nodes import (
     Columns,
+    EvaluationError,
     Node,
     binary,
     both,
@@ -38,37 +38,121 @@ from headway.expressions.types import (
     BIGINT,
     BOOLEAN,
     DOUBLE,
-    STRING,
     VOID,
     common_of,
     is_decimal,
     is_float,
     is_integer,
     is_nested,
-    is_numeric,
+    limits,
 )
 from headway.schema import type_name
 
 
-def _number(node: Node, name: str) -> Node:
-    if node.type in (STRING, VOID):
-        return cast(node, DOUBLE)
-    if not is_numeric(node.type):
-        raise ExpressionError(f"{name} takes a number, not {type_name(node.type)}")
-    return node
+def _coalesce(*arguments: Node) -> Node:
+    return logic.coalesce(arguments)
 
 
-def _double(name: str, ufunc: Any) -> Callable[[Node], Node]:
-    return lambda node: unary(DOUBLE, double(node, name), lambda values, valid: ufunc(values), warns=True)
+def _nvl2(argument: Node, present: Node, missing: Node) -> Node:
+    return logic.case([is_null(argument)], [missing], present)
 
 
-def _double2(name: str, ufunc: Any) -> Callable[[Node, Node], Node]:
-    return lambda one, two: binary(
-        DOUBLE, double(one, name), double(two, name), lambda left, right, valid: ufunc(left, right), warns=True
-    )
+CONDITIONALS = (
+    Builtin("coalesce(x, y, …)", _coalesce),
+    Builtin("nvl(x, y)", _coalesce, synonyms=("ifnull",)),
+    Builtin("nvl2(x, if_not_null, if_null)", _nvl2),
+    Builtin("nullif(x, y)", logic.null_if),
+    Builtin("isnull(x)", is_null),
+    Builtin("isnotnull(x)", lambda node: logic.negation(is_null(node))),
+)
 
 
-def _logarithm(name: str, ufunc: Any, least: float = 0.0) -> Callable[[Node], Node]:
+def rounded(name: str) -> Callable[..., Node]:
+    """Return a builder of ``round(x, digits)`` or ``bround(x, digits)``; the digits must be a literal."""
+    mode = ROUND_HALF_UP if name == "round" else ROUND_HALF_EVEN
+
+    def made(node: Node, digits: Node | None = None) -> Node:
+        if digits is not None and digits.constant is None:
+            raise ExpressionError(f"{name}: the number of digits must be a literal")
+        if digits is not None and digits.is_null:
+            return null(node.type)
+        places = 0 if digits is None else int(digits.value)
+        if is_float(node.type):
+            return unary(node.type, node, _floats(places, mode), warns=True)
+        if is_decimal(node.type):
+            type_ = _decimal_type(node.type, places)
+            return over_values(type_, (node,), lambda value: _cut(value, min(places, node.type.scale), mode))
+        return node if places >= 0 else over_values(node.type, (node,), _integers(node.type, places, mode))
+
+    return made
+
+
+def _decimal_type(type_: pa.DataType, places: int) -> pa.DataType:
+    whole = type_.precision - type_.scale + 1
+    if places < 0:
+        return pa.decimal128(min(38, max(whole, 1 - places)), 0)
+    scale = min(type_.scale, places)
+    return pa.decimal128(min(38, whole + scale), scale)
+
+
+def _cut(value: Decimal, places: int, mode: str) -> Decimal:
+    result = value.quantize(Decimal((0, (1,), -places)), rounding=mode, context=CONTEXT)
+    return result if places >= 0 else result.quantize(Decimal(1), context=CONTEXT)
+
+
+def _integers(type_: pa.DataType, places: int, mode: str) -> Callable[[Any], object]:
+    low, high = limits(type_)
+
+    def kernel(value: int) -> int:
+        result = int(_cut(Decimal(value), max(places, -40), mode))
+        if not low <= result <= high:
+            raise EvaluationError(f"{type_name(type_)} overflow in a rounding")
+        return result
+
+    return kernel
+
+
+def _floats(places: int, mode: str) -> Callable[[Values, Mask | None], Any]:
+    """Round with numpy, and exactly in Python what lies near a tie or is out of numpy's exact reach.
+
+    Floats are rounded as the doubles of the same value, as in Spark: 1.15 is a little less there.
+    """
+    scale = 10.0**places if 0 <= places <= 22 else 0.0
+
+    def exact(value: float) -> float:
+        if not np.isfinite(value) or places > 400:
+            return value
+        number = Decimal(repr(value))
+        last = number.as_tuple().exponent
+        if (number.adjusted() > 40 and places >= 0) or (isinstance(last, int) and -last <= places):
+            return value  # a double this large has no digits to cut, and one so short neither
+        return float(_cut(number, max(places, -400), mode))
+
+    def kernel(values: Values, valid: Mask | None) -> Any:
+        dtype, values = values.dtype, values.astype(np.float64)
+        if scale == 0.0:
+            return np.array([exact(value) for value in values.tolist()], np.float64).astype(dtype) + 0.0
+        scaled = values * scale
+        result = np.rint(scaled) / scale
+        distance = np.abs(scaled - np.floor(scaled) - 0.5)
+        doubtful = ~(np.abs(scaled) < 2.0**31) | (distance < 1e-5)
+        if np.count_nonzero(doubtful):
+            result[doubtful] = [exact(value) for value in values[doubtful].tolist()]
+        return result.astype(dtype) + 0.0  # decimals, by which Spark rounds, have no -0
+
+    return kernel
+
+
+def _double(ufunc: Any) -> Callable[..., Node]:
+    return over_numpy(DOUBLE, ufunc, warns=True)
+
+
+def _doubles(*ufuncs: np.ufunc) -> list[Builtin]:
+    """Return numpy's functions of one double, called as Spark calls them."""
+    return [Builtin(f"{one.__name__.replace('arc', 'a')}(x)", _double(one), (double,)) for one in ufuncs]
+
+
+def _logarithm(ufunc: Any, least: float = 0.0) -> Callable[[Node], Node]:
     """Return a builder of a logarithm, which is NULL where it does not exist."""
 
     def kernel(column: Column) -> Column:
@@ -77,10 +161,10 @@ def _logarithm(name: str, ufunc: Any, least: float = 0.0) -> Callable[[Node], No
             return Column(ufunc(column.values), column.valid)
         return Column(ufunc(column.values), both(column.valid, ~missing))
 
-    return lambda node: over_columns(DOUBLE, (double(node, name),), kernel, warns=True)
+    return lambda node: over_columns(DOUBLE, (node,), kernel, warns=True)
 
 
-_ln = _logarithm("log", np.log)
+_ln = _logarithm(np.log)
 
 
 def _log(first: Node, second: Node | None = None) -> Node:
@@ -90,35 +174,24 @@ def _log(first: Node, second: Node | None = None) -> Node:
 
 
 def _absolute(node: Node) -> Node:
-    node = _number(node, "abs")
     if is_decimal(node.type):
         return over_arrow(node.type, (node,), pc.abs)
     if is_float(node.type):
-        return unary(node.type, node, lambda values, valid: np.abs(values))
-    lowest = np.iinfo(node.type.to_pandas_dtype()).min
-    reason = f"{type_name(node.type)} overflow in abs"
-
-    def kernel(values: Values, valid: Mask | None) -> Values:
-        check(values == lowest, valid, reason)
-        result: Values = np.abs(values)
-        return result
-
-    return unary(node.type, node, kernel)
+        return over_numpy(node.type, np.abs)(node)
+    return unary(node.type, node, unless_lowest(node.type, np.abs, "abs"))
 
 
 def _whole(name: str, ufunc: Any, mode: str) -> Callable[[Node], Node]:
     """Return a builder of ceil or floor: bigint from doubles and whole numbers, decimal from decimals."""
 
-    def kernel(values: Values, valid: Mask | None) -> Values:
+    def kernel(values: Values, valid: Mask | None) -> Any:
         cut = ufunc(values)
         cut = np.where(np.isnan(cut), 0.0, cut)  # as in Spark, which refuses only what is too large
         inside = (cut >= -(2.0**63)) & (cut < 2.0**63)
         check(~inside, valid, f"bigint overflow in {name}")
-        result: Values = np.where(inside, cut, 0.0).astype(np.int64)
-        return result
+        return np.where(inside, cut, 0.0).astype(np.int64)
 
     def made(node: Node) -> Node:
-        node = _number(node, name)
         if is_integer(node.type):
             return cast(node, BIGINT)
         if is_decimal(node.type):
@@ -158,19 +231,17 @@ def _extreme(name: str, operator: str) -> Callable[..., Node]:
 def _pmod(one: Node, two: Node) -> Node:
     """Return the remainder that is not negative (for a positive divisor)."""
     remainder = arithmetic("%", one, two)
+    divisor = cast(two, remainder.type)
     if is_decimal(remainder.type):
-        divisor = cast(two, remainder.type)
         return over_values(
             remainder.type, (remainder, divisor), lambda rest, by: (rest + by) % by if rest < 0 else rest
         )
-    divisor = cast(two, remainder.type)
 
-    def kernel(rest: Any, by: Any, valid: Mask | None) -> Values:
+    def kernel(rest: Any, by: Any) -> Any:
         safe = np.where(by == 0, 1, by).astype(rest.dtype)
-        result: Values = np.where(rest < 0, np.fmod(rest + safe, safe), rest)
-        return result
+        return np.where(rest < 0, np.fmod(rest + safe, safe), rest)
 
-    return binary(remainder.type, remainder, divisor, kernel, warns=True)
+    return over_numpy(remainder.type, kernel, warns=True)(remainder, divisor)
 
 
 def _is_nan(node: Node) -> Node:
@@ -178,78 +249,54 @@ def _is_nan(node: Node) -> Node:
         found = np.isnan(column.values)
         return Column(found if column.valid is None else found & column.valid)
 
-    return over_columns(BOOLEAN, (double(node, "isnan"),), kernel)
+    return over_columns(BOOLEAN, (node,), kernel)
 
 
 def _nanvl(one: Node, two: Node) -> Node:
-    one, two = double(one, "nanvl"), double(two, "nanvl")
-
     def kernel(first: Column, second: Column) -> Column:
         return choose(np.isnan(first.values) & first.is_valid(), second, first, DOUBLE)
 
     return over_columns(DOUBLE, (one, two), kernel)
 
 
-def _sign(node: Node) -> Node:
-    return unary(DOUBLE, double(node, "sign"), lambda values, valid: np.copysign(np.sign(values), values))
-
-
-def _to_the(base: Values, exponent: Values) -> Values:
+def _to_the(base: Any, exponent: Any) -> Any:
     """Return powers by Java's rules: numpy says that 1 to the power of anything is 1, and -1 to that of infinity."""
-    result: Values = np.power(base, exponent)
+    result = np.power(base, exponent)
     unknown = np.isnan(exponent) | ((np.abs(base) == 1.0) & np.isinf(exponent))
     return np.where(unknown, np.nan, result) if np.count_nonzero(unknown) else result
 
 
-def _angle(y: Values, x: Values) -> Values:
+def _angle(y: Any, x: Any) -> Any:
     """Return arc tangents as Spark does, which has no -0 here."""
-    result: Values = np.arctan2(y + 0.0, x + 0.0)
-    return result
+    return np.arctan2(y + 0.0, x + 0.0)
 
 
-_POWER = _double2("pow", _to_the)
-_CEIL = _whole("ceil", np.ceil, ROUND_CEILING)
+_NUMBER, _DOUBLE = (numeric,), (double,)
 MATHS = (
-    Builtin("abs", "abs(x)", _absolute, 1, 1),
-    Builtin("sign", "sign(x)", _sign, 1, 1),
-    Builtin("signum", "signum(x)", _sign, 1, 1),
-    Builtin("negative", "negative(x)", negate, 1, 1),
-    Builtin("ceil", "ceil(x)", _CEIL, 1, 1),
-    Builtin("ceiling", "ceiling(x)", _CEIL, 1, 1),
-    Builtin("floor", "floor(x)", _whole("floor", np.floor, ROUND_FLOOR), 1, 1),
-    Builtin("round", "round(x[, digits])", rounded("round"), 1, 2),
-    Builtin("bround", "bround(x[, digits])", rounded("bround"), 1, 2),
-    Builtin("rint", "rint(x)", _double("rint", np.rint), 1, 1),
-    Builtin("sqrt", "sqrt(x)", _double("sqrt", np.sqrt), 1, 1),
-    Builtin("cbrt", "cbrt(x)", _double("cbrt", np.cbrt), 1, 1),
-    Builtin("exp", "exp(x)", _double("exp", np.exp), 1, 1),
-    Builtin("expm1", "expm1(x)", _double("expm1", np.expm1), 1, 1),
-    Builtin("ln", "ln(x)", _ln, 1, 1),
-    Builtin("log", "log([base, ]x)", _log, 1, 2),
-    Builtin("log10", "log10(x)", _logarithm("log10", np.log10), 1, 1),
-    Builtin("log2", "log2(x)", _logarithm("log2", np.log2), 1, 1),
-    Builtin("log1p", "log1p(x)", _logarithm("log1p", np.log1p, -1.0), 1, 1),
-    Builtin("pow", "pow(x, y)", _POWER, 2, 2),
-    Builtin("power", "power(x, y)", _POWER, 2, 2),
-    Builtin("sin", "sin(x)", _double("sin", np.sin), 1, 1),
-    Builtin("cos", "cos(x)", _double("cos", np.cos), 1, 1),
-    Builtin("tan", "tan(x)", _double("tan", np.tan), 1, 1),
-    Builtin("asin", "asin(x)", _double("asin", np.arcsin), 1, 1),
-    Builtin("acos", "acos(x)", _double("acos", np.arccos), 1, 1),
-    Builtin("atan", "atan(x)", _double("atan", np.arctan), 1, 1),
-    Builtin("atan2", "atan2(y, x)", _double2("atan2", _angle), 2, 2),
-    Builtin("sinh", "sinh(x)", _double("sinh", np.sinh), 1, 1),
-    Builtin("cosh", "cosh(x)", _double("cosh", np.cosh), 1, 1),
-    Builtin("tanh", "tanh(x)", _double("tanh", np.tanh), 1, 1),
-    Builtin("degrees", "degrees(x)", _double("degrees", np.degrees), 1, 1),
-    Builtin("radians", "radians(x)", _double("radians", np.radians), 1, 1),
-    Builtin("hypot", "hypot(x, y)", _double2("hypot", np.hypot), 2, 2),
-    Builtin("mod", "mod(x, y)", lambda one, two: arithmetic("%", one, two), 2, 2),
-    Builtin("pmod", "pmod(x, y)", _pmod, 2, 2),
-    Builtin("greatest", "greatest(x, y, …)", _extreme("greatest", ">"), 2, None),
-    Builtin("least", "least(x, y, …)", _extreme("least", "<"), 2, None),
-    Builtin("pi", "pi()", lambda: literal(math.pi, DOUBLE), 0, 0),
-    Builtin("e", "e()", lambda: literal(math.e, DOUBLE), 0, 0),
-    Builtin("isnan", "isnan(x)", _is_nan, 1, 1),
-    Builtin("nanvl", "nanvl(x, y)", _nanvl, 2, 2),
+    Builtin("abs(x)", _absolute, _NUMBER),
+    Builtin("sign(x)", over_numpy(DOUBLE, lambda values: np.copysign(np.sign(values), values)), _DOUBLE, ("signum",)),
+    Builtin("negative(x)", negate),
+    Builtin("ceil(x)", _whole("ceil", np.ceil, ROUND_CEILING), _NUMBER, ("ceiling",)),
+    Builtin("floor(x)", _whole("floor", np.floor, ROUND_FLOOR), _NUMBER),
+    Builtin("round(x[, digits])", rounded("round"), (numeric, integer)),
+    Builtin("bround(x[, digits])", rounded("bround"), (numeric, integer)),
+    *_doubles(np.rint, np.sqrt, np.cbrt, np.exp, np.expm1),
+    Builtin("ln(x)", _ln, _DOUBLE),
+    Builtin("log([base, ]x)", _log, _DOUBLE),
+    Builtin("log10(x)", _logarithm(np.log10), _DOUBLE),
+    Builtin("log2(x)", _logarithm(np.log2), _DOUBLE),
+    Builtin("log1p(x)", _logarithm(np.log1p, -1.0), _DOUBLE),
+    Builtin("pow(x, y)", _double(_to_the), _DOUBLE, ("power",)),
+    *_doubles(np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan),
+    Builtin("atan2(y, x)", _double(_angle), _DOUBLE),
+    *_doubles(np.sinh, np.cosh, np.tanh, np.degrees, np.radians),
+    Builtin("hypot(x, y)", _double(np.hypot), _DOUBLE),
+    Builtin("mod(x, y)", lambda one, two: arithmetic("%", one, two)),
+    Builtin("pmod(x, y)", _pmod),
+    Builtin("greatest(x, y, …)", _extreme("greatest", ">"), least=2),
+    Builtin("least(x, y, …)", _extreme("least", "<"), least=2),
+    Builtin("pi()", lambda: literal(math.pi, DOUBLE)),
+    Builtin("e()", lambda: literal(math.e, DOUBLE)),
+    Builtin("isnan(x)", _is_nan, _DOUBLE),
+    Builtin("nanvl(x, y)", _nanvl, _DOUBLE),
 )

@@ -1,4 +1,8 @@
-"""String functions. Arrow does those whose other arguments are literals; `perstring` does the rest per value."""
+"""String functions. Arrow does those whose other arguments are literals, `texts` the rest value by value.
+
+Some also exist over bytes, as in Spark: there they count and cut bytes, and bytes come out. Other string functions
+take binary values for UTF-8 text.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +14,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.errors import ExpressionError
-from headway.expressions.library import perstring
-from headway.expressions.library.base import Builtin, fixed, integer, text
-from headway.expressions.limits import check_bytes, check_joined, check_replaced, utf8_length
+from headway.expressions import texts
+from headway.expressions.library.builtin import Builtin, fixed, integer, over_each, text
 from headway.expressions.nodes import Node, null, over_arrow, over_values
-from headway.expressions.regexes import GROUP, check_regex, check_replacement, copies, count_groups, extracting
-from headway.expressions.types import BOOLEAN, INT, STRING
+from headway.expressions.texts import (
+    GROUP,
+    check_bytes,
+    check_joined,
+    check_regex,
+    check_replaced,
+    check_replacement,
+    copies,
+    count_groups,
+    extracting,
+    utf8_length,
+)
+from headway.expressions.types import BINARY, BOOLEAN, INT, STRING
 
 
 def _arrow(type_: pa.DataType, kernel: Callable[[Any], Any]) -> Callable[[Node], Node]:
-    return lambda node: over_arrow(type_, (text(node),), kernel)
+    return lambda node: over_arrow(type_, (node,), kernel)
 
 
 def _cased(ascii_kernel: Callable[[Any], Any], change: Callable[[str], str]) -> Callable[[Node], Node]:
@@ -40,80 +54,59 @@ def _cased(ascii_kernel: Callable[[Any], Any], change: Callable[[str], str]) -> 
     return _arrow(STRING, changed)
 
 
-def _values(
-    type_: pa.DataType, function: Callable[..., object], numbers: tuple[int, ...] = (), strict: bool = True
-) -> Callable[..., Node]:
-    """Return a builder that calls a function per value; the arguments at `numbers` are ints, the others text."""
-
-    def build(*arguments: Node) -> Node:
-        name = function.__name__
-        nodes = [integer(node, name) if index in numbers else text(node) for index, node in enumerate(arguments)]
-        return over_values(type_, nodes, function, strict)
-
-    return build
-
-
 def _constant(*nodes: Node) -> bool:
     return all(node.constant is not None and not node.is_null for node in nodes)
 
 
-def _trim(kernel: Any) -> Callable[..., Node]:
+def _trim(kernel: Any, characters_first: bool = False) -> Callable[..., Node]:
     def build(string: Node, characters: Node | None = None) -> Node:
-        wanted = " " if characters is None else fixed(text(characters), "trim", "the characters")
+        if characters_first and characters is not None:
+            string, characters = characters, string
+        wanted = " " if characters is None else fixed(characters, "trim", "the characters")
         if wanted is None:
             return null(STRING)
-        return over_arrow(STRING, (text(string),), lambda array: kernel(array, characters=wanted))
+        return over_arrow(STRING, (string,), lambda array: kernel(array, characters=wanted))
 
     return build
 
 
-def _side_trim(kernel: Any) -> Callable[..., Node]:
-    plain = _trim(kernel)  # Spark's ltrim and rtrim take the characters first
-    return lambda first, second=None: plain(first) if second is None else plain(second, first)
-
-
 def _substring(string: Node, position: Node, length: Node | None = None) -> Node:
-    string, position = text(string), integer(position, "substring")
-    if length is not None:
-        length = integer(length, "substring")
     if not _constant(position, *([] if length is None else [length])):
         nodes = (string, position) if length is None else (string, position, length)
-        return over_values(STRING, nodes, perstring.substring)
+        return over_values(STRING, nodes, texts.substring)
     start = int(position.value)
     start = start - 1 if start > 0 else start
     stop = None if length is None else start + max(0, int(length.value))
     if start < 0 and stop is not None and stop >= 0:
         # such as substring(s, -2, 5): counted from the end, it runs past it
-        return over_values(STRING, (string, position, length or position), perstring.substring)
+        return over_values(STRING, (string, position, length or position), texts.substring)
     return over_arrow(STRING, (string,), lambda array: pc.utf8_slice_codeunits(array, start, stop))
 
 
 def _left(string: Node, count: Node) -> Node:
-    string, count = text(string), integer(count, "left")
     if not _constant(count):
-        return over_values(STRING, (string, count), perstring.left)
+        return over_values(STRING, (string, count), texts.left)
     stop = max(0, int(count.value))
     return over_arrow(STRING, (string,), lambda array: pc.utf8_slice_codeunits(array, 0, stop))
 
 
 def _concat(*arguments: Node) -> Node:
-    nodes = [text(node) for node in arguments]
-    if any(node.is_null for node in nodes):
-        return null(STRING)
+    type_ = STRING if all(node.type == STRING for node in arguments) else BINARY
+    if any(node.is_null for node in arguments):
+        return null(type_)
 
     def joined(*arrays: Any) -> Any:
         check_joined("concat", list(arrays))
-        return pc.binary_join_element_wise(*arrays, "")
+        return pc.binary_join_element_wise(*arrays, pa.scalar("", type_))
 
-    return over_arrow(STRING, nodes, joined)
+    return over_arrow(type_, arguments, joined)
 
 
 def _concat_ws(separator: Node, *arguments: Node) -> Node:
-    nodes = [text(separator), *(text(node) for node in arguments)]
-    if nodes[0].is_null:
+    if separator.is_null:
         return null(STRING)
-    if len(nodes) == 1:
-        return over_values(STRING, nodes, lambda joint: "")
+    if not arguments:
+        return over_values(STRING, (separator,), lambda joint: "")
 
     def joined(joint: Any, *arrays: Any) -> Any:
         check_joined("concat_ws", list(arrays), len(arrays) - 1, joint)
@@ -122,11 +115,10 @@ def _concat_ws(separator: Node, *arguments: Node) -> Node:
         first = pc.if_else(empty, pa.scalar("", arrays[0].type), arrays[0])
         return pc.binary_join_element_wise(first, *arrays[1:], joint, null_handling="skip")
 
-    return over_arrow(STRING, nodes, joined)
+    return over_arrow(STRING, (separator, *arguments), joined)
 
 
-def _replace(string: Node, search: Node, replacement: Node | None = None) -> Node:
-    nodes = [text(node) for node in (string, search, replacement) if node is not None]
+def _replace(*nodes: Node) -> Node:
     if _constant(*nodes[1:]) and nodes[1].value:
         old, new = nodes[1].value, nodes[2].value if len(nodes) == 3 else ""
         growth = utf8_length(new) - utf8_length(old)
@@ -137,12 +129,11 @@ def _replace(string: Node, search: Node, replacement: Node | None = None) -> Nod
             return pc.replace_substring(array, old, new)
 
         return over_arrow(STRING, nodes[:1], replaced)
-    return over_values(STRING, nodes, perstring.replace)
+    return over_values(STRING, nodes, texts.replace)
 
 
 def _search(kernel: Any, function: Callable[[str, str], bool]) -> Callable[[Node, Node], Node]:
     def build(string: Node, part: Node) -> Node:
-        string, part = text(string), text(part)
         if not _constant(part):
             return over_values(BOOLEAN, (string, part), function)
         pattern = part.value
@@ -151,17 +142,13 @@ def _search(kernel: Any, function: Callable[[str, str], bool]) -> Callable[[Node
     return build
 
 
-def _repeat(string: Node, count: Node) -> Node:
-    return over_values(STRING, (text(string), integer(count, "repeat")), perstring.repeat)
-
-
 def _regexp_replace(string: Node, pattern: Node, replacement: Node) -> Node:
-    regex = fixed(text(pattern), "regexp_replace", "the pattern")
-    new = fixed(text(replacement), "regexp_replace", "the replacement")
+    regex = fixed(pattern, "regexp_replace", "the pattern")
+    new = fixed(replacement, "regexp_replace", "the replacement")
     if regex is None or new is None:
         return null(STRING)
     check_regex(str(regex))
-    template = perstring.re2_template(str(new))
+    template = texts.re2_template(str(new))
     check_replacement(str(regex), template)
     growth, groups = utf8_length(template), copies(template)
 
@@ -172,12 +159,12 @@ def _regexp_replace(string: Node, pattern: Node, replacement: Node) -> Node:
             )
         return pc.replace_substring_regex(array, str(regex), template)
 
-    return over_arrow(STRING, (text(string),), replaced)
+    return over_arrow(STRING, (string,), replaced)
 
 
 def _regexp_extract(string: Node, pattern: Node, group: Node | None = None) -> Node:
-    regex = fixed(text(pattern), "regexp_extract", "the pattern")
-    number = 1 if group is None else fixed(integer(group, "regexp_extract"), "regexp_extract", "the group")
+    regex = fixed(pattern, "regexp_extract", "the pattern")
+    number = 1 if group is None else fixed(group, "regexp_extract", "the group")
     if regex is None or number is None:
         return null(STRING)
     check_regex(str(regex))
@@ -190,57 +177,65 @@ def _regexp_extract(string: Node, pattern: Node, group: Node | None = None) -> N
         found = pc.struct_field(pc.extract_regex(array, pattern_), GROUP)
         return pc.if_else(pc.is_null(array), found, pc.fill_null(found, ""))
 
-    return over_arrow(STRING, (text(string),), extracted)
+    return over_arrow(STRING, (string,), extracted)
 
 
 def _translate(string: Node, old: Node, new: Node) -> Node:
-    before, after = (fixed(text(node), "translate", "a list of characters") for node in (old, new))
+    before, after = (fixed(node, "translate", "a list of characters") for node in (old, new))
     if before is None or after is None:
         return null(STRING)
-    table = perstring.translation(str(before), str(after))
-    return over_values(STRING, (text(string),), lambda value: value.translate(table))
+    table = texts.translation(str(before), str(after))
+    return over_values(STRING, (string,), lambda value: value.translate(table))
 
 
 def _split_part(string: Node, delimiter: Node, number: Node) -> Node:
-    number = integer(number, "split_part")
     if _constant(number) and number.value == 0:
         raise ExpressionError("split_part counts parts from 1, or from the end with -1; 0 is not allowed")
-    return over_values(STRING, (text(string), text(delimiter), number), perstring.split_part)
+    return over_values(STRING, (string, delimiter, number), texts.split_part)
 
 
-_LENGTH = _arrow(INT, pc.utf8_length)
+def _search_bytes(found: Callable[[bytes, bytes], bool]) -> Callable[[Node, Node], Node]:
+    return lambda node, part: (
+        null(BOOLEAN) if part.is_null or node.is_null else over_values(BOOLEAN, (node, part), found)
+    )
+
+
+_TEXT, _COUNTED, _PADDED = (text,), (text, integer), (text, integer, text)
 STRINGS = (
-    Builtin("upper", "upper(s)", _cased(pc.ascii_upper, str.upper), 1, 1),
-    Builtin("ucase", "ucase(s)", _cased(pc.ascii_upper, str.upper), 1, 1),
-    Builtin("lower", "lower(s)", _cased(pc.ascii_lower, str.lower), 1, 1),
-    Builtin("lcase", "lcase(s)", _cased(pc.ascii_lower, str.lower), 1, 1),
-    Builtin("initcap", "initcap(s)", _values(STRING, perstring.initcap), 1, 1),
-    Builtin("length", "length(s)", _LENGTH, 1, 1),
-    Builtin("char_length", "char_length(s)", _LENGTH, 1, 1),
-    Builtin("trim", "trim(s)", _trim(pc.utf8_trim), 1, 1),
-    Builtin("btrim", "btrim(s[, characters])", _trim(pc.utf8_trim), 1, 2),
-    Builtin("ltrim", "ltrim([characters, ]s)", _side_trim(pc.utf8_ltrim), 1, 2),
-    Builtin("rtrim", "rtrim([characters, ]s)", _side_trim(pc.utf8_rtrim), 1, 2),
-    Builtin("substring", "substring(s, position[, length])", _substring, 2, 3),
-    Builtin("substr", "substr(s, position[, length])", _substring, 2, 3),
-    Builtin("left", "left(s, n)", _left, 2, 2),
-    Builtin("right", "right(s, n)", _values(STRING, perstring.right, (1,)), 2, 2),
-    Builtin("concat", "concat(x, y, …)", _concat, 1, None),
-    Builtin("concat_ws", "concat_ws(separator, x, y, …)", _concat_ws, 1, None),
-    Builtin("replace", "replace(s, search[, replacement])", _replace, 2, 3),
-    Builtin("translate", "translate(s, from, to)", _translate, 3, 3),
-    Builtin("instr", "instr(s, part)", _values(INT, perstring.instr), 2, 2),
-    Builtin("locate", "locate(part, s[, position])", _values(INT, perstring.locate, (2,), strict=False), 2, 3),
-    Builtin("position", "position(part, s[, position])", _values(INT, perstring.locate, (2,), strict=False), 2, 3),
-    Builtin("startswith", "startswith(s, part)", _search(pc.starts_with, str.startswith), 2, 2),
-    Builtin("endswith", "endswith(s, part)", _search(pc.ends_with, str.endswith), 2, 2),
-    Builtin("contains", "contains(s, part)", _search(pc.match_substring, str.__contains__), 2, 2),
-    Builtin("lpad", "lpad(s, length[, pad])", _values(STRING, perstring.lpad, (1,)), 2, 3),
-    Builtin("rpad", "rpad(s, length[, pad])", _values(STRING, perstring.rpad, (1,)), 2, 3),
-    Builtin("reverse", "reverse(s)", _arrow(STRING, pc.utf8_reverse), 1, 1),
-    Builtin("repeat", "repeat(s, n)", _repeat, 2, 2),
-    Builtin("split_part", "split_part(s, delimiter, n)", _split_part, 3, 3),
-    Builtin("ascii", "ascii(s)", _values(INT, perstring.ascii_code), 1, 1),
-    Builtin("regexp_replace", "regexp_replace(s, pattern, replacement)", _regexp_replace, 3, 3),
-    Builtin("regexp_extract", "regexp_extract(s, pattern[, group])", _regexp_extract, 2, 3),
+    Builtin("upper(s)", _cased(pc.ascii_upper, str.upper), _TEXT, ("ucase",)),
+    Builtin("lower(s)", _cased(pc.ascii_lower, str.lower), _TEXT, ("lcase",)),
+    Builtin("initcap(s)", over_each(STRING, texts.initcap), _TEXT),
+    Builtin("length(s)", _arrow(INT, pc.utf8_length), _TEXT, ("char_length",), _arrow(INT, pc.binary_length)),
+    Builtin("trim(s)", _trim(pc.utf8_trim), _TEXT),
+    Builtin("btrim(s[, characters])", _trim(pc.utf8_trim), _TEXT),
+    Builtin("ltrim([characters, ]s)", _trim(pc.utf8_ltrim, characters_first=True), _TEXT),
+    Builtin("rtrim([characters, ]s)", _trim(pc.utf8_rtrim, characters_first=True), _TEXT),
+    Builtin("substring(s, position[, length])", _substring, _COUNTED, ("substr",), over_each(BINARY, texts.substring)),
+    Builtin("left(s, n)", _left, _COUNTED, (), over_each(BINARY, texts.left)),
+    Builtin("right(s, n)", over_each(STRING, texts.right), _COUNTED),
+    Builtin("concat(x, y, …)", _concat, _TEXT, (), _concat),
+    Builtin("concat_ws(separator, x, y, …)", _concat_ws, _TEXT),
+    Builtin("replace(s, search[, replacement])", _replace, _TEXT),
+    Builtin("translate(s, from, to)", _translate, _TEXT),
+    Builtin("instr(s, part)", over_each(INT, texts.instr), _TEXT),
+    Builtin(
+        "locate(part, s[, position])", over_each(INT, texts.locate, strict=False), (text, text, integer), ("position",)
+    ),
+    Builtin("startswith(s, part)", _search(pc.starts_with, str.startswith), _TEXT, (), _search_bytes(bytes.startswith)),
+    Builtin("endswith(s, part)", _search(pc.ends_with, str.endswith), _TEXT, (), _search_bytes(bytes.endswith)),
+    Builtin(
+        "contains(s, part)",
+        _search(pc.match_substring, str.__contains__),
+        _TEXT,
+        (),
+        _search_bytes(lambda whole, part: part in whole),
+    ),
+    Builtin("lpad(s, length[, pad])", over_each(STRING, texts.lpad), _PADDED),
+    Builtin("rpad(s, length[, pad])", over_each(STRING, texts.rpad), _PADDED),
+    Builtin("reverse(s)", _arrow(STRING, pc.utf8_reverse), _TEXT),
+    Builtin("repeat(s, n)", over_each(STRING, texts.repeat), _COUNTED),
+    Builtin("split_part(s, delimiter, n)", _split_part, (text, text, integer)),
+    Builtin("ascii(s)", over_each(INT, texts.ascii_code), _TEXT),
+    Builtin("regexp_replace(s, pattern, replacement)", _regexp_replace, _TEXT),
+    Builtin("regexp_extract(s, pattern[, group])", _regexp_extract, (text, text, integer)),
 )

@@ -1,18 +1,211 @@
-"""All built-in functions in one table."""
+"""All built-in functions: scalars, aggregates, and the error for a function that does not exist."""
 
 from __future__ import annotations
 
-from headway.expressions.library.base import Builtin
-from headway.expressions.library.binaries import over_bytes
-from headway.expressions.library.conditionals import CONDITIONALS
-from headway.expressions.library.maths import MATHS
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from headway.errors import ExpressionError, UnknownFunctionError, choices, nearest
+from headway.expressions.library.builtin import Builtin
+from headway.expressions.library.maths import CONDITIONALS, MATHS
 from headway.expressions.library.strings import STRINGS
 from headway.expressions.library.times import TIMES
+from headway.expressions.model import Scope
+from headway.expressions.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    VOID,
+    is_decimal,
+    is_integer,
+    is_nested,
+    is_numeric,
+)
+from headway.schema import DEEPEST, nesting, too_deep
 
-GROUPS: dict[str, tuple[Builtin, ...]] = {
-    "Conditionals": CONDITIONALS,
-    "Strings": tuple([over_bytes(function) for function in STRINGS]),
-    "Mathematics": MATHS,
-    "Dates and times": TIMES,
+
+@dataclass(frozen=True, slots=True)
+class AggregateFunction:
+    """A built-in aggregate: its canonical name, its arguments, what it takes and the type that it gives."""
+
+    name: str
+    signature: str
+    accepts: Callable[[pa.DataType], bool]
+    expected: str
+    result: Callable[[pa.DataType], pa.DataType]
+    arguments: int = 1
+    parameters: tuple[int, int] = (0, 0)
+
+
+def _any(type_: pa.DataType) -> bool:
+    return True
+
+
+def _ordered(type_: pa.DataType) -> bool:
+    return not is_nested(type_)
+
+
+def _number(type_: pa.DataType) -> bool:
+    return is_numeric(type_) or type_ == VOID
+
+
+def _boolean(type_: pa.DataType) -> bool:
+    return type_ in (BOOLEAN, VOID)
+
+
+def _same(type_: pa.DataType) -> pa.DataType:
+    return type_
+
+
+def _sum(type_: pa.DataType) -> pa.DataType:
+    if is_decimal(type_):
+        return bounded_sum(type_)
+    return BIGINT if is_integer(type_) else DOUBLE
+
+
+def bounded_sum(type_: pa.DataType) -> pa.DataType:
+    """Return the type of a sum of decimals."""
+    return pa.decimal128(min(38, type_.precision + 10), type_.scale)
+
+
+def _average(type_: pa.DataType) -> pa.DataType:
+    if is_decimal(type_):
+        return pa.decimal128(min(38, type_.precision + 4), min(38, type_.scale + 4))
+    return DOUBLE
+
+
+def _fixed(type_: pa.DataType) -> Callable[[pa.DataType], pa.DataType]:
+    return lambda argument: type_
+
+
+def _array(type_: pa.DataType) -> pa.DataType:
+    if nesting(type_) >= DEEPEST:
+        raise ExpressionError(str(too_deep("collect_list or collect_set: ")))
+    return pa.list_(type_)
+
+
+_NUMBER, _BOOLEAN, _ANY, _ORDERED = "a number", "a boolean", "a value", "a value that has an order"
+_LIST = (
+    AggregateFunction("count", "count(*), count(x)", _any, _ANY, _fixed(BIGINT)),
+    AggregateFunction("count_distinct", "count(distinct x)", _ordered, _ORDERED, _fixed(BIGINT)),
+    AggregateFunction("count_if", "count_if(condition)", _boolean, _BOOLEAN, _fixed(BIGINT)),
+    AggregateFunction(
+        "approx_count_distinct", "approx_count_distinct(x)", _ordered, _ORDERED, _fixed(BIGINT), 1, (0, 1)
+    ),
+    AggregateFunction("sum", "sum(x)", _number, _NUMBER, _sum),
+    AggregateFunction("avg", "avg(x)", _number, _NUMBER, _average),
+    AggregateFunction("min", "min(x)", _ordered, _ORDERED, _same),
+    AggregateFunction("max", "max(x)", _ordered, _ORDERED, _same),
+    AggregateFunction("first", "first(x)", _any, _ANY, _same),
+    AggregateFunction("last", "last(x)", _any, _ANY, _same),
+    AggregateFunction("any_value", "any_value(x)", _any, _ANY, _same),
+    AggregateFunction("stddev_samp", "stddev(x)", _number, _NUMBER, _fixed(DOUBLE)),
+    AggregateFunction("stddev_pop", "stddev_pop(x)", _number, _NUMBER, _fixed(DOUBLE)),
+    AggregateFunction("var_samp", "variance(x)", _number, _NUMBER, _fixed(DOUBLE)),
+    AggregateFunction("var_pop", "var_pop(x)", _number, _NUMBER, _fixed(DOUBLE)),
+    AggregateFunction("median", "median(x)", _number, _NUMBER, _fixed(DOUBLE)),
+    AggregateFunction("percentile", "percentile(x, p)", _number, _NUMBER, _fixed(DOUBLE), 1, (1, 1)),
+    AggregateFunction("approx_percentile", "approx_percentile(x, p)", _number, _NUMBER, _same, 1, (1, 2)),
+    AggregateFunction("collect_list", "collect_list(x)", _any, _ANY, _array),
+    AggregateFunction("collect_set", "collect_set(x)", _ordered, _ORDERED, _array),
+    AggregateFunction("bool_and", "bool_and(x)", _boolean, _BOOLEAN, _fixed(BOOLEAN)),
+    AggregateFunction("bool_or", "bool_or(x)", _boolean, _BOOLEAN, _fixed(BOOLEAN)),
+    AggregateFunction("max_by", "max_by(x, y)", _any, _ANY, _same, 2),
+    AggregateFunction("min_by", "min_by(x, y)", _any, _ANY, _same, 2),
+)
+_SYNONYMS = {
+    "avg": "mean",
+    "first": "first_value",
+    "last": "last_value",
+    "stddev_samp": "stddev std",
+    "var_samp": "variance",
+    "approx_percentile": "percentile_approx",
+    "collect_list": "array_agg collect",
+    "bool_and": "every",
+    "bool_or": "some any",
 }
+AGGREGATES: dict[str, AggregateFunction] = {aggregate.name: aggregate for aggregate in _LIST}
+AGGREGATES |= {synonym: AGGREGATES[name] for name, words in _SYNONYMS.items() for synonym in words.split()}
+"""The aggregates by the names that a user may write; ``count_distinct`` also as ``count(distinct x)``."""
+
+
+_ROWS = {"Conditionals": CONDITIONALS, "Strings": STRINGS, "Mathematics": MATHS, "Dates and times": TIMES}
+GROUPS = {title: tuple([named for row in rows for named in row.named()]) for title, rows in _ROWS.items()}
+"""The scalar functions by chapter of the docs, each under all of its names."""
 BUILTINS: dict[str, Builtin] = {function.name: function for group in GROUPS.values() for function in group}
+
+
+_LISTED = 12
+_SURE = 0.82
+"""From this similarity on a name is taken for misspelt, and not for one that is registered later."""
+
+_ELSEWHERE = {
+    "approx_count_distinct": "approx_distinct",
+    "approx_percentile": "approx_quantile",
+    "avg": "average",
+    "collect_list": "list string_agg",
+    "collect_set": "unique",
+    "count_distinct": "n_distinct nunique",
+    "dayofweek": "dow",
+    "dayofyear": "doy",
+    "if": "iff iif",
+    "instr": "charindex find strpos",
+    "isnull": "is_null isna",
+    "length": "len strlen",
+    "lower": "to_lower",
+    "ltrim": "lstrip",
+    "max_by": "argmax",
+    "min_by": "argmin",
+    "percentile": "percentile_cont quantile quantile_cont",
+    "rtrim": "rstrip",
+    "stddev": "stdev",
+    "stddev_pop": "stdevp",
+    "sum": "total",
+    "trim": "strip",
+    "unix_timestamp": "epoch",
+    "upper": "to_upper",
+    "variance": "var",
+    "weekofyear": "week",
+}
+"""By function, what other languages and systems call it."""
+MEANT = {word: name for name, words in _ELSEWHERE.items() for word in words.split()}
+
+
+def unknown_function(name: str, scope: Scope) -> ExpressionError:
+    """Return the error for a function that is not there; where aggregates may be called, they are listed.
+
+    It is an UnknownFunctionError unless the name is nearly that of a function that could be called here.
+    """
+    scalars = sorted({*BUILTINS, "if", *scope.functions.scalars})
+    aggregates = sorted({*AGGREGATES, *scope.functions.aggregates})
+    own, others = (aggregates, scalars) if scope.aggregates else (scalars, aggregates)
+    text = f"unknown function '{name}'" + _hint(name, own, others, scope.aggregates)
+    if scope.aggregates:
+        text += f" aggregate functions: {choices(aggregates)}; other functions: {_some(name, scalars)}"
+    else:
+        text += f" functions: {_some(name, scalars)}"
+    sure = nearest(name, own, cutoff=_SURE)
+    return ExpressionError(text) if sure else UnknownFunctionError(text)
+
+
+def _hint(name: str, own: list[str], others: list[str], aggregates: bool) -> str:
+    meant = MEANT.get(name.lower())
+    best = [meant] if meant else nearest(name, [*own, *others])
+    if not best:
+        return ";"
+    where = (
+        "" if best[0] in own or aggregates else " (an aggregate: only in the select of an aggregate or resample box)"
+    )
+    return f"; did you mean '{best[0]}'?{where}"
+
+
+def _some(name: str, known: list[str]) -> str:
+    """Return those that the name resembles most; the docs have all."""
+    meant = MEANT.get(name.lower())
+    close = [meant] if meant in known else []
+    close += [one for one in nearest(name, known, _LISTED, 0.4) if one not in close][: _LISTED - len(close)]
+    some = close + [one for one in known if one not in close][: _LISTED - len(close)]
+    more = len(known) - len(some)
+    return choices(some) + (f" and {more} more (docs/expressions.md)" if more > 0 else "")

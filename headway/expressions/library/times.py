@@ -1,24 +1,249 @@
-"""Dates and times, all in UTC, over numpy: days and microseconds since 1970."""
+"""Dates, times and intervals, all in UTC, over numpy: days and microseconds since 1970."""
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
+from sqlglot import exp
 
 from headway.columns import Column, Mask, Values
-from headway.errors import ExpressionError
-from headway.expressions import texts
+from headway.errors import ExpressionError, choices, shorten
 from headway.expressions.arithmetic import arithmetic, shift_days
-from headway.expressions.casts import DAY, cast
-from headway.expressions.intervals import add_months
-from headway.expressions.library import patterns
-from headway.expressions.library.base import Builtin, bigint, date, fixed, integer, one_of, relabel, timestamp
-from headway.expressions.nodes import EvaluationError, Node, check, literal, null, over_columns, over_values, unary
-from headway.expressions.types import BIGINT, DATE, DOUBLE, INT, STRING, VOID, is_decimal, is_float, is_integer
-from headway.schema import TIMESTAMP
+from headway.expressions.casts import CONTEXT, DAY, cast, days_of, moment
+from headway.expressions.library.builtin import (
+    Builtin,
+    as_given,
+    bigint,
+    date,
+    fixed,
+    integer,
+    one_of,
+    over_numpy,
+    timestamp,
+)
+from headway.expressions.nodes import (
+    EvaluationError,
+    Node,
+    check,
+    literal,
+    null,
+    over_columns,
+    over_values,
+    relabel,
+    unary,
+)
+from headway.expressions.types import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    VOID,
+    is_decimal,
+    is_float,
+    is_integer,
+    is_timestamp,
+)
+from headway.schema import TIMESTAMP, type_name
+
+_LETTERS = {"y": "year", "M": "month", "d": "day", "H": "hour", "m": "minute", "s": "second", "S": "fraction"}
+_WIDEST = {"y": 4, "M": 2, "d": 2, "H": 2, "m": 2, "s": 2, "S": 9}
+_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
+
+
+def tokens(pattern: str) -> list[tuple[str, str]]:
+    """Return a pattern's parts as ('field', 'yyyy') and ('text', 'T'), or raise an ExpressionError."""
+    parts, position = [], 0
+    while position < len(pattern):
+        match = _TOKEN.match(pattern, position)
+        if match is None or pattern[position] in "[]{}#":
+            raise ExpressionError(f"format '{pattern}': '{pattern[position]}' is not supported")
+        word = match[0]
+        if match[1] is not None:
+            parts.append(("text", match[1].replace("''", "'") or "'"))
+        elif match[2] is None:
+            parts.append(("text", word))
+        elif word[0] in _LETTERS and len(word) <= _WIDEST[word[0]] and word != "yyy":
+            parts.append(("field", word))
+        else:
+            known = "yyyy, yy, MM, M, dd, d, HH, H, mm, m, ss, s, S to SSSSSSSSS and 'text'"
+            raise ExpressionError(f"format '{pattern}': '{word}' is not supported; choices: {known}")
+        position = match.end()
+    return parts
+
+
+def pattern_reader(pattern: str) -> Callable[[str], dt.datetime]:
+    """Return the function that reads text by a pattern, as UTC, or raises an EvaluationError."""
+    regex, names = [], []
+    for kind, word in tokens(pattern):
+        if kind == "text":
+            regex.append(re.escape(word))
+            continue
+        names.append(word)
+        if word[0] == "S" or len(word) > 1:
+            regex.append(rf"(\d{{{len(word)}}})")
+        else:
+            regex.append(r"(\d{4,5})" if word == "y" else r"(\d{1,2})")
+    compiled = re.compile("".join(regex), re.ASCII)
+
+    def read(value: str) -> dt.datetime:
+        match = compiled.fullmatch(value)
+        if match:
+            fields = {"year": 1970, "month": 1, "day": 1, "hour": 0, "minute": 0, "second": 0, "fraction": 0}
+            for word, digits in zip(names, match.groups(), strict=True):
+                number = int(digits[:6].ljust(6, "0")) if word[0] == "S" else int(digits)
+                fields[_LETTERS[word[0]]] = 2000 + number if word == "yy" else number
+            try:
+                year, month, day, hour, minute, second, fraction = fields.values()
+                return dt.datetime(year, month, day, hour, minute, second, fraction, dt.UTC)
+            except ValueError:
+                pass
+        raise EvaluationError(f"'{value}' does not have the format '{pattern}'")
+
+    return read
+
+
+def pattern_writer(pattern: str) -> Callable[[dt.datetime], str]:
+    """Return the function that writes a timestamp by a pattern."""
+    parts = tokens(pattern)
+
+    def one(word: str, value: dt.datetime) -> str:
+        letter = word[0]
+        if letter == "S":
+            return f"{value.microsecond:06d}".ljust(9, "0")[: len(word)]
+        if word == "yy":
+            return f"{value.year % 100:02d}"
+        return str(getattr(value, _LETTERS[letter])).rjust(len(word), "0")
+
+    def write(value: dt.datetime) -> str:
+        return "".join(word if kind == "text" else one(word, value) for kind, word in parts)
+
+    return write
+
+
+_MICROS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": DAY,
+    "week": 7 * DAY,
+}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+UNITS = (*_MICROS, *_MONTHS)
+_PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalLiteral:
+    """Months and microseconds. `whole_days` says that no unit below a day was used, so that a date stays one."""
+
+    months: int = 0
+    microseconds: int = 0
+    whole_days: bool = True
+
+    def negated(self) -> IntervalLiteral:
+        """Return the opposite."""
+        return IntervalLiteral(-self.months, -self.microseconds, self.whole_days)
+
+    def plus(self, other: IntervalLiteral) -> IntervalLiteral:
+        """Return the sum."""
+        return IntervalLiteral(
+            self.months + other.months, self.microseconds + other.microseconds, self.whole_days and other.whole_days
+        )
+
+
+def read_interval(tree: Any) -> IntervalLiteral:
+    """Return the interval of ``interval 5 minutes``, ``interval '5' minute`` or ``interval '1 day 2 hours'``."""
+    value, unit = tree.this, tree.args.get("unit")
+    sign = 1
+    if isinstance(value, exp.Neg):
+        sign, value = -1, value.this
+    if not isinstance(value, exp.Literal):
+        raise ExpressionError("an interval takes a literal number, such as interval 5 minutes")
+    made = IntervalLiteral()
+    if isinstance(unit, exp.Var):
+        made = _interval(value.this, unit.name)
+    elif unit is None:
+        position = 0
+        while position < len(value.this):
+            match = _PART.match(value.this, position)
+            if match is None:
+                raise ExpressionError(f"interval '{value.this}' is not understood; write interval '1 day 2 hours'")
+            made = made.plus(_interval(match[1], match[2]))
+            position = match.end()
+    else:
+        raise ExpressionError("intervals from one unit to another are not supported; write interval '1 day 2 hours'")
+    if abs(made.months) >= 2**31 or abs(made.microseconds) >= 2**63:
+        raise ExpressionError(f"interval {shorten(str(value.this), 40)} is too long")
+    return made if sign == 1 else made.negated()
+
+
+def shift(node: Node, interval: IntervalLiteral) -> Node:
+    """Return a date or a timestamp moved by an interval."""
+    if node.type == VOID:
+        return null(TIMESTAMP)
+    if node.type == STRING:
+        node = cast(node, TIMESTAMP)
+    if node.type != DATE and not is_timestamp(node.type):
+        raise ExpressionError(f"an interval is added to a date or a timestamp, not to a {type_name(node.type)}")
+    if node.type == DATE:
+        if not interval.whole_days:
+            return shift(cast(node, TIMESTAMP), interval)
+        if interval.months:
+            node = unary(DATE, node, lambda values, valid: add_months(values, interval.months, valid))
+        days = interval.microseconds // DAY
+        return shift_days(node, literal(days, INT), "+") if days else node
+    type_ = node.type
+    if interval.months:
+
+        def moved(values: Values, valid: Mask | None) -> Any:
+            days = np.floor_divide(values, DAY)
+            target = add_months(days, interval.months, valid).astype(np.int64)
+            result: Values = target * DAY + (values - days * DAY)
+            check(result // DAY != target, valid, "a timestamp does not fit timestamp")  # it wrapped around
+            return result
+
+        node = unary(type_, node, moved)
+    if not interval.microseconds:
+        return node
+    return relabel(arithmetic("+", relabel(node, BIGINT, node.field), literal(interval.microseconds, BIGINT)), type_)
+
+
+def add_months(days: Values, months: int, valid: Mask | None) -> Any:
+    """Return dates (days since 1970) moved by months; the day is cut to the month's last."""
+    dates = days.astype("datetime64[D]")
+    start = dates.astype("datetime64[M]")
+    target = start + np.timedelta64(months, "M")
+    length = ((target + np.timedelta64(1, "M")).astype("datetime64[D]") - target.astype("datetime64[D]")).astype(
+        np.int64
+    )
+    day = (dates - start.astype("datetime64[D]")).astype(np.int64)
+    result = target.astype("datetime64[D]").astype(np.int64) + np.minimum(day, length - 1)
+    check((result >= 2**31) | (result < -(2**31)), valid, "a date does not fit date")
+    cut: Values = result.astype(np.int32)
+    return cut
+
+
+def _interval(amount: str, unit: str) -> IntervalLiteral:
+    name = unit.lower().removesuffix("s")
+    if name in _MONTHS and re.fullmatch(r"[+-]?\d+", amount):
+        return IntervalLiteral(months=int(amount) * _MONTHS[name])
+    if name in _MICROS:
+        microseconds = Decimal(amount) * _MICROS[name] if re.fullmatch(r"[+-]?\d+(\.\d+)?", amount) else None
+        if microseconds is not None and microseconds == int(microseconds):
+            return IntervalLiteral(microseconds=int(microseconds), whole_days=name in ("day", "week"))
+    elif name not in _MONTHS:
+        raise ExpressionError(f"unknown interval unit '{unit}'; choices: {choices(UNITS)}")
+    raise ExpressionError(f"'{amount}' is not an amount of {name}s")
+
 
 _SECOND, _MINUTE, _HOUR = 1_000_000, 60_000_000, 3_600_000_000
 _DEFAULT = "yyyy-MM-dd HH:mm:ss"
@@ -37,17 +262,13 @@ _UNITS = {
 _WIDTHS = {"hour": _HOUR, "minute": _MINUTE, "second": _SECOND, "millisecond": 1_000, "microsecond": 1}
 
 
-def _calendar(name: str, kernel: Callable[[Any], Any]) -> Callable[[Node], Node]:
-    """Return a builder of a part of a date, from dates as numpy's datetime64."""
-    return lambda node: unary(
-        INT, date(node, name), lambda values, valid: kernel(values.astype("datetime64[D]")).astype(np.int32)
-    )
+def _calendar(kernel: Callable[[Any], Any]) -> Callable[..., Node]:
+    """Return what builds a part of a date, from dates as numpy's datetime64."""
+    return over_numpy(INT, lambda values: kernel(values.astype("datetime64[D]")).astype(np.int32))
 
 
-def _clock(name: str, width: int, modulus: int) -> Callable[[Node], Node]:
-    return lambda node: unary(
-        INT, timestamp(node, name), lambda values, valid: (values // width % modulus).astype(np.int32)
-    )
+def _clock(width: int, modulus: int) -> Callable[..., Node]:
+    return over_numpy(INT, lambda values: (values // width % modulus).astype(np.int32))
 
 
 def _months(days: Any) -> Any:
@@ -91,33 +312,27 @@ def _start(days: Any, unit: str) -> Any:
 
 def _date_trunc(unit_node: Node, node: Node) -> Node:
     unit = _unit(unit_node, "date_trunc")
-    node = cast(timestamp(node, "date_trunc"), TIMESTAMP)
+    node = cast(node, TIMESTAMP)
     if unit is None:
         return null(TIMESTAMP)
     width = DAY if unit == "day" else _WIDTHS.get(unit)
-    if width is not None:
-        step = width
-        return unary(TIMESTAMP, node, lambda values, valid: _earlier(values // step * step, values, valid))
-    return unary(TIMESTAMP, node, lambda values, valid: _earlier(_start(values // DAY, unit) * DAY, values, valid))
+
+    def kernel(values: Values, valid: Mask | None) -> Any:
+        cut = values // width * width if width is not None else _start(values // DAY, unit) * DAY
+        check(cut > values, valid, "a timestamp does not fit timestamp in date_trunc")  # it wrapped around
+        return cut
+
+    return unary(TIMESTAMP, node, kernel)
 
 
-def _earlier(cut: Any, values: Values, valid: Mask | None) -> Values:
-    """Return truncated timestamps; one that comes after the timestamp itself has wrapped around."""
-    check(cut > values, valid, "a timestamp does not fit timestamp in date_trunc")
-    result: Values = cut
-    return result
-
-
-def _days(values: Any, valid: Mask | None, name: str) -> Values:
+def _days(values: Any, valid: Mask | None, name: str) -> Any:
     """Return whole numbers as a date's days."""
     check((values >= 2**31) | (values < -(2**31)), valid, f"a date does not fit date in {name}")
-    result: Values = values.astype(np.int32)
-    return result
+    return values.astype(np.int32)
 
 
 def _trunc(node: Node, unit_node: Node) -> Node:
     unit = _unit(unit_node, "trunc")
-    node = date(node, "trunc")
     if unit is None:
         return null(DATE)
     if unit not in ("year", "quarter", "month", "week"):
@@ -131,7 +346,7 @@ def _to_date(node: Node, pattern: Node | None = None) -> Node:
     form = fixed(pattern, "to_date", "the format")
     if form is None:
         return null(DATE)
-    read = patterns.reader(str(form))
+    read = pattern_reader(str(form))
     return over_values(DATE, (node,), lambda value: read(value).date())
 
 
@@ -139,11 +354,7 @@ def _to_timestamp(node: Node, pattern: Node | None = None) -> Node:
     if pattern is None or node.type != STRING:
         return cast(timestamp(node, "to_timestamp"), TIMESTAMP)
     form = fixed(pattern, "to_timestamp", "the format")
-    return null(TIMESTAMP) if form is None else over_values(TIMESTAMP, (node,), patterns.reader(str(form)))
-
-
-def _unix(name: str, width: int) -> Callable[[Node], Node]:
-    return lambda node: unary(BIGINT, timestamp(node, name), lambda values, valid: values // width)
+    return null(TIMESTAMP) if form is None else over_values(TIMESTAMP, (node,), pattern_reader(str(form)))
 
 
 def _unix_timestamp(node: Node, pattern: Node | None = None) -> Node:
@@ -152,33 +363,31 @@ def _unix_timestamp(node: Node, pattern: Node | None = None) -> Node:
     return unary(BIGINT, timestamp(node, "unix_timestamp"), _whole_seconds)
 
 
-def _whole_seconds(values: Values, valid: Mask | None) -> Values:
+def _whole_seconds(values: Values, valid: Mask | None) -> Any:
     """Return seconds cut towards 1970, as unix_timestamp has it in Spark, and unix_seconds has not."""
-    result: Values = values // _SECOND + ((values < 0) & (values % _SECOND != 0))
-    return result
+    return values // _SECOND + ((values < 0) & (values % _SECOND != 0))
 
 
 def _format(node: Node, pattern: Node | None, name: str) -> Node:
     form = _DEFAULT if pattern is None else fixed(pattern, name, "the format")
-    return null(STRING) if form is None else over_values(STRING, (node,), patterns.writer(str(form)))
+    return null(STRING) if form is None else over_values(STRING, (node,), pattern_writer(str(form)))
 
 
 def _from_unixtime(node: Node, pattern: Node | None = None) -> Node:
-    return _format(_instant("from_unixtime", _SECOND)(bigint(node, "from_unixtime")), pattern, "from_unixtime")
+    return _format(_instant("from_unixtime", _SECOND)(node), pattern, "from_unixtime")
 
 
 def _date_format(node: Node, pattern: Node) -> Node:
-    return _format(timestamp(node, "date_format"), pattern, "date_format")
+    return _format(node, pattern, "date_format")
 
 
 def _instant(name: str, width: int) -> Callable[[Node], Node]:
     """Return a builder of a timestamp from a count since 1970."""
     limit = (2**63 - 1) // width
 
-    def kernel(values: Values, valid: Mask | None) -> Values:
+    def kernel(values: Values, valid: Mask | None) -> Any:
         check((values > limit) | (values < -limit), valid, f"a value does not fit timestamp in {name}")
-        result: Values = values * width
-        return result
+        return values * width
 
     def made(node: Node) -> Node:
         if node.type == VOID:
@@ -206,33 +415,27 @@ def _from_doubles(seconds: Column) -> Column:
 
 
 def _from_decimal(seconds: Decimal) -> int:
-    micros = seconds.scaleb(6, texts.CONTEXT)
+    micros = seconds.scaleb(6, CONTEXT)
     if micros != int(micros):
         raise EvaluationError(f"timestamp_seconds: {seconds} has more than six digits after the point")
-    return texts.moment(int(micros), TIMESTAMP)
-
-
-def _date_add(name: str, operator: str) -> Callable[[Node, Node], Node]:
-    return lambda node, days: shift_days(date(node, name), integer(days, name), operator)
+    return moment(int(micros), TIMESTAMP)
 
 
 def _datediff(end: Node, start: Node) -> Node:
-    ends, starts = (relabel(date(node, "datediff"), INT) for node in (end, start))
-    return arithmetic("-", ends, starts)
+    return arithmetic("-", relabel(end, INT), relabel(start, INT))
 
 
 def _make_date(*parts: Node) -> Node:
     def made(year: int, month: int, day: int) -> int:
         try:
-            return texts.days(year, month, day)
+            return days_of(year, month, day)
         except ValueError:
             raise EvaluationError(f"{year}-{month}-{day} is not a date") from None
 
-    return over_values(DATE, [integer(part, "make_date") for part in parts], made)
+    return over_values(DATE, parts, made)
 
 
 def _add_months(node: Node, months: Node) -> Node:
-    node, months = date(node, "add_months"), integer(months, "add_months")
     if months.constant is None:
         raise ExpressionError("add_months: the number of months must be a literal")
     if months.is_null:
@@ -242,11 +445,11 @@ def _add_months(node: Node, months: Node) -> Node:
 
 
 def _last_day(node: Node) -> Node:
-    def kernel(values: Values, valid: Mask | None) -> Values:
+    def kernel(values: Values, valid: Mask | None) -> Any:
         months: Any = values.astype("datetime64[D]").astype("datetime64[M]")
         return _days(((months + 1).astype("datetime64[D]") - 1).astype(np.int64), valid, "last_day")
 
-    return unary(DATE, date(node, "last_day"), kernel)
+    return unary(DATE, node, kernel)
 
 
 def _week(days: Any) -> Any:
@@ -254,40 +457,37 @@ def _week(days: Any) -> Any:
     return (_day_of_year(days - _weekday(days) + 3) - 1) // 7 + 1
 
 
-_DATEDIFF, _ADD = _datediff, _date_add("date_add", "+")
+_DATE, _TIMESTAMP, _DAYS = (date,), (timestamp,), (date, integer)
 TIMES = (
-    Builtin("year", "year(d)", _calendar("year", _year), 1, 1),
-    Builtin("quarter", "quarter(d)", _calendar("quarter", lambda days: _months(days) % 12 // 3 + 1), 1, 1),
-    Builtin("month", "month(d)", _calendar("month", lambda days: _months(days) % 12 + 1), 1, 1),
-    Builtin("weekofyear", "weekofyear(d)", _calendar("weekofyear", _week), 1, 1),
-    Builtin("day", "day(d)", _calendar("day", _day), 1, 1),
-    Builtin("dayofmonth", "dayofmonth(d)", _calendar("dayofmonth", _day), 1, 1),
-    Builtin("dayofweek", "dayofweek(d)", _calendar("dayofweek", lambda days: (_weekday(days) + 1) % 7 + 1), 1, 1),
-    Builtin("weekday", "weekday(d)", _calendar("weekday", _weekday), 1, 1),
-    Builtin("dayofyear", "dayofyear(d)", _calendar("dayofyear", _day_of_year), 1, 1),
-    Builtin("hour", "hour(ts)", _clock("hour", _HOUR, 24), 1, 1),
-    Builtin("minute", "minute(ts)", _clock("minute", _MINUTE, 60), 1, 1),
-    Builtin("second", "second(ts)", _clock("second", _SECOND, 60), 1, 1),
-    Builtin("date_trunc", "date_trunc(unit, ts)", _date_trunc, 2, 2),
-    Builtin("trunc", "trunc(d, unit)", _trunc, 2, 2),
-    Builtin("to_date", "to_date(x[, format])", _to_date, 1, 2),
-    Builtin("to_timestamp", "to_timestamp(x[, format])", _to_timestamp, 1, 2),
-    Builtin("date_format", "date_format(ts, format)", _date_format, 2, 2),
-    Builtin("unix_timestamp", "unix_timestamp(x[, format])", _unix_timestamp, 1, 2),
-    Builtin("from_unixtime", "from_unixtime(seconds[, format])", _from_unixtime, 1, 2),
-    Builtin("timestamp_seconds", "timestamp_seconds(n)", _instant("timestamp_seconds", _SECOND), 1, 1),
-    Builtin("timestamp_millis", "timestamp_millis(n)", _instant("timestamp_millis", 1_000), 1, 1),
-    Builtin("timestamp_micros", "timestamp_micros(n)", _instant("timestamp_micros", 1), 1, 1),
-    Builtin("unix_seconds", "unix_seconds(ts)", _unix("unix_seconds", _SECOND), 1, 1),
-    Builtin("unix_millis", "unix_millis(ts)", _unix("unix_millis", 1_000), 1, 1),
-    Builtin("unix_micros", "unix_micros(ts)", _unix("unix_micros", 1), 1, 1),
-    Builtin("unix_date", "unix_date(d)", lambda node: relabel(date(node, "unix_date"), INT), 1, 1),
-    Builtin("date_add", "date_add(d, days)", _ADD, 2, 2),
-    Builtin("dateadd", "dateadd(d, days)", _ADD, 2, 2),
-    Builtin("date_sub", "date_sub(d, days)", _date_add("date_sub", "-"), 2, 2),
-    Builtin("datediff", "datediff(end, start)", _DATEDIFF, 2, 2),
-    Builtin("date_diff", "date_diff(end, start)", _DATEDIFF, 2, 2),
-    Builtin("add_months", "add_months(d, months)", _add_months, 2, 2),
-    Builtin("last_day", "last_day(d)", _last_day, 1, 1),
-    Builtin("make_date", "make_date(year, month, day)", _make_date, 3, 3),
+    Builtin("year(d)", _calendar(_year), _DATE),
+    Builtin("quarter(d)", _calendar(lambda days: _months(days) % 12 // 3 + 1), _DATE),
+    Builtin("month(d)", _calendar(lambda days: _months(days) % 12 + 1), _DATE),
+    Builtin("weekofyear(d)", _calendar(_week), _DATE),
+    Builtin("day(d)", _calendar(_day), _DATE, ("dayofmonth",)),
+    Builtin("dayofweek(d)", _calendar(lambda days: (_weekday(days) + 1) % 7 + 1), _DATE),
+    Builtin("weekday(d)", _calendar(_weekday), _DATE),
+    Builtin("dayofyear(d)", _calendar(_day_of_year), _DATE),
+    Builtin("hour(ts)", _clock(_HOUR, 24), _TIMESTAMP),
+    Builtin("minute(ts)", _clock(_MINUTE, 60), _TIMESTAMP),
+    Builtin("second(ts)", _clock(_SECOND, 60), _TIMESTAMP),
+    Builtin("date_trunc(unit, ts)", _date_trunc, (as_given, timestamp)),
+    Builtin("trunc(d, unit)", _trunc, (date, as_given)),
+    Builtin("to_date(x[, format])", _to_date),
+    Builtin("to_timestamp(x[, format])", _to_timestamp),
+    Builtin("date_format(ts, format)", _date_format, (timestamp, as_given)),
+    Builtin("unix_timestamp(x[, format])", _unix_timestamp),
+    Builtin("from_unixtime(seconds[, format])", _from_unixtime, (bigint, as_given)),
+    Builtin("timestamp_seconds(n)", _instant("timestamp_seconds", _SECOND)),
+    Builtin("timestamp_millis(n)", _instant("timestamp_millis", 1_000)),
+    Builtin("timestamp_micros(n)", _instant("timestamp_micros", 1)),
+    Builtin("unix_seconds(ts)", over_numpy(BIGINT, lambda values: values // _SECOND), _TIMESTAMP),
+    Builtin("unix_millis(ts)", over_numpy(BIGINT, lambda values: values // 1_000), _TIMESTAMP),
+    Builtin("unix_micros(ts)", over_numpy(BIGINT, lambda values: values), _TIMESTAMP),
+    Builtin("unix_date(d)", lambda node: relabel(node, INT), _DATE),
+    Builtin("date_add(d, days)", lambda node, days: shift_days(node, days, "+"), _DAYS, ("dateadd",)),
+    Builtin("date_sub(d, days)", lambda node, days: shift_days(node, days, "-"), _DAYS),
+    Builtin("datediff(end, start)", _datediff, _DATE, ("date_diff",)),
+    Builtin("add_months(d, months)", _add_months, _DAYS),
+    Builtin("last_day(d)", _last_day, _DATE),
+    Builtin("make_date(year, month, day)", _make_date, (integer,)),
 )

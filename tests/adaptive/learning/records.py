@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from headway.adaptive.learning import Learning, Record, Turn
+from headway.adaptive.learning import Learning, Record, RewardedTurn
 
 NAMES = ("a", "b", "c", "d")
 
@@ -16,7 +16,7 @@ def record(*turns: tuple[int, float], number: int = 10, seed: int = 0, count: in
     scores = [1.0] * count
     for algorithm, reward in turns:
         scores[algorithm] = reward
-    return Record(NAMES[:count], tuple(scores), tuple(Turn(*turn) for turn in turns), number, seed)
+    return Record(NAMES[:count], tuple(scores), tuple(RewardedTurn(*turn) for turn in turns), number, seed)
 
 
 def play(
@@ -28,7 +28,7 @@ def play(
     seed: int = 0,
 ) -> list[int]:
     """Let a strategy learn; `mean(round, algorithm)` is the reward of algorithms on average. Return its choices."""
-    chance, turns, choices = random.Random(seed), list[Turn](), list[int]()
+    chance, turns, choices = random.Random(seed), list[RewardedTurn](), list[int]()
     for number in range(rounds):
         if number < len(NAMES):
             chosen = number
@@ -36,7 +36,7 @@ def play(
             last = {turn.algorithm: turn.reward for turn in turns}
             scores = tuple(last[at] for at in range(len(NAMES)))
             chosen = learning.choose(Record(NAMES, scores, tuple(turns[-window:]), number, seed)).algorithm
-        turns.append(Turn(chosen, mean(number, chosen) + chance.uniform(-noise, noise)))
+        turns.append(RewardedTurn(chosen, mean(number, chosen) + chance.uniform(-noise, noise)))
         choices.append(chosen)
     return choices
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from headway.adaptive.learning.roulette import Roulette
+from headway.adaptive.learning import Roulette
 from tests.adaptive.learning.records import record
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from headway.adaptive.learning.thompson import Thompson
+from headway.adaptive.learning import Thompson
 from tests.adaptive.learning.records import best_is_c, best_moves, play, record, share
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from headway.adaptive.learning.upper_confidence import UpperConfidence, deviation
+from headway.adaptive.learning import UpperConfidence, deviation
 from tests.adaptive.learning.records import best_is_c, best_moves, play, record, share
 
 

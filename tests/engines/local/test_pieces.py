@@ -15,7 +15,7 @@ import pytest
 import headway as hw
 from headway.engines.local import steps
 from headway.engines.local.steps import StepRunner
-from headway.expressions.registry import BUILTIN, ScalarFunction
+from headway.expressions.userfunctions import BUILTIN, ScalarFunction
 from headway.kernels import join
 from headway.schema import parse_type
 

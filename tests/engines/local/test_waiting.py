@@ -10,9 +10,10 @@ import pytest
 
 import headway as hw
 from headway.clock import MILLISECOND, SECOND, ManualClock
-from headway.scheduling import Plan, Snapshot, Step, policy, register_policy
-from headway.scheduling.patience import MOST
+from headway.scheduling import Plan, Snapshot, Step, register_policy
+from headway.scheduling import policy as registry
 from headway.scheduling.policy import Policy
+from headway.scheduling.trains import MOST
 from tests import policies  # noqa: F401  (registers the random policy)
 from tests.engines.local.networks import COUNT, POSITIVE, network, rows
 
@@ -23,7 +24,7 @@ NETWORK = network(
 
 
 @dataclass(frozen=True)
-class Watched:
+class Watched(Policy):
     """Serves the first ready unit with one tuple, and keeps what it saw."""
 
     seen: list[Snapshot] = field(default_factory=list)
@@ -43,7 +44,7 @@ class Watched:
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(policy, "_policies", dict(policy._policies))
+    monkeypatch.setattr(registry, "_policies", dict(registry._policies))
 
     def watch(policy: Policy) -> None:
         register_policy("watched", lambda argument: policy, "for a test")

@@ -13,7 +13,8 @@ import headway as hw
 from headway.clock import MILLISECOND
 from headway.engines.sim import engine
 from headway.errors import RunError
-from headway.scheduling import Plan, Snapshot, Step, policy, register_policy
+from headway.scheduling import Plan, Policy, Snapshot, Step, register_policy
+from headway.scheduling import policy as registry
 from tests.engines.sim.moments import Moments
 from tests.engines.sim.networks import arriving, at_once, box, every, network, simulate, steps
 
@@ -21,7 +22,7 @@ ONE = network({"b": box("s", "1ms")}, {"o": "b"}, s=every(1, 3))
 
 
 @dataclass(frozen=True)
-class Scripted:
+class Scripted(Policy):
     """Does what a function of the snapshot says, and keeps copies of what it saw."""
 
     decide: Callable[[Snapshot], Plan]
@@ -41,7 +42,7 @@ Script = Callable[..., Scripted]
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Script:
-    monkeypatch.setattr(policy, "_policies", dict(policy._policies))
+    monkeypatch.setattr(registry, "_policies", dict(registry._policies))
     monkeypatch.setattr(engine, "_STUCK", 500)  # nobody here is asked so often for nothing, but those who never stop
 
     def make(decide: Callable[[Snapshot], Plan], preemptive: bool = False) -> Scripted:

@@ -14,7 +14,7 @@ from headway.engines.spark.wire.native import NativePlan, plan_native
 from headway.engines.spark.wire.packing import clear
 from headway.engines.spark.wire.work import CutUnit, Lane, Work
 from headway.errors import NetworkError, unknown
-from headway.expressions.registry import Functions
+from headway.expressions.userfunctions import Functions
 from headway.program import Program
 from headway.storage.files import write_table
 from headway.storage.filesystems import Place

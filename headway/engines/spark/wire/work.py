@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headway.expressions.registry import Functions, ScalarFunction, UserAggregate
+from headway.expressions.userfunctions import Functions, ScalarFunction, UserAggregate
 from headway.network import Network
 
 

@@ -22,7 +22,7 @@ from headway.engines.spark.worker.shards import ShardStates, check_state, shard_
 from headway.errors import RunError
 from headway.kept import Kept
 from headway.kernels.kernel import Kernel
-from headway.kernels.pieces import whole
+from headway.kernels.results import whole
 from headway.program import compile_program
 from headway.storage.checksums import bulk_checksum
 from headway.storage.files import read_table

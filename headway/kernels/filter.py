@@ -9,8 +9,8 @@ import numpy as np
 
 from headway.expressions import Expression
 from headway.kernels.chain import truth
-from headway.kernels.isolation import evaluate
 from headway.kernels.kernel import DeadLetter, Kernel, Result
+from headway.kernels.results import evaluate
 from headway.schema import Schema
 from headway.trains import Train
 
@@ -29,8 +29,8 @@ class RouteKernel(Kernel):
         outputs: list[Train] = []
         dead: list[DeadLetter] = []
         for predicate in self.predicates:
-            rest, (answer,), letters = evaluate((predicate,), rest, self.schema, self.box)
-            dead += letters
+            rest, (answer,), failed = evaluate((predicate,), rest, self.schema, self.box)
+            dead += failed
             mask = truth(answer)
             outputs.append(rest.take(np.flatnonzero(mask)))
             rest = rest.take(np.flatnonzero(~mask))

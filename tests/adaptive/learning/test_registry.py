@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.adaptive.learning import make_learning
-from headway.adaptive.learning.base import against, registered_learnings
+from headway.adaptive.learning import explained, make_learning, registered_learnings
 from headway.errors import PolicyError
 from tests.adaptive.learning.records import best_is_c, play, record
 
@@ -49,6 +48,8 @@ def test_errors_list_the_choices() -> None:
 
 def test_against_whom() -> None:
     seen = record()
-    assert against(seen, 1, [1.08, 1.21, 0.9]) == "scores 1.21, a 1.08"
-    assert against(seen, 1, [1.08, None, 1.2]) == "not tried lately, c 1.20"
-    assert against(record(count=1), 0, [1.0]) == "scores 1.00"
+    rewards = [[1.08], [1.21], [0.9]]
+    assert explained(seen, 1, [1.08, 1.21, 0.9], rewards) == "scores 1.21, a 1.08"
+    assert explained(seen, 1, [1.08, None, 1.2], rewards) == "not tried lately, c 1.20"
+    assert explained(seen, 2, [1.08, 1.21, 0.9], rewards) == "scores 0.90, b 1.21, tried again after 1 of 0 turns"
+    assert explained(record(count=1), 0, [1.0], rewards) == "scores 1.00"

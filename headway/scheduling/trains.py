@@ -15,16 +15,16 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from headway.boxes.durations import Duration
 from headway.clock import SECOND
-from headway.columns import Int64s
+from headway.columns import Int64s, Mask
 from headway.errors import NetworkError, PolicyError, choices
-from headway.scheduling.patience import FIRST, MOST, Patient
-from headway.scheduling.policy import Plan, Policy, Step, Term, is_preemptive, rule_of, terms_of
+from headway.scheduling.graphs import Zones, unit_zones
+from headway.scheduling.policy import Plan, Policy, Step, Term, Wrapper, terms_of
 from headway.scheduling.snapshot import Snapshot
 
 AUTO = "auto"
@@ -39,58 +39,41 @@ TRAINS = {
 }
 """By example of its form: what a train is."""
 
+MOST = 8_000_000
+"""The most tuples in a step, and the most that are kept waiting."""
+FIRST = 65_536
+"""The most tuples in a step of a unit whose cost is not known yet."""
+SHARE = 0.5
+"""How much of a good zone is used for waiting, and for others' steps: the other half is for what was not foreseen."""
 _BYTES = {"GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
 _ROUNDING = 1e-9
 """So that 7 % of 100 are 7, whatever binary fractions make of it."""
 
 
-class TrainRule(Protocol):
+class TrainRule(ABC):
     """How many tuples a step takes. `str` gives the text that `parse_train` reads back."""
-
-    @property
-    def most(self) -> int:
-        """What a snapshot calls its train."""
-        ...
-
-    def wrap(self, policy: Policy) -> Policy:
-        """Return the policy with steps of this size."""
-        ...
-
-
-class SizeRule(ABC):
-    """A rule by which each step has a size of its own."""
 
     __slots__ = ()
 
     @property
     def most(self) -> int:
-        """As many as a step can take: the rule says how many it does."""
+        """What a snapshot calls its train: by default as many as a step can take, and `size` says how many it does."""
         return MOST
-
-    def wrap(self, policy: Policy) -> Policy:
-        """Return the policy, with its steps cut to the rule's size."""
-        return Sized(policy, self)
 
     @abstractmethod
     def size(self, snapshot: Snapshot, unit: int) -> int:
         """Return how many tuples of each queue a step of a unit should take, at least 1."""
 
+    def wrap(self, policy: Policy) -> Policy:
+        """Return the policy with steps of this size."""
+        return Sized(policy, self)
+
 
 @dataclass(frozen=True, slots=True)
-class Sized:
+class Sized(Wrapper):
     """Any policy, with steps no larger than a rule says; its memory is the inner policy's."""
 
-    policy: Policy
-    train: SizeRule
-
-    @property
-    def preemptive(self) -> bool:
-        """Whether the inner policy is."""
-        return is_preemptive(self.policy)
-
-    def start(self) -> Any:
-        """Return the inner policy's memory."""
-        return self.policy.start()
+    train: TrainRule
 
     def plan(self, snapshot: Snapshot, memory: Any) -> tuple[Plan, Any]:
         """Return the inner policy's plan with steps of the right size."""
@@ -102,37 +85,42 @@ class Sized:
         """Return how large a step of a unit may be, also for a policy around this one that adds steps."""
         return self.train.size(snapshot, unit)
 
-    def terms(self, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
-        """Return the inner policy's terms."""
-        return terms_of(self.policy, snapshot, memory)
-
-    def rule(self, snapshot: Snapshot, memory: Any, unit: int) -> str | None:
-        """Return the inner policy's rule."""
-        return rule_of(self.policy, snapshot, memory, unit)
-
 
 @dataclass(frozen=True, slots=True)
-class Tuples:
+class Tuples(TrainRule):
     """So many tuples; the snapshot says it, and policies keep to it."""
 
-    most: int
+    number: int
+
+    @property
+    def most(self) -> int:
+        """The number."""
+        return self.number
+
+    def size(self, snapshot: Snapshot, unit: int) -> int:
+        """Return the number."""
+        return self.number
 
     def wrap(self, policy: Policy) -> Policy:
         """Return the policy itself."""
         return policy
 
     def __str__(self) -> str:
-        return str(self.most)
+        return str(self.number)
 
 
 @dataclass(frozen=True, slots=True)
-class Auto:
+class Auto(TrainRule):
     """Trains that follow from slack and cost."""
 
     @property
     def most(self) -> int:
         """What is taken as long as nothing is known."""
         return FIRST
+
+    def size(self, snapshot: Snapshot, unit: int) -> int:
+        """Return the largest step; a patient policy knows better."""
+        return MOST
 
     def wrap(self, policy: Policy) -> Policy:
         """Return a patient policy."""
@@ -143,7 +131,7 @@ class Auto:
 
 
 @dataclass(frozen=True, slots=True)
-class Share(SizeRule):
+class Share(TrainRule):
     """A share of the unit's waiting tuples, rounded up."""
 
     percent: float
@@ -157,7 +145,7 @@ class Share(SizeRule):
 
 
 @dataclass(frozen=True, slots=True)
-class Budget(SizeRule):
+class Budget(TrainRule):
     """As many tuples as are expected to be delivered within a time, the overhead of calls included."""
 
     time: Duration
@@ -174,7 +162,7 @@ class Budget(SizeRule):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory(SizeRule):
+class Bytes(TrainRule):
     """As many tuples as fit into some bytes, by the mean size of those that wait."""
 
     bytes: int
@@ -193,7 +181,7 @@ class Memory(SizeRule):
 
 
 @dataclass(frozen=True, slots=True)
-class Spread(SizeRule):
+class LatencySpread(TrainRule):
     """The tuples that arrived within some time of the oldest.
 
     They are taken to have arrived evenly, the newest as far from their mean latency as the oldest.
@@ -217,7 +205,7 @@ class Spread(SizeRule):
 
 
 @dataclass(frozen=True, slots=True)
-class Overhead(SizeRule):
+class Overhead(TrainRule):
     """The fewest tuples for which overhead stays below a share of a step's time.
 
     A step of n tuples takes ``overhead + cost * n``, and planning it takes some time, too; so
@@ -241,6 +229,83 @@ class Overhead(SizeRule):
         return f"overhead:{_plain(self.percent)}%"
 
 
+@dataclass(frozen=True, slots=True)
+class Patient(Wrapper):
+    """Any policy, with trains that follow from slack and cost.
+
+    A ready unit is kept from the inner policy while more tuples may arrive and its oldest tuple would be
+    delivered before SHARE of the good zone has passed, even if all other ready units came first. It is never
+    kept when its cost is not known yet (first steps teach it), when only marks wait, or when MOST tuples wait.
+
+    A step takes as many tuples as fit into SHARE of the shortest good zone of the other units, which wait
+    meanwhile if no worker is left for them; but always so many that no more than half of its time is overhead.
+    The inner policy may take fewer.
+    """
+
+    def start(self) -> tuple[Zones | None, Any]:
+        """Nothing is prepared; the inner policy's memory comes along."""
+        return None, self.policy.start()
+
+    def inner(self, memory: tuple[Zones | None, Any]) -> Any:
+        """Return the inner policy's memory."""
+        return memory[1]
+
+    def plan(self, snapshot: Snapshot, memory: tuple[Zones | None, Any]) -> tuple[Plan, tuple[Zones | None, Any]]:
+        """Return the inner policy's plan for the units that should not wait, with steps of the right size."""
+        zones, inner = memory
+        inside = snapshot.held_inside
+        if zones is None or zones.units is not snapshot.units:
+            zones = unit_zones(snapshot.topology, snapshot.units).with_held(inside)
+        elif not np.array_equal(zones.held, inside):
+            zones = zones.with_held(inside)
+        held, until = _held(snapshot, zones)
+        if self.preemptive:
+            held &= ~(snapshot.busy | (snapshot.spent > 0))  # what has begun is not kept from going on
+        ready = snapshot.ready & ~held
+        if not ready.any():
+            return Plan((), until), (zones, inner)
+        plan, inner = self.policy.plan(snapshot.narrowed(ready, MOST), inner)
+        costs = snapshot.costs
+        # With a worker for each unit nobody waits for one.
+        crowded = len(plan.steps) >= snapshot.free and len(snapshot.units) > snapshot.workers
+        steps = []
+        for unit, tuples in plan.steps:
+            room = SHARE * float(zones.others[unit]) if crowded else math.inf
+            steps.append(Step(unit, min(tuples, _fitting(float(costs.overhead[unit]), float(costs.cost[unit]), room))))
+        moments = [moment for moment in (until, plan.until) if moment is not None]
+        return Plan(tuple(steps), min(moments, default=None)), (zones, inner)
+
+    def terms(self, snapshot: Snapshot, memory: tuple[Zones | None, Any]) -> tuple[Term, ...]:
+        """Return the inner policy's terms; units that are kept waiting have some, too."""
+        return terms_of(self.policy, snapshot.narrowed(snapshot.ready, MOST), memory[1])
+
+
+def _held(snapshot: Snapshot, zones: Zones) -> tuple[Mask, int | None]:
+    """Return which units should wait, and until when."""
+    none: Mask = np.zeros(len(snapshot.units), np.bool_)
+    if not snapshot.more:
+        return none, None
+    costs, waiting = snapshot.costs, snapshot.waiting
+    able = snapshot.ready & (waiting > 0) & (waiting < MOST) & (costs.overhead + costs.cost > 0)
+    age = (snapshot.now - np.where(waiting > 0, snapshot.oldest, snapshot.now)) / SECOND
+    own = costs.seconds(waiting)
+    # What else there is to do may come first: without it, units that wait for the same moment would all be late.
+    rest = float(own[snapshot.ready].sum()) - own
+    spare = SHARE * zones.good - (age + own + rest / max(1, snapshot.workers))
+    held = able & (spare > 0)
+    if not held.any():
+        return none, None
+    return held, snapshot.now + max(1, int(np.ceil(spare[held].min() * SECOND)))
+
+
+def _fitting(overhead: float, cost: float, room: float) -> int:
+    """Return how many tuples a step may take that should end within `room` seconds."""
+    if cost <= 0:
+        return MOST if overhead > 0 else FIRST
+    useful = math.ceil(min(MOST, overhead / cost))
+    return max(1, useful, math.floor(min(MOST, (room - overhead) / cost)))
+
+
 def parse_train(value: int | str) -> TrainRule:
     """Return the rule that a number or a text says. Raises a PolicyError that lists the forms."""
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
@@ -251,7 +316,7 @@ def parse_train(value: int | str) -> TrainRule:
     kind, colon, rest = text.partition(":")
     if colon:
         if kind == "spread":
-            return Spread(_duration(rest, value))
+            return LatencySpread(_duration(rest, value))
         if kind == "overhead":
             percent = _percent(rest)
             if percent is not None and percent < 100:
@@ -268,7 +333,7 @@ def parse_train(value: int | str) -> TrainRule:
     if memory:
         bytes = Decimal(memory[1]) * _BYTES[memory[2].replace("KB", "kB")]
         if bytes >= 1 and bytes == int(bytes):
-            return Memory(int(bytes))
+            return Bytes(int(bytes))
         raise _refused(value)
     return Budget(_duration(text, value))
 

@@ -1,10 +1,17 @@
-"""Targets: what a query should achieve, as piecewise-linear functions of the time since the run's start.
+"""Goals of a query: what it should achieve (targets of measures), and how much that matters (priority classes).
 
-MavStream's runtime optimizer, section 4.2. The paper gives a start and an end for each piece and fills the gaps
-between pieces from the values at their borders; that is the same as a list of points with straight lines between them:
-the ends of all pieces, in order. Two points at the same time are a jump, as between two pieces that touch.
+MavStream's runtime optimizer, sections 4.2, 4.3 and 4.8. Targets are piecewise-linear functions of the time since the
+run's start. The paper gives a start and an end for each piece and fills the gaps between pieces from the values at
+their borders; that is the same as a list of points with straight lines between them: the ends of all pieces, in order.
+Two points at the same time are a jump, as between two pieces that touch. `MEASURES` is the one place that says what can
+have a target, and whether it is the most or the least that is good.
 
-`MEASURES` is the one place that says what can have a target, and whether it is the most or the least that is good.
+A class with more weight comes first. While all its measures are met it still has a say, with a weight that falls the
+more there is to spare, but never below that of the next class:
+
+    reduced weight = weight - spare * range,    range = weight - weight of the next class (0 after the last)
+
+The paper also speaks of weights divided by the number of classes; that changes no order, and its tables do without.
 """
 
 from __future__ import annotations
@@ -12,13 +19,13 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from headway.boxes.durations import DURATION_HINT, Duration
-from headway.errors import HeadwayError, PolicyError, finite
-from headway.scheduling.sizes import Memory, parse_train
+from headway.errors import HeadwayError, PolicyError, finite, unknown
+from headway.scheduling.trains import Bytes, parse_train
 
 EASED = 0.8
 """A measure with an upper bound that is this share of it, or less, has something to spare."""
@@ -26,7 +33,7 @@ EASED = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Something that can have a target. Its name is one of `headway.adaptive.base.METRICS`, which measures it."""
+    """Something that can have a target. Its name is one of `headway.adaptive.layer.METRICS`, which measures it."""
 
     name: str
     at_most: bool
@@ -149,7 +156,7 @@ def _bytes(value: object) -> float:
             size = parse_train(value)  # a train may be as many tuples as fit into some memory
         except PolicyError:
             size = None
-        if not isinstance(size, Memory):
+        if not isinstance(size, Bytes):
             raise PolicyError(f"{value!r} is not {form}")
         return float(size.bytes)
     return _number(value, form)
@@ -207,3 +214,75 @@ MEASURES: Mapping[str, Measure] = {
     )
 }
 """By name: what can have a target."""
+
+
+MUST_SATISFY = "must-satisfy"
+BEST_EFFORT = "best-effort"
+DONT_CARE = "dont-care"
+WEIGHTS: Mapping[str, float] = {MUST_SATISFY: 1.0, BEST_EFFORT: 0.5, DONT_CARE: 0.01}
+SHEDDING = (MUST_SATISFY,)
+"""The classes for which tuples may be dropped, where nothing is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Priority:
+    """One class."""
+
+    name: str
+    weight: float
+    range: float
+    """By how much the weight falls when everything is to spare."""
+    sheds: bool
+    """Whether tuples may be dropped where no strategy helps."""
+    easily_pleased: bool
+    """Whether any better strategy will do; otherwise it is the best one."""
+
+    def reduced(self, spare: float) -> float:
+        """Return the weight of a measure that is met with so much to spare, from 0 to 1 (equation 2)."""
+        return self.weight - spare * self.range
+
+
+@dataclass(frozen=True, slots=True)
+class Priorities:
+    """All classes, the one with the most weight first."""
+
+    classes: tuple[Priority, ...]
+
+    @classmethod
+    def of(cls, weights: Mapping[str, float] = WEIGHTS, shedding: Iterable[str] = SHEDDING) -> Priorities:
+        """Return the classes with these weights. Raises a PolicyError where weights are equal or not above 0.
+
+        The last of several classes is easily pleased.
+        """
+        sheds = set(shedding)
+        for name in sorted(sheds - set(weights)):
+            raise PolicyError(f"shed: {unknown('class', name, weights)}")
+        for name, weight in weights.items():
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
+                raise PolicyError(f"classes: the weight of '{name}' is a number above 0, not {weight!r}")
+        names = sorted(weights, key=lambda name: -weights[name])
+        classes: list[Priority] = []
+        for at, name in enumerate(names):
+            last = at == len(names) - 1
+            below = 0.0 if last else float(weights[names[at + 1]])
+            weight = float(weights[name])
+            if weight == below:
+                raise PolicyError(f"classes: '{name}' and '{names[at + 1]}' have the same weight {weight:g}")
+            classes.append(Priority(name, weight, weight - below, name in sheds, last and len(names) > 1))
+        return cls(tuple(classes))
+
+    def __getitem__(self, name: str) -> Priority:
+        """Return a class by name. Raises a PolicyError that lists them."""
+        for one in self.classes:
+            if one.name == name:
+                return one
+        raise PolicyError(unknown("class", name, [one.name for one in self.classes]))
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A measure of a query, its target and its class."""
+
+    measure: Measure
+    target: Target
+    priority: Priority

@@ -14,24 +14,25 @@ from hypothesis import strategies as st
 from headway.boxes.durations import Duration
 from headway.clock import MILLISECOND, SECOND
 from headway.errors import PolicyError
-from headway.scheduling.patience import FIRST, MOST, Patient
-from headway.scheduling.policy import Plan, Policy, Step, is_preemptive, terms_of
+from headway.scheduling.policy import Plan, Policy, Step, terms_of
 from headway.scheduling.round_robin import RoundRobin
-from headway.scheduling.sizes import (
+from headway.scheduling.slope_slack import SlopeSlack
+from headway.scheduling.snapshot import QueueReadings, Snapshot, Unit
+from headway.scheduling.trains import (
+    FIRST,
+    MOST,
     TRAINS,
     Auto,
     Budget,
-    Memory,
+    Bytes,
+    LatencySpread,
     Overhead,
+    Patient,
     Share,
     Sized,
-    SizeRule,
-    Spread,
     Tuples,
     parse_train,
 )
-from headway.scheduling.slope_slack import SlopeSlack
-from headway.scheduling.snapshot import QueueReadings, Snapshot, Unit
 from tests.policies import RandomPolicy
 from tests.scheduling.snapshots import measured, replace
 
@@ -39,9 +40,7 @@ NOW = 100 * SECOND
 
 
 def size(text: str, seen: Snapshot, unit: int = 0) -> int:
-    rule = parse_train(text)
-    assert isinstance(rule, SizeRule)
-    return rule.size(seen, unit)
+    return parse_train(text).size(seen, unit)
 
 
 def united(waiting: Sequence[int], **more: Any) -> Snapshot:
@@ -72,13 +71,13 @@ def united(waiting: Sequence[int], **more: Any) -> Snapshot:
         ("5ms", Budget(Duration(5_000)), "5ms"),
         ("200us", Budget(Duration(200)), "200us"),
         ("0.2 s", Budget(Duration(200_000)), "200ms"),
-        ("64kB", Memory(64_000), "64kB"),
-        ("64KB", Memory(64_000), "64kB"),
-        ("1MB", Memory(1_000_000), "1MB"),
-        ("1.5MB", Memory(1_500_000), "1500kB"),
-        ("2GB", Memory(2_000_000_000), "2GB"),
-        ("100 B", Memory(100), "100B"),
-        ("spread:10ms", Spread(Duration(10_000)), "spread:10ms"),
+        ("64kB", Bytes(64_000), "64kB"),
+        ("64KB", Bytes(64_000), "64kB"),
+        ("1MB", Bytes(1_000_000), "1MB"),
+        ("1.5MB", Bytes(1_500_000), "1500kB"),
+        ("2GB", Bytes(2_000_000_000), "2GB"),
+        ("100 B", Bytes(100), "100B"),
+        ("spread:10ms", LatencySpread(Duration(10_000)), "spread:10ms"),
         ("overhead:5%", Overhead(5), "overhead:5%"),
         ("overhead:0.5%", Overhead(0.5), "overhead:0.5%"),
         ("auto", Auto(), "auto"),
@@ -114,11 +113,11 @@ def test_what_is_no_train(value: Any) -> None:
 @given(
     rule=st.one_of(
         st.integers(1, 10**12).map(Tuples),
-        st.integers(1, 10**12).map(Memory),
+        st.integers(1, 10**12).map(Bytes),
         st.floats(0, 100, exclude_min=True, allow_subnormal=False).map(Share),
         st.floats(0, 100, exclude_min=True, exclude_max=True, allow_subnormal=False).map(Overhead),
         st.integers(1, 10**15).map(lambda one: Budget(Duration(one))),
-        st.integers(1, 10**15).map(lambda one: Spread(Duration(one))),
+        st.integers(1, 10**15).map(lambda one: LatencySpread(Duration(one))),
     )
 )
 @settings(deadline=None)
@@ -224,9 +223,11 @@ def test_the_number_for_each_queue_is_the_largest_that_fits_or_the_smallest_that
     assert taken(least - 1) < total or least == 1
 
 
-class _Fixed:
+class _Fixed(Policy):
     preemptive = True
-    rule = "as fixed"
+
+    def rule(self, snapshot: Snapshot, memory: Any, unit: int) -> str:
+        return "as fixed"
 
     def start(self) -> int:
         return 5
@@ -264,10 +265,10 @@ def test_terms_come_from_the_inner_policy(policy: Policy, memory: Any) -> None:
 def test_what_else_comes_from_the_inner_policy(wrap: Any) -> None:
     seen = measured([[]], [0.0])
     policy = wrap(_Fixed())
-    assert is_preemptive(policy)
+    assert policy.preemptive
     assert policy.rule(seen, policy.start(), 0) == "as fixed"
     plain = wrap(RandomPolicy(1))
-    assert not is_preemptive(plain)
+    assert not plain.preemptive
     assert terms_of(plain, seen, plain.start()) == ()
     assert plain.rule(seen, plain.start(), 0) is None
 

@@ -1,0 +1,226 @@
+"""Learning strategies: which algorithm to use next, given how each did. Scores and past turns in, a choice out."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from headway.errors import PolicyError, unknown
+
+
+class RewardedTurn(NamedTuple):
+    """A turn that an algorithm had, and its reward: from 0 to 2, 1 is the mean of what it is measured against."""
+
+    algorithm: int
+    reward: float
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """All that a learning strategy may look at. Every algorithm has had a turn before the first choice."""
+
+    names: tuple[str, ...]
+    """By algorithm: what people call it."""
+    scores: tuple[float, ...]
+    """By algorithm: its score (equation 2 of AMoS) as of its last turn."""
+    turns: tuple[RewardedTurn, ...]
+    """The turns within the window, the oldest first."""
+    number: int
+    """How many turns have ended."""
+    seed: int
+
+    def random(self) -> random.Random:
+        """Return a source of chance that depends on the seed and the number of the round alone."""
+        return random.Random(f"{self.seed}/{self.number}")
+
+    def rewards(self) -> list[list[float]]:
+        """Return by algorithm the rewards of its turns within the window."""
+        by: list[list[float]] = [[] for _ in self.names]
+        for turn in self.turns:
+            by[turn.algorithm].append(turn.reward)
+        return by
+
+
+class Choice(NamedTuple):
+    """The algorithm to use next, and why, in a few words that follow its name."""
+
+    algorithm: int
+    reason: str
+
+
+class Learning(Protocol):
+    """A learning strategy. Pure: the same record gives the same choice."""
+
+    def choose(self, record: Record) -> Choice:
+        """Return the algorithm for the next turn."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LearningEntry:
+    """A registered strategy: how to make it from the text after the colon, and what it is."""
+
+    name: str
+    make: Callable[[str | None], Learning]
+    about: str
+
+
+_strategies: dict[str, LearningEntry] = {}
+
+
+def register_learning(name: str, make: Callable[[str | None], Learning], about: str) -> None:
+    """Make a strategy known by name; `make` gets what stands after a colon, as in ``upper-confidence:0.5``."""
+    _strategies[name] = LearningEntry(name, make, about)
+
+
+def registered_learnings() -> tuple[LearningEntry, ...]:
+    """Return the strategies, by name."""
+    return tuple(_strategies[name] for name in sorted(_strategies))
+
+
+def make_learning(text: str) -> Learning:
+    """Return the strategy that ``name`` or ``name:argument`` says."""
+    name, colon, argument = text.partition(":")
+    if name not in _strategies:
+        raise PolicyError(f"learning: {unknown('strategy', name, _strategies)}")
+    return _strategies[name].make(argument if colon else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Roulette:
+    """The roulette wheel: chances in proportion to scores (Sutherland et al., IDEAS 2005, section 3.5).
+
+    Each algorithm has a slice of the wheel as large as its score; the wheel is spun once. It is the paper's own
+    strategy, for comparison: scores lie near 1, slices are nearly equal, and so bad algorithms run nearly as often as
+    good ones, however well they are known.
+    """
+
+    def choose(self, record: Record) -> Choice:
+        """Return the algorithm at the marker."""
+        slices = [max(score, 0.0) for score in record.scores]
+        total = sum(slices)
+        if total <= 0:
+            slices, total = [1.0] * len(slices), float(len(slices))
+        marker = record.random().random() * total
+        chosen = len(slices) - 1
+        for algorithm, size in enumerate(slices):
+            marker -= size
+            if marker < 0:
+                chosen = algorithm
+                break
+        share = 100 * slices[chosen] / total
+        return Choice(chosen, f"came up on the wheel: score {record.scores[chosen]:.2f}, {share:.0f} % of it")
+
+
+@dataclass(frozen=True, slots=True)
+class UpperConfidence:
+    """The algorithm that could be the best, given what is known of it.
+
+    Auer, Cesa-Bianchi and Fischer (2002) over a sliding window (Garivier and Moulines, 2011): with n turns of an
+    algorithm among the t turns of the window, and m the mean of their rewards, the largest
+
+        m + width * s * sqrt(2 * ln(t) / n)
+
+    is next. s is the standard deviation of rewards around the means of their algorithms: where turns hardly differ,
+    few are needed. Bad algorithms are tried ever more rarely (as ln t), but not forever: turns leave the window, and
+    an algorithm without any is tried at once.
+    """
+
+    width: float = 0.5
+    """How many times the textbook's confidence interval; exploring costs real results."""
+
+    def choose(self, record: Record) -> Choice:
+        """Return the algorithm with the largest bound; of equals, the first."""
+        rewards = record.rewards()
+        means = [sum(own) / len(own) if own else None for own in rewards]
+        scale = self.width * deviation(rewards) * math.sqrt(2 * math.log(max(len(record.turns), 2)))
+        bounds = [
+            math.inf if mean is None else mean + scale / math.sqrt(len(own))
+            for mean, own in zip(means, rewards, strict=True)
+        ]
+        chosen = max(range(len(bounds)), key=lambda at: (bounds[at], -at))
+        return Choice(chosen, explained(record, chosen, means, rewards))
+
+
+@dataclass(frozen=True, slots=True)
+class Thompson:
+    """Thompson sampling: each algorithm draws from what is believed of it, and the largest draw is next.
+
+    Thompson (1933), with normal beliefs over a sliding window of turns: an algorithm with n turns of mean reward m
+    draws from a normal distribution with mean m and standard deviation ``width * s / sqrt(n)``, s as in
+    `UpperConfidence`. An algorithm without a turn in the window draws from that of all turns. So an algorithm runs as
+    often as it is believed to be the best.
+    """
+
+    width: float = 1.0
+
+    def choose(self, record: Record) -> Choice:
+        """Return the algorithm with the best draw."""
+        chance, rewards = record.random(), record.rewards()
+        means = [sum(own) / len(own) if own else None for own in rewards]
+        spread = self.width * deviation(rewards)
+        every = [turn.reward for turn in record.turns] or [1.0]
+        middle, wide = sum(every) / len(every), self.width * deviation([every])
+        draws = [
+            chance.gauss(middle, wide) if mean is None else chance.gauss(mean, spread / len(own) ** 0.5)
+            for mean, own in zip(means, rewards, strict=True)
+        ]
+        chosen = max(range(len(draws)), key=draws.__getitem__)
+        return Choice(chosen, explained(record, chosen, means, rewards))
+
+
+def deviation(rewards: Sequence[Sequence[float]], floor: float = 0.02) -> float:
+    """Return the standard deviation of rewards around the mean of their own algorithm, at least `floor`."""
+    squares, freedom = 0.0, 0
+    for own in rewards:
+        if own:
+            mean = sum(own) / len(own)
+            squares += sum((reward - mean) ** 2 for reward in own)
+            freedom += len(own) - 1
+    return max(math.sqrt(squares / freedom), floor) if freedom > 0 else max(0.25, floor)
+
+
+def explained(record: Record, chosen: int, means: Sequence[float | None], rewards: Sequence[Sequence[float]]) -> str:
+    """Return why an algorithm is next: it scores best, or too little is known of it."""
+    own = means[chosen]
+    text = "not tried lately" if own is None else f"scores {own:.2f}"
+    others = [(mean, -at) for at, mean in enumerate(means) if at != chosen and mean is not None]
+    if others:
+        value, at = max(others)
+        text = f"{text}, {record.names[-at]} {value:.2f}"
+        if own is not None and own < value:
+            text = f"{text}, tried again after {len(rewards[chosen])} of {len(record.turns)} turns"
+    return text
+
+
+def _make_roulette(argument: str | None) -> Roulette:
+    if argument is not None:
+        raise PolicyError(f"learning: 'roulette' takes nothing after a colon, got '{argument}'")
+    return Roulette()
+
+
+def _width(name: str, argument: str) -> float:
+    """Return the positive number after a strategy's colon."""
+    try:
+        value = float(argument)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value <= 0:
+        raise PolicyError(f"learning: after '{name}:' a number above 0 is expected, not '{argument}'")
+    return value
+
+
+register_learning("roulette", _make_roulette, "chances in proportion to scores, as in the paper")
+register_learning(
+    "upper-confidence",
+    lambda text: UpperConfidence() if text is None else UpperConfidence(_width("upper-confidence", text)),
+    "the largest upper confidence bound over a sliding window of turns",
+)
+register_learning(
+    "thompson",
+    lambda text: Thompson() if text is None else Thompson(_width("thompson", text)),
+    "the best draw from normal beliefs over a sliding window of turns",
+)

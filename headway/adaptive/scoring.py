@@ -1,0 +1,256 @@
+"""What the user wants of a run, and how well algorithms do by it, as numbers that compare: the arithmetic of AMoS.
+
+Sutherland, Zhu, Ding and Rundensteiner, "An Adaptive Multi-Objective Scheduling Selection Framework for Continuous
+Query Processing" (IDEAS 2005), sections 3.2 to 3.4. A requirement is a metric, whether it is to be maximised or
+minimised, and a weight; the weights of a specification sum up to 1. They say what matters more, never how good is good
+enough. A sample holds the metrics of a short time, a synopsis those of a turn. Of every metric i, the mean of the turn
+that just ended (C) is set against all statistics so far (H), of whatever algorithm, that turn included:
+
+    z_i = (mean_i(C) - mean_i(H)) / (max_i(H) - min_i(H)) * (1 - decay) + old z_i * decay        (1)
+    score = sum over i of q_i * z_i * w_i, plus 1                                                 (2)
+
+with decay in [0, 0.5), 0 for an algorithm's first turn; q is 1 where a metric is to be maximised and -1 where it is
+to be minimised, w its weight. So z lies between -1 and 1, a score between 0 and 2, and 1 is as good as the mean.
+Where all statistics are the same, nobody differs from the mean, and the quotient counts as 0.
+
+Two things are ours. The latency of what was delivered does not tell all: an algorithm that lets some tuples wait for
+long, and delivers only fresh ones, looks fast; the next one delivers the old ones, and looks slow. So a share
+(`waiting`) of a sample's latency is the age of the oldest waiting tuple, where that is larger; the same share of its
+utility is what results of that age would be worth, the mean over the outputs with latency graphs, where that is less.
+A share of 0 takes the metrics as they are, as AMoS does.
+
+And learning strategies see rewards: scores of single turns, without decay. Against all turns of the window, turns in a
+burst of input would look bad and those after it good, whoever had them. So the history of a turn is made of its
+neighbours: itself, and so many turns before and after it. A turn among others of the same algorithm gets about 1; a
+turn of another algorithm among them gets more or less, by how much it differs from them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.adaptive.layer import METRICS, Interval
+from headway.adaptive.learning import RewardedTurn
+from headway.columns import Int64s
+from headway.errors import PolicyError, choices, finite, unknown
+from headway.fading import mixed
+from headway.qos import Graph, QoS
+from headway.totals import SYSTEM, Totals
+
+DIRECTIONS = ("maximise", "minimise")
+UPWARD = frozenset({"throughput", "utility"})
+"""Metrics of which more is better, unless the user says otherwise; of the others, less is."""
+HINT = (
+    "objectives are metrics with weights, such as {queue: 0.75, latency: 0.25} or {queue: {minimise: 0.75}}, "
+    f"or a list of metrics; metrics: {choices(METRICS)}"
+)
+
+
+class Objective(NamedTuple):
+    """One requirement: a metric, which way it should go, and its share of all that matters."""
+
+    metric: str
+    maximise: bool
+    weight: float
+
+    @property
+    def signed(self) -> float:
+        """The weight, negative where the metric is to be minimised: q and w of the paper in one."""
+        return self.weight if self.maximise else -self.weight
+
+
+@dataclass(frozen=True, slots=True)
+class Specification:
+    """Requirements, each of another metric; their weights sum up to 1."""
+
+    objectives: tuple[Objective, ...]
+
+    @classmethod
+    def parse(cls, value: object) -> Specification:
+        """Read ``{queue: {minimise: 0.75}, latency: 0.25}``, ``[latency, queue]`` or ``latency``.
+
+        Weights are above 0, and are divided by their sum. Raises a PolicyError that says how to write it.
+        """
+        if isinstance(value, str):
+            value = [value]
+        if isinstance(value, Mapping):
+            parsed = [_objective(name, wish) for name, wish in value.items()]
+        elif isinstance(value, Sequence):
+            parsed = [_objective(name, 1) for name in value]
+        else:
+            raise PolicyError(f"objectives: {value!r} will not do; {HINT}")
+        if not parsed:
+            raise PolicyError(f"objectives: there must be at least one; {HINT}")
+        names = [objective.metric for objective in parsed]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise PolicyError(f"objectives: named more than once: {choices(twice)}")
+        total = math.fsum(objective.weight for objective in parsed)
+        return cls(tuple(objective._replace(weight=objective.weight / total) for objective in parsed))
+
+    def __str__(self) -> str:
+        """Return a text for people, such as ``minimise queue (75 %), minimise latency (25 %)``."""
+        words = [
+            (
+                DIRECTIONS[0] if objective.maximise else DIRECTIONS[1],
+                objective.metric,
+                f"{100 * objective.weight:.3g} %",
+            )
+            for objective in self.objectives
+        ]
+        return ", ".join(f"{way} {metric} ({share})" for way, metric, share in words)
+
+
+def _objective(name: object, wish: object) -> Objective:
+    """Read one requirement: a weight, or ``{minimise: weight}``."""
+    if not isinstance(name, str) or name not in METRICS:
+        raise PolicyError(f"objectives: {unknown('metric', str(name), METRICS)}")
+    maximise = name in UPWARD
+    if isinstance(wish, Mapping):
+        if len(wish) != 1:
+            raise PolicyError(
+                f"objectives: {name}: one direction with its weight is expected, such as {{minimise: 0.5}}, "
+                f"not {dict(wish)!r}; directions: {choices(DIRECTIONS)}"
+            )
+        ((way, wish),) = wish.items()
+        if way not in DIRECTIONS:
+            raise PolicyError(f"objectives: {name}: {unknown('direction', str(way), DIRECTIONS)}")
+        maximise = way == DIRECTIONS[0]
+    weight = finite(wish)
+    if weight is None or weight <= 0:
+        raise PolicyError(f"objectives: {name}: a weight is a number above 0, not {wish!r}")
+    return Objective(name, maximise, weight)
+
+
+ORDER = tuple(METRICS)
+"""The order of metrics in tuples of statistics and of scores."""
+
+Statistics = tuple[float, ...]
+"""A number for each metric, in `ORDER`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Worth:
+    """What results of some age are worth: the latency graphs, each with the outputs that have it."""
+
+    graphs: tuple[tuple[Graph, Int64s], ...]
+
+    @classmethod
+    def of(cls, qos: Iterable[QoS]) -> Worth:
+        """Gather the latency graphs of the outputs; many outputs have the same."""
+        places: dict[Graph, list[int]] = {}
+        for output, wish in enumerate(qos):
+            if wish.latency is not None:
+                places.setdefault(wish.latency, []).append(output)
+        return cls(tuple((graph, np.array(outputs, np.int64)) for graph, outputs in places.items()))
+
+    def waiting(self, totals: Totals) -> float | None:
+        """Return what results as old as the oldest waiting tuples would be worth; None where no output has a graph."""
+        if not self.graphs:
+            return None
+        values = np.concatenate([graph.values(totals.oldest[outputs]) for graph, outputs in self.graphs])
+        return float(values.mean())
+
+
+def measure(interval: Interval, waiting: float = 0.0, worth: Worth | None = None) -> Statistics:
+    """Return one sample: all metrics of the whole run over an interval, with a share of what waits counted in."""
+    sample = {name: float(metric(interval, SYSTEM)) for name, metric in METRICS.items()}
+    if waiting > 0:
+        latency, oldest = sample["latency"], float(interval.after.oldest[SYSTEM])
+        sample["latency"] += waiting * max(oldest - latency, 0.0)
+        worthy = None if worth is None else worth.waiting(interval.after)
+        if worthy is not None:
+            none = interval.after.delivered[SYSTEM] == interval.before.delivered[SYSTEM]
+            delivered = worthy if none else sample["utility"]
+            sample["utility"] = delivered + waiting * min(worthy - delivered, 0.0)
+    return tuple(sample.values())
+
+
+def idle(interval: Interval) -> bool:
+    """Return whether nothing was delivered and nothing waited: such a time says nothing about an algorithm."""
+    before, after = interval.before, interval.after
+    return bool(
+        after.delivered[SYSTEM] == before.delivered[SYSTEM]
+        and after.queued[SYSTEM] <= before.queued[SYSTEM]
+        and after.oldest[SYSTEM] <= 0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Synopsis:
+    """What is kept of samples: how many, and of each metric the sum, the largest and the smallest."""
+
+    count: int
+    total: Statistics
+    largest: Statistics
+    smallest: Statistics
+
+    @classmethod
+    def of(cls, samples: Iterable[Statistics]) -> Synopsis:
+        """Return the synopsis of samples, of which there is at least one."""
+        return cls.merged([cls(1, sample, sample, sample) for sample in samples])
+
+    @classmethod
+    def merged(cls, parts: Sequence[Synopsis]) -> Synopsis:
+        """Return the synopsis of all samples of some synopses, of which there is at least one."""
+        return cls(
+            sum(part.count for part in parts),
+            tuple(map(sum, zip(*(part.total for part in parts), strict=True))),
+            tuple(map(max, zip(*(part.largest for part in parts), strict=True))),
+            tuple(map(min, zip(*(part.smallest for part in parts), strict=True))),
+        )
+
+    @property
+    def means(self) -> Statistics:
+        """The mean of each metric; never outside of the smallest and the largest, as rounding could make it."""
+        return tuple(
+            min(max(total / self.count, low), high)
+            for total, low, high in zip(self.total, self.smallest, self.largest, strict=True)
+        )
+
+
+def normalised(current: float, mean: float, largest: float, smallest: float) -> float:
+    """Return how far a mean lies above the mean of history, as a share of history's range; 0 where it has none."""
+    return (current - mean) / (largest - smallest) if largest > smallest else 0.0
+
+
+def decayed(new: float, old: float | None, decay: float) -> float:
+    """Return a new value and the old one mixed; the new one alone where there is no old one."""
+    return new if old is None else mixed(old, new, decay)
+
+
+def positions(turn: Statistics, history: Synopsis) -> Statistics:
+    """Return by metric where the means of a turn lie in a history that includes it, from -1 to 1."""
+    return tuple(map(normalised, turn, history.means, history.largest, history.smallest))
+
+
+def statistics_scores(turn: Synopsis, history: Synopsis, old: Statistics | None, decay: float) -> Statistics:
+    """Return z of each metric after a turn, by equation 1; `old` is the algorithm's z before, if it ran before."""
+    news = positions(turn.means, history)
+    return news if old is None else tuple(decayed(new, z, decay) for new, z in zip(news, old, strict=True))
+
+
+def algorithm_score(scores: Statistics, specification: Specification) -> float:
+    """Return the score of an algorithm from its z by metric, by equation 2."""
+    return sum(wish.signed * scores[ORDER.index(wish.metric)] for wish in specification.objectives) + 1
+
+
+class Past(NamedTuple):
+    """A turn that has ended: whose, and what was measured."""
+
+    algorithm: int
+    synopsis: Synopsis
+
+
+def rewarded(turns: Sequence[Past], specification: Specification, neighbours: int | None) -> tuple[RewardedTurn, ...]:
+    """Return the turns with their rewards, between 0 and 2; `neighbours` on each side, None: all turns."""
+    rewards, reach = [], len(turns) if neighbours is None else neighbours
+    for at, (algorithm, synopsis) in enumerate(turns):
+        near = Synopsis.merged([past.synopsis for past in turns[max(at - reach, 0) : at + reach + 1]])
+        rewards.append(RewardedTurn(algorithm, algorithm_score(positions(synopsis.means, near), specification)))
+    return tuple(rewards)

@@ -1,0 +1,305 @@
+"""Results on their way out: bad tuples set apart, windows' results gathered, and much of it in pieces.
+
+Expressions are evaluated on whole trains. Only when that fails is the train halved until the culprits are
+alone, so a run without bad tuples pays nothing and one bad tuple costs a logarithm.
+
+A call whose results would fill the memory gives them one after the other. Results do not depend on where trains are
+cut, so a kernel may cut the trains of one call itself, or the pairs that it looks at, and the caller
+processes each piece before it asks for the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headway.columns import Column, Int64s, Values, concat, numpy_type
+from headway.expressions import EvaluationError, Expression
+from headway.kernels.accumulators import Arrays
+from headway.kernels.kernel import DeadLetter, Result
+from headway.kernels.selects import CompiledSelect, Rows
+from headway.schema import Field, Schema, type_name
+from headway.trains import Tick, Train, join_trains
+
+
+def failures(expressions: Sequence[Expression], columns: Sequence[Column | None], count: int) -> list[tuple[int, str]]:
+    """Return position and reason of each tuple on which one of the expressions fails."""
+    found: list[tuple[int, str]] = []
+    pending = [(0, count)]
+    while pending:
+        start, stop = pending.pop()
+        if start == stop:
+            continue
+        part = [None if column is None else column.slice(start, stop) for column in columns]
+        try:
+            for expression in expressions:
+                expression.evaluate(part, stop - start)
+        except EvaluationError as error:
+            if stop - start == 1:
+                found.append((start, str(error)))
+            else:
+                middle = (start + stop) // 2
+                pending += [(middle, stop), (start, middle)]
+    return found
+
+
+def evaluate(
+    expressions: Sequence[Expression], train: Train, schema: Schema, box: str
+) -> tuple[Train, list[Column], tuple[DeadLetter, ...]]:
+    """Return the tuples on which all expressions succeed, the expressions' values, and the others as dead letters."""
+    count = len(train)
+    try:
+        return train, [expression.evaluate(train.columns, count) for expression in expressions], ()
+    except EvaluationError:
+        pass
+    bad = failures(expressions, train.columns, count)
+    rest = without(train, bad)
+    try:
+        values = [expression.evaluate(rest.columns, len(rest)) for expression in expressions]
+    except EvaluationError as error:
+        # Each tuple alone succeeds, but not all together, as with a function that returns the wrong number of values.
+        bad = [(at, str(error)) for at in range(count)]
+        rest = without(train, bad)
+        values = [expression.evaluate(rest.columns, 0) for expression in expressions]
+    return rest, values, dead_letters(bad, train, schema, box)
+
+
+def evaluate_beside(
+    expressions: Sequence[Expression], train: Train, beside: Sequence[Values], schema: Schema, box: str
+) -> tuple[Train, list[Column], tuple[DeadLetter, ...], list[Values]]:
+    """Return what `evaluate` does, and what of the values beside the train belongs to the tuples that are left."""
+    width = len(train.columns)
+    marked, values, dead = evaluate(
+        expressions, train.with_columns((*train.columns, *map(Column, beside))), schema, box
+    )
+    dead = tuple([replace(one, train=one.train.with_columns(one.train.columns[:width])) for one in dead])
+    return marked.with_columns(marked.columns[:width]), values, dead, [one.values for one in marked.columns[width:]]
+
+
+def without(train: Train, bad: Sequence[tuple[int, str]]) -> Train:
+    """Return a train without the tuples at these positions."""
+    keep = np.ones(len(train), np.bool_)
+    keep[[at for at, _ in bad]] = False
+    return train.take(np.flatnonzero(keep))
+
+
+def dead_letters(bad: Sequence[tuple[int, str]], train: Train, schema: Schema, box: str) -> tuple[DeadLetter, ...]:
+    """Return tuples of a train, by position, as dead letters, one letter for each reason."""
+    by_reason: dict[str, list[int]] = {}
+    for at, reason in bad:
+        by_reason.setdefault(reason, []).append(at)
+    return tuple(
+        DeadLetter(box, reason, train.take(np.array(positions, np.intp)), schema)
+        for reason, positions in by_reason.items()
+    )
+
+
+BYTES = 16 << 20
+"""About what a piece takes, if its rows are known."""
+ROWS = 1 << 17
+"""About how many rows a piece has, where only they are known."""
+
+
+def in_pieces(run: Callable[[Any, Sequence[Train]], Result], state: Any, trains: Sequence[Train], step: int) -> Result:
+    """Run a kernel over `step` tuples at a time; the state is changed as the pieces are asked for."""
+    if sum([len(train.numbers) for train in trains]) <= step:
+        return run(state, trains)
+
+    def pieces() -> Iterator[Result]:
+        for piece in cut(trains, step):
+            result = run(state, piece)
+            yield result._replace(rest=None)
+            if result.rest is not None:
+                yield from result.rest
+
+    results = pieces()
+    return next(results)._replace(rest=results)
+
+
+def cut(trains: Sequence[Train], step: int) -> Iterator[tuple[Train, ...]]:
+    """Yield trains of one call as several, of about `step` tuples each, all up to one arrival number.
+
+    Ticks go with the numbers before them; the end and the progress come with the last.
+    """
+    reached = [np.maximum.accumulate(train.numbers) if len(train) else train.numbers for train in trains]
+    every = np.sort(np.concatenate(reached))
+    # A number is never divided: a box with several inputs gets all of it at once.
+    upto = np.unique(every[step - 1 : -1 : step]).tolist()
+    upto = [one for one in upto if one < every[-1]]
+    places, below = [0] * len(trains), -(1 << 63)
+    for number in [*upto, None]:
+        piece = []
+        for at, train in enumerate(trains):
+            start, last = places[at], number is None
+            stop = len(train) if last else int(np.searchsorted(reached[at], number, side="right"))
+            some = [column.slice(start, stop) for column in train.columns]
+            ticks = tuple([one for one in train.ticks if one.number > below and (last or one.number <= number)])
+            progress = train.progress if number is None else number
+            stamps, numbers = train.stamps[start:stop], train.numbers[start:stop]
+            piece.append(Train(tuple(some), stamps, numbers, progress, ticks, train.end and last))
+            places[at] = stop
+        below = below if number is None else number
+        yield tuple(piece)
+
+
+def between_ticks(train: Train, wanted: bool) -> Iterator[tuple[Train, Tick | None]]:
+    """Yield the tuples up to each tick with it, and those after the last; all at once if no ticks are `wanted`."""
+    at = 0
+    for tick in train.ticks if wanted else ():
+        stop = int(np.searchsorted(train.numbers, tick.number, side="right"))
+        yield train.slice(at, stop), tick
+        at = stop
+    yield (train.slice(at, len(train)) if at else train), None
+
+
+def portions(weights: Int64s) -> list[slice]:
+    """Return neighbours in portions of about so much weight as a piece has rows, times eight; at least one each."""
+    if len(weights) == 0:
+        return []
+    share = (np.cumsum(weights) - weights) // (8 * ROWS)
+    starts = [0, *(np.flatnonzero(np.diff(share)) + 1).tolist(), len(weights)]
+    return [slice(start, stop) for start, stop in pairwise(starts)]
+
+
+def whole(result: Result) -> Result:
+    """Return a result with all of its pieces in one, for callers that need them together."""
+    if result.rest is None:
+        return result
+    every = [result, *result.rest]
+    last = every[-1]
+    outputs = []
+    for port, train in enumerate(last.outputs):
+        filled = [one.outputs[port] for one in every if len(one.outputs[port]) or one.outputs[port].ticks]
+        joined = join_trains(filled) if filled else train
+        outputs.append(Train(joined.columns, joined.stamps, joined.numbers, train.progress, joined.ticks, train.end))
+    return Result(
+        tuple(outputs),
+        sum(one.ignored for one in every),
+        tuple([letter for one in every for letter in one.dead]),
+        tuple([sum(counts) for counts in zip(*[one.counts for one in every], strict=False)]),
+    )
+
+
+class Emitted:
+    """What one call of a kernel has emitted so far."""
+
+    __slots__ = ("_parts", "dead", "ignored")
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._parts: list[Train] = []
+        self.dead: list[DeadLetter] = []
+        self.ignored = 0
+
+    def add(self, part: Train) -> None:
+        """Add results, in their order."""
+        self._parts.append(part)
+
+    def train(self, schema: Schema, cause: Train) -> Train:
+        """Return all results as one train, with the progress, ticks and end of the train that caused them."""
+        parts = self._parts
+        if not parts:
+            return Train.empty(schema, cause.progress, cause.ticks, cause.end)
+        if len(parts) == 1:
+            whole = parts[0]
+            return Train(whole.columns, whole.stamps, whole.numbers, cause.progress, cause.ticks, cause.end)
+        return Train(
+            tuple(concat([part.columns[at] for part in parts]) for at in range(len(schema))),
+            np.concatenate([part.stamps for part in parts]),
+            np.concatenate([part.numbers for part in parts]),
+            cause.progress,
+            cause.ticks,
+            cause.end,
+        )
+
+    def result(self, schema: Schema, cause: Train, more: Iterator[Emitted] | None = None) -> Result:
+        """Return all results, and those of `more` when they are asked for; the last bring what `cause` does."""
+        if more is None:
+            return Result((self.train(schema, cause),), self.ignored, tuple(self.dead))
+        return next(results := self._results(schema, cause, more))._replace(rest=results)
+
+    def _results(self, schema: Schema, cause: Train, more: Iterator[Emitted]) -> Iterator[Result]:
+        # More may come at the end's own number.
+        before = Train((), cause.stamps[:0], cause.numbers[:0], cause.progress - 1)
+        last = self
+        for following in more:
+            if last.rows + following.rows <= ROWS:
+                last._parts += following._parts
+                last.dead += following.dead
+                last.ignored += following.ignored
+            else:
+                yield last.result(schema, before)
+                last = following
+        yield last.result(schema, cause)
+
+    @property
+    def rows(self) -> int:
+        """The results so far."""
+        return sum([len(part.numbers) for part in self._parts])
+
+
+class Emission:
+    """Makes result tuples: order field and `by` fields, then the select list's results.
+
+    `order_last` is Resample's form: `by` fields first.
+    """
+
+    def __init__(
+        self,
+        box: str,
+        select: CompiledSelect,
+        schema: Schema,
+        by_types: Sequence[pa.DataType],
+        order_last: bool = False,
+    ) -> None:
+        """Compile for a result schema."""
+        self.schema = schema
+        self._box = box
+        self._select = select
+        self._results = [expression for _, expression in select.results]
+        self._order_last = order_last
+        position = len(by_types) if order_last else 0
+        type_ = schema.types[position]
+        self._order_dtype = numpy_type(type_)
+        self._narrow = self._order_dtype is not None and self._order_dtype.itemsize < 8
+        self._too_far = f"the window's start does not fit {type_name(type_)}"
+        fields = [Field(f"{call.function}#{at}", call.type) for at, call in enumerate(select.calls)]
+        # The tuple that a dead letter shows when a result fails: the calls' values, the by fields, and which window.
+        by_fields = [schema.fields[at if order_last else at + 1] for at in range(len(by_types))]
+        self._inner_schema = Schema((*fields, *by_fields, schema.fields[position]))
+
+    def add(
+        self,
+        emitted: Emitted,
+        start: Values,
+        by: tuple[Column, ...],
+        arrays: Sequence[Arrays],
+        rows: Rows,
+        held: Sequence[Column],
+        stamps: Int64s,
+        numbers: Int64s,
+    ) -> None:
+        """Emit one result for each group; those whose expressions fail become dead letters."""
+        calls, failed = self._select.values(arrays, rows, held)
+        order = Column(start.astype(self._order_dtype, copy=False))
+        if self._narrow:
+            # A window may start before the least value of a narrow type. A float is the nearest there is.
+            fits = np.isfinite(order.values) if order.values.dtype.kind == "f" else order.values == start
+            if not fits.all():
+                failed = [*failed, *[(int(at), self._too_far) for at in np.flatnonzero(~fits)]]
+        # The order value rides along as a last column, so that it is dropped with a failing tuple.
+        inner = Train((*calls, *by, order), stamps, numbers)
+        if failed:
+            emitted.dead += dead_letters(failed, inner, self._inner_schema, self._box)
+            inner = without(inner, failed)
+        inner, results, dead = evaluate(self._results, inner, self._inner_schema, self._box)
+        emitted.dead += dead
+        width = len(calls)
+        by, order = inner.columns[width:-1], inner.columns[-1]
+        head = (*by, order) if self._order_last else (order, *by)
+        emitted.add(Train((*head, *results), inner.stamps, inner.numbers))
