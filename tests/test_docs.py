@@ -29,7 +29,7 @@ from headway.scheduling import policy as policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, UNITS, WAITS
 from headway.scheduling.superboxes import TRAVERSALS
 from headway.scheduling.trains import TRAINS
-from headway.shedding import base as shedding
+from headway.shedding import strategies as shedding
 from headway.yamls import read_text
 from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, UNCERTAIN
 from scripts.key_tables import filled

@@ -26,7 +26,7 @@ LAYERS = (
     ("connectors",),
     ("adaptive", "shedding"),
     ("scheduling", "storage"),
-    ("costs",),
+    ("costs", "totals"),
     ("program",),
     ("kernels",),
     ("jsonschema", "mermaid", "builder"),

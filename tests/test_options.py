@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import headway as hw
-from headway.adaptive.layer import Action, Totals, registered_adaptives
-from headway.catalog import Topology
+from headway.adaptive.layer import Action, registered_adaptives
+from headway.catalog import Floats, Topology
 from headway.cli.run import COMMAND
 from headway.engines.base import RunSettings
 from headway.errors import NetworkError, RunError
@@ -23,8 +23,9 @@ from headway.runner import prepare
 from headway.scheduling import Plan, Snapshot, Step
 from headway.scheduling.policy import registered_policies
 from headway.scheduling.schedule import PARTS
-from headway.shedding.base import Demand, Floats, registered_strategies
 from headway.shedding.settings import ShedSettings
+from headway.shedding.strategies import Demand, registered_strategies
+from headway.totals import Totals
 from tests.engines.local.networks import POSITIVE, network, rows
 
 SMALL = network({"b": POSITIVE}, {"o": "b"})
@@ -102,7 +103,7 @@ def test_an_unknown_option_names_the_choices() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"workers": 0}, "workers is a whole number, one or more, not 0"),
+        ({"workers": 0}, "workers is a whole number above 0, not 0"),
         ({"workers": True}, "workers is a whole number"),
         ({"memory": 0.5}, "memory is a number of bytes above 0, not 0.5"),
         ({"half_life": float("nan")}, "half_life is a number of seconds above 0"),

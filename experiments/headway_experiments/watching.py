@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from headway.adaptive.layer import Action, Adaptive, Interval, Totals, parse_adaptive
+from headway.adaptive.layer import Action, Adaptive, Interval, parse_adaptive
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.runner import run
+from headway.totals import Totals
 
 NEVER = 2**63 - 1
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from headway.adaptive.layer import Action, Interval, Switch, Totals, register_adaptive
+from headway.adaptive.layer import Action, Interval, Switch, register_adaptive
 from headway.adaptive.learning import Learning, Record, make_learning
 from headway.adaptive.scoring import (
     ORDER,
@@ -44,6 +44,7 @@ from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.errors import NetworkError, PolicyError, finite, unknown
 from headway.scheduling.policy import make_policy
+from headway.totals import Totals
 
 POLICIES = ("round-robin", "fifo", "most-tuples", "chain")
 """The algorithms of the paper's experiments."""

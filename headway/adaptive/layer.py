@@ -15,39 +15,10 @@ import numpy.typing as npt
 
 from headway.catalog import Topology
 from headway.clock import SECOND
-from headway.columns import Int64s
 from headway.errors import PolicyError, choices, unknown
+from headway.totals import SYSTEM, Totals
 
 Floats = npt.NDArray[np.float64]
-
-SYSTEM = -1
-"""The place of the whole run in arrays by output: their last element."""
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """What has happened since the start of a run, as arrays by output, with one more element for the whole run.
-
-    Two of them say how the time between went: see `Interval`. What several outputs share counts for each of them,
-    and once for the whole.
-    """
-
-    now: int
-    """The moment, in nanoseconds on the run's clock."""
-    delivered: Int64s
-    """Tuples delivered."""
-    latency: Floats
-    """Their latencies summed, in seconds."""
-    utility: Floats
-    """Their utilities (by latency) summed."""
-    queued: Floats
-    """Tuples that waited in queues, summed over time: tuple-seconds."""
-    memory: Floats
-    """Bytes that waited in queues, summed over time: byte-seconds."""
-    oldest: Floats
-    """How long the oldest tuple that waits now has been in the network, in seconds; 0 where none waits."""
-    shedding: frozenset[int] = frozenset()
-    """Outputs for which tuples are being dropped now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,8 @@ import numpy as np
 from headway.clock import MILLISECOND, SECOND
 from headway.columns import Mask
 from headway.errors import PolicyError, choices
-from headway.scheduling.members import Members
 from headway.scheduling.policy import Places, Plan, Policy, Step, Term, apart, terms_of
-from headway.scheduling.snapshot import Floats, Occupation, Snapshot, Unit
+from headway.scheduling.snapshot import Floats, Members, Occupation, Snapshot, Unit
 
 QUANTUM = 2 * MILLISECOND
 """Nanoseconds of a turn for each ready unit: as long as the plan of most policies."""

@@ -47,12 +47,13 @@ from headway.adaptive.goals import (
     Target,
     read_seconds,
 )
-from headway.adaptive.layer import METRICS, Action, Interval, Shed, Switch, Totals, register_adaptive
+from headway.adaptive.layer import METRICS, Action, Interval, Shed, Switch, register_adaptive
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.errors import PolicyError, choices, unknown
 from headway.scheduling.policy import make_policy, registered_policies
+from headway.totals import Totals
 
 NAME = "optimizer"
 NEVER = 2**63 - 1

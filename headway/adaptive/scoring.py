@@ -34,12 +34,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.adaptive.layer import METRICS, SYSTEM, Interval, Totals
+from headway.adaptive.layer import METRICS, Interval
 from headway.adaptive.learning import RewardedTurn
 from headway.columns import Int64s
 from headway.errors import PolicyError, choices, finite, unknown
 from headway.fading import mixed
 from headway.qos import Graph, QoS
+from headway.totals import SYSTEM, Totals
 
 DIRECTIONS = ("maximise", "minimise")
 UPWARD = frozenset({"throughput", "utility"})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import cast
@@ -49,7 +50,8 @@ def experiment(args: argparse.Namespace) -> int:
 def find_command() -> Callable[[argparse.Namespace], int]:
     """Return what carries the command out; raises a RunError that says how to install it."""
     for entry in entry_points(group=GROUP):
-        return cast(Callable[[argparse.Namespace], int], entry.load())
+        with suppress(ModuleNotFoundError):  # of a package that was removed while its metadata stayed
+            return cast(Callable[[argparse.Namespace], int], entry.load())
     if importlib.util.find_spec(PACKAGE) is None:
         raise RunError(
             f"headway experiment needs the package {PACKAGE}, which is not installed: in a clone of Headway "

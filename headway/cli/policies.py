@@ -13,7 +13,7 @@ from headway.scheduling.policy import PolicyEntry, registered_policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, GRADED_POLICY, PLANS, UNITS, WAITS
 from headway.scheduling.superboxes import TRAVERSALS
 from headway.scheduling.trains import TRAINS
-from headway.shedding.base import registered_strategies
+from headway.shedding.strategies import registered_strategies
 
 EPILOG = """\
 examples:

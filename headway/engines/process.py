@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock
 from headway.connectors.protocol import Reader
-from headway.engines.base import RunResult, RunSettings, Status
+from headway.engines.base import RunResult, RunSettings
 from headway.engines.control import Command, Stop
-from headway.engines.gauges import Gauges
+from headway.engines.delivery import Outlets
 from headway.engines.ingest import Ingest
-from headway.engines.instruments import Effort
 from headway.engines.interrupts import Stopping
 from headway.engines.loop import Loop, Manner
+from headway.engines.monitor import Effort
 from headway.engines.opening import open_readers
-from headway.engines.outlets import Outlets
-from headway.engines.readings import Readings
 from headway.engines.runtime import Runtime
+from headway.engines.runtime_drops import RuntimeDrops
+from headway.engines.runtime_reading import RuntimeReading
 from headway.engines.steering import Steering
-from headway.engines.summaries import summarise_flow
+from headway.engines.summary import status, summarise
 from headway.engines.traces import Recorder
 from headway.scheduling.policy import Policy
+from headway.totals import Spent, Totals
 
 LOOK_AGAIN = SECOND // 4
 """How often the status is told, and how long a run may sleep without looking whether somebody wants it to end."""
@@ -60,7 +61,7 @@ class Process:
             checked, self.outlets.deliveries, settings.tables, self.outlets.letters, clock, *settings.fading
         )
         self.units = self.schedule.units(self.runtime.topology)
-        self.readings = Readings(checked, self.runtime, self.units)
+        self.readings = RuntimeReading(checked, self.runtime, self.units)
         self.traversal = self.schedule.make_traversal(self.runtime.topology)
         self.recorder: Recorder | None = None
         if settings.trace:
@@ -84,7 +85,8 @@ class Process:
             full=self.read_until(),
         )
         stack.callback(self.sources.stop)
-        self.readings.attach(self.sources, list(self.outlets.deliveries.values()), self.schedule)
+        outputs = list(self.outlets.deliveries.values())
+        self.readings.attach(self.sources, self.feeds, outputs, self.outlets.letters, self.schedule)
         self.peak = 0
         """The most bytes that were queued."""
         self._timed = [box for box in self.runtime.boxes if box.timed]
@@ -102,11 +104,10 @@ class Process:
         self, workers: int, policy: Policy | None, effort: Callable[[], Effort], manner: Manner | None = None
     ) -> None:
         """Make what decides: the loop, and what steers it."""
-        outputs, asked = list(self.outlets.deliveries.values()), policy or self.settings.make_policy()
-        gauges = Gauges(self.checked, self.readings, self.feeds, self.sources, outputs, workers, self.train, effort)
-        self.steering = Steering(
-            self.checked, self.settings, asked, self.units, gauges, outputs, self.clock.now(), self.recorder
-        )
+        asked, now = policy or self.settings.make_policy(), self.clock.now()
+        self.readings.workers = workers
+        drops = RuntimeDrops(self.readings, self.train, effort)
+        self.steering = Steering(self.settings, asked, self.readings, drops, now, self.recorder)
         self.loop = Loop(self, policy, str(self.schedule), self.steering, self.recorder, manner)  # type: ignore[arg-type]
 
     # What the loop reads
@@ -159,30 +160,18 @@ class Process:
         if self.settings.on_status is None or moment < self._next_status:
             return
         self._next_status = moment + LOOK_AGAIN
-        board = self.runtime.board
+        board, totals = self.runtime.board, self.totals({})
         waiting = int((board.arrived - board.taken).sum())
-        counts = self.sources.tuples, self.outlets.tuples, waiting, board.bytes, self.outlets.letters.total
-        self.settings.on_status(Status(seconds, *counts, self.full, self.steering.outputs()))
+        self.settings.on_status(status(self.readings, totals, seconds, waiting, board.bytes, self.full))
 
-    def result(self, seconds: float, of_engine: dict[str, Any], time: dict[str, float]) -> RunResult:
+    def totals(self, time: Mapping[str, float]) -> Totals:
+        """Return the running totals; `time` are seconds by what they were spent on."""
+        return self.steering.totals(self.clock.now(), Spent(time, self.loop.plans, self.peak))
+
+    def result(self, seconds: float, time: Mapping[str, float], of_engine: Mapping[str, Any]) -> RunResult:
         """Complete the outputs and return what the run gave; the summary has what only this engine says."""
-        tables = self.outlets.complete()
+        tables, totals = self.outlets.complete(), self.totals(time)
         trace = None if self.recorder is None else self.recorder.trace(self.runtime.flows())
-        return RunResult(tables, self._summary(seconds, of_engine, time), self.outlets.letters.table(), trace)
-
-    def _summary(self, seconds: float, of_engine: dict[str, Any], time: dict[str, float]) -> dict[str, Any]:
-        readings, by = self.runtime.statistics.readings(), self.stopping.by
-        flow = summarise_flow(seconds, self.runtime, self.feeds, self.outlets, readings)
-        return {
-            "network": self.checked.network.name,
-            "engine": self.engine,
-            "policy": self.settings.policy_text,
-            **flow,
-            **self.steering.summary(flow["outputs"]),
-            "interrupted": by is not None,
-            "stopped_by": by,
-            "time": time,
-            "plans": self.loop.plans,
-            "peak_queued_bytes": self.peak,
-            **of_engine,
-        }
+        by = self.stopping.by
+        summary = summarise(self.engine, self.settings, self.readings, totals, self.steering, seconds, by, of_engine)
+        return RunResult(tables, summary, self.outlets.letters.table(), trace)

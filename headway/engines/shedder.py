@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from headway.catalog import Floats
-from headway.checking import CheckedNetwork
 from headway.engines.changes import Change, ChangeLog
-from headway.engines.delivery import Delivery
-from headway.engines.instruments import Instruments
+from headway.engines.monitor import Sheddable
+from headway.engines.reading import Reading
 from headway.qos import Graph
-from headway.shedding.base import Demand, Entry
 from headway.shedding.controller import Controller
-from headway.shedding.histograms import Histogram
+from headway.shedding.diagnosis import Observation
+from headway.shedding.intervals import Histogram
 from headway.shedding.losses import LINEAR
-from headway.shedding.monitor import Observation
 from headway.shedding.semantic import SemanticPlanner
 from headway.shedding.settings import ShedSettings
+from headway.shedding.sites import Entry
+from headway.shedding.strategies import Demand
 from headway.sieves import Sieve
 
 
@@ -31,26 +31,24 @@ class Shedder:
     def __init__(
         self,
         settings: ShedSettings | None,
-        checked: CheckedNetwork,
-        instruments: Instruments,
-        deliveries: Sequence[Delivery],
+        reading: Reading,
+        drops: Sheddable,
         log: ChangeLog,
         tables: Mapping[str, Any] | None = None,
     ) -> None:
         """Start with no drop boxes; without settings nothing is dropped before somebody asks for it."""
-        self._checked = checked
-        self._instruments = instruments
-        self._deliveries = deliveries
+        self._reading = reading
+        self._drops = drops
         self._log = log
         self._tables = tables
-        topology = instruments.topology
+        topology = reading.topology
         self.settings = settings or ShedSettings()
         nothing = (0.0,) * len(topology.outputs)
         self._limits = nothing if settings is None else self.settings.limits(topology.outputs, topology.qos)
-        self._controller = Controller(self.settings, topology, sparing=instruments.measures)
+        self._controller = Controller(self.settings, topology, sparing=drops.measures)
         self._memory = self._controller.start()
         self._may = settings is not None
-        self.keep: Floats = np.ones(len(instruments.sites))
+        self.keep: Floats = np.ones(len(drops.sites))
         """What is kept now, by site."""
         self._held: tuple[int, str] = 0, ""  # looks at which it should have dropped and did not, and why at the last
         self._histograms: dict[int, Histogram] = {}
@@ -61,7 +59,7 @@ class Shedder:
             for output, qos in enumerate(topology.qos):
                 if qos.value is not None:
                     histogram = self._histograms[output] = Histogram()
-                    deliveries[output].watch = histogram.add
+                    reading.deliveries[output].watch = histogram.add
 
     @property
     def active(self) -> bool:
@@ -70,7 +68,7 @@ class Shedder:
 
     def look(self, observation: Observation, demand: Demand, forced: frozenset[int]) -> None:
         """Decide what to drop from now on; outputs in `forced` may lose tuples although the settings do not say so."""
-        if not (self._may or forced or self.active) or not self._instruments.pressing:
+        if not (self._may or forced or self.active) or not self._reading.pressing:
             return
         limits = [
             max(most, self.settings.most if output in forced else 0.0) for output, most in enumerate(self._limits)
@@ -91,18 +89,18 @@ class Shedder:
         losses: dict[int, Graph] = {}
         if not self._histograms:  # a large network without value graphs has nothing to be asked for
             return losses
-        for at, site in enumerate(self._instruments.sites):
+        for at, site in enumerate(self._drops.sites):
             output, entry = site.outputs[0], site.entries[0]
             planner = self._planner(at, entry)
-            if planner is not None and self._instruments.topology.qos[output].loss is None:
-                graph = planner.loss_graph(self._instruments.sample(entry), self._histograms[output])
+            if planner is not None and self._reading.topology.qos[output].loss is None:
+                graph = planner.loss_graph(self._drops.sample(entry), self._histograms[output])
                 if graph is not None:
                     losses[output] = graph
         return losses
 
     def _adjust(self, site: int, keep: float, reason: str, now: int) -> None:
         """Insert, adjust or remove the drop boxes of a site, and say so."""
-        place, before = self._instruments.sites[site], float(self.keep[site])
+        place, before = self._drops.sites[site], float(self.keep[site])
         self._put(site, keep)
         how = self._how.get(site, "at random")
         if keep >= 1.0:
@@ -114,43 +112,43 @@ class Shedder:
         self._log.add(Change(now, "shed", place.name, what, reason))
 
     def _put(self, site: int, keep: float) -> None:
-        place = self._instruments.sites[site]
+        place = self._drops.sites[site]
         sieves = [None if keep >= 1.0 else self._sieve(site, entry, keep) for entry in place.entries]
         for entry, sieve in zip(place.entries, sieves, strict=True):
-            self._instruments.put(site, entry, sieve)
+            self._drops.put(site, entry, sieve)
         if any(sieve is not None and sieve.field is not None for sieve in sieves):
             self._by_value.add(site)
         else:
             self._by_value.discard(site)
         for output in place.outputs:
             if output in self._histograms:  # what is seen behind a choice by value would confirm the choice
-                chosen = [one for one in self._by_value if output in self._instruments.sites[one].outputs]
+                chosen = [one for one in self._by_value if output in self._drops.sites[one].outputs]
                 self._histograms[output].paused = bool(chosen)
 
     def _sieve(self, site: int, entry: Entry, keep: float) -> Sieve:
         planner = self._planner(site, entry)
         if planner is None:
             return Sieve(keep, site)
-        sample = self._instruments.sample(entry)
-        output = self._instruments.sites[site].outputs[0]
+        sample = self._drops.sample(entry)
+        output = self._drops.sites[site].outputs[0]
         sieve = planner.sieve(sample, self._histograms[output], keep, site)
         self._how[site] = planner.explain(sieve)
         return sieve
 
     def _planner(self, site: int, entry: Entry) -> SemanticPlanner | None:
         """Return who tells the tuples of an entry apart by value; None where they only serve outputs without graphs."""
-        outputs = self._instruments.sites[site].outputs
+        outputs = self._drops.sites[site].outputs
         if entry not in self._planners:
             single = len(outputs) == 1 and outputs[0] in self._histograms
-            way = self._instruments.way(entry)
-            planner = SemanticPlanner(self._checked, outputs[0], way, self._tables) if single else None
+            way = self._drops.way(entry)
+            planner = SemanticPlanner(self._reading.checked, outputs[0], way, self._tables) if single else None
             self._planners[entry] = planner if planner is not None and planner.by_value else None
         return self._planners[entry]
 
     def _refresh(self) -> None:
         """Follow the values that come now, where they decide what is dropped."""
         for site in np.flatnonzero(self.keep < 1.0).tolist():
-            entries = self._instruments.sites[site].entries
+            entries = self._drops.sites[site].entries
             if any(self._planner(site, entry) is not None for entry in entries):
                 self._put(site, float(self.keep[site]))
 
@@ -159,28 +157,28 @@ class Shedder:
     def _dropped(self) -> list[Counter[str]]:
         """Return by site what was dropped, by reason."""
         return [
-            sum((self._instruments.drop(entry).dropped for entry in site.entries), Counter[str]())
-            for site in self._instruments.sites
+            sum((self._drops.drop(entry).dropped for entry in site.entries), Counter[str]())
+            for site in self._drops.sites
         ]
 
     def lost(self) -> list[int]:
         """Return by output the tuples that were dropped on the way to it."""
-        lost = [0] * len(self._instruments.topology.outputs)
-        for site, counts in zip(self._instruments.sites, self._dropped(), strict=True):
+        lost = [0] * len(self._reading.topology.outputs)
+        for site, counts in zip(self._drops.sites, self._dropped(), strict=True):
             for output in site.outputs if counts else ():
                 lost[output] += counts.total()
         return lost
 
     def outputs(self, delivered: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return what a summary says of every output, with what was lost on the way to it."""
-        topology, dropped = self._instruments.topology, self._dropped()
+        topology, dropped = self._reading.topology, self._dropped()
         shed = [Counter[str]() for _ in topology.outputs]
         kept = np.ones(len(topology.outputs))
-        for site, counts in zip(self._instruments.sites, dropped, strict=True):
+        for site, counts in zip(self._drops.sites, dropped, strict=True):
             lost = counts.total()
             if not lost:
                 continue
-            seen = sum(self._instruments.seen(entry) for entry in site.entries)
+            seen = sum(self._drops.seen(entry) for entry in site.entries)
             for output in site.outputs:
                 shed[output] += counts
                 kept[output] *= 1.0 - lost / max(seen, lost)
@@ -205,9 +203,7 @@ class Shedder:
             "strategy": self.settings.strategy if self._may else None,
             "dropped": dict(total),
             "active": {
-                site.name: float(keep)
-                for site, keep in zip(self._instruments.sites, self.keep, strict=True)
-                if keep < 1.0
+                site.name: float(keep) for site, keep in zip(self._drops.sites, self.keep, strict=True) if keep < 1.0
             },
             "count": self._log.counts["shed"],
             "changes": self._log.summary("shed"),

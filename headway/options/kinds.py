@@ -84,7 +84,7 @@ KINDS: Mapping[str, Kind] = {
     "names": Kind("a list of names", _any, _NAMES),
     "callable": Kind("a function of a Status", callable, {}),
     "control": Kind("a headway.Control", lambda value: hasattr(value, "stop"), {}),
-    "positive": Kind("a whole number, one or more", _whole, {"type": "integer", "minimum": 1}),
+    "positive": Kind("a whole number above 0", _whole, {"type": "integer", "minimum": 1}),
     "bytes": Kind("a number of bytes above 0", _whole, {"type": "integer", "minimum": 1}),
     "calls": Kind("a number of calls, 1 or more", _from(1), {"type": "number", "minimum": 1}),
     "seconds": Kind(

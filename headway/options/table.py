@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from headway.engines.models import Model
     from headway.expressions import Functions
     from headway.scheduling.policy import Planner
-    from headway.shedding.base import Strategy
     from headway.shedding.settings import ShedSettings
+    from headway.shedding.strategies import Strategy
     from headway.trust import Trust
 
 

@@ -24,19 +24,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from headway.catalog import Topology
+from headway.catalog import Floats, Topology
 from headway.clock import SECOND
 from headway.fading import left_after, mixed
-from headway.shedding.base import Demand, Strategy, work_saved
-from headway.shedding.decisions import ControllerMemory, Decision
+from headway.shedding.decisions import UNSHOWN, ControllerMemory, Decision, does_not_pay, nothing_allowed
+from headway.shedding.diagnosis import BUSY, LATE, Observation, find_culprit, good_zones, outside_good_zone
 from headway.shedding.forecasts import PAST, Outlook, Prospect, kept_of, losses_of
-from headway.shedding.holding import UNSHOWN, does_not_pay, nothing_allowed
-from headway.shedding.monitor import BUSY, LATE, Observation, find_culprit, good_zones, outside_good_zone
 from headway.shedding.settings import ShedSettings
-
-Floats = npt.NDArray[np.float64]
+from headway.shedding.strategies import Demand, Strategy, work_saved
 
 HALF_LIFE = 1.0
 """Seconds after which what was read counts half in the rates and loads of observations, where nothing is said."""

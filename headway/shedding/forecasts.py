@@ -19,11 +19,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from headway.catalog import Floats
 from headway.qos import Graph, QoS
-from headway.shedding.base import Demand, work_saved
 from headway.shedding.losses import loss_graph
+from headway.shedding.strategies import Demand, work_saved
 
-Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 _G = TypeVar("_G", bound="Graph | None")
 

@@ -40,10 +40,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from headway.catalog import Floats
 from headway.columns import Int64s
 from headway.qos import Graph, QoS
-from headway.shedding.base import Demand, Floats, Site, register_strategy
 from headway.shedding.losses import Walk, loss_graph, rising, together, walk
+from headway.shedding.sites import Site
+from headway.shedding.strategies import Demand, register_strategy
 
 LATE = 0.5
 """An output is late if more than this share of what it delivered lately was outside of its good zone."""

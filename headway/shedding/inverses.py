@@ -17,6 +17,7 @@ import numpy as np
 from sqlglot import exp
 
 from headway.boxes.operator import Origin
+from headway.catalog import Floats
 from headway.checking import CheckedNetwork
 from headway.errors import ExpressionError, NetworkError, unknown
 from headway.expressions import Scope
@@ -26,8 +27,6 @@ from headway.expressions.types import is_decimal, is_integer, is_numeric
 from headway.network import Box, Table, arc_name
 from headway.qos import Graph
 from headway.schema import Schema
-from headway.shedding.base import Entry
-from headway.shedding.histograms import Floats
 from headway.shedding.intervals import (
     EVERYTHING,
     NOTHING,
@@ -41,6 +40,7 @@ from headway.shedding.intervals import (
     snap,
     upto,
 )
+from headway.shedding.sites import Entry
 from headway.structure import owner
 
 if TYPE_CHECKING:

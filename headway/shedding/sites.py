@@ -18,17 +18,39 @@ A tuple passes a site at most once, and the sets of the sites that it passes bec
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from headway.catalog import Topology
-from headway.shedding.base import Entry, Site
 
 Inputs = Sequence[Sequence[int]]
 """By box, for each of its stream inputs the box it comes from; a source is -1 minus its number."""
 
 _NAMED = 3
 """Arcs of a site that its name tells; the others are counted."""
+
+
+class Entry(NamedTuple):
+    """An arc's way into a consumer, where a drop box can stand: a box's input, on Spark a query's source."""
+
+    consumer: int
+    """The box, on Spark the unit."""
+    place: int
+    """Which of its inputs, on Spark the source's number."""
+    producer: int
+    """The box that the tuples come from; a source is -1 minus its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where tuples can be dropped without hurting other outputs: all ways into what leads to certain outputs only."""
+
+    name: str
+    outputs: tuple[int, ...]
+    """The outputs that lose tuples here, all of them."""
+    entries: tuple[Entry, ...]
 
 
 def find_sites(topology: Topology, inputs: Inputs) -> tuple[Site, ...]:

@@ -17,7 +17,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from headway.shedding.base import Demand, Floats, register_strategy
+from headway.catalog import Floats
+from headway.shedding.strategies import Demand, register_strategy
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.adaptive.layer import Totals
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.qos import QoS
+from headway.totals import Totals
 
 PLAIN = QoS()
 

@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.adaptive.goals import Target
-from headway.adaptive.layer import Action, Shed, Switch, Totals, make_adaptive
+from headway.adaptive.layer import Action, Shed, Switch, make_adaptive
 from headway.adaptive.optimizer import NEVER, Optimizer, OptimizerMemory
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.errors import PolicyError
 from headway.qos import Graph, QoS
+from headway.totals import Totals
 from tests.scheduling.snapshots import topology
 from tests.searching import examples
 

@@ -1,4 +1,4 @@
-"""Networks that have too much to do for a while, run for real; and gauges on networks that are fed by hand."""
+"""Networks that have too much to do for a while, run for real; and the reading of networks that are fed by hand."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from headway.checking import check
 from headway.clock import SECOND, ManualClock
 from headway.connectors import TableSink, open_source
 from headway.engines.delivery import Delivery
-from headway.engines.gauges import Gauges
 from headway.engines.ingest import Ingest
-from headway.engines.instruments import Effort
 from headway.engines.letters import DeadLetters
-from headway.engines.readings import Readings
+from headway.engines.monitor import Effort
 from headway.engines.runtime import Runtime
+from headway.engines.runtime_drops import RuntimeDrops
+from headway.engines.runtime_reading import RuntimeReading
 from headway.network import thaw
+from headway.scheduling.schedule import Schedule
 from headway.scheduling.superboxes import box_units
 
 PEAK = [["2s", 50], ["4s", 200], ["8s", 50]]
@@ -67,7 +68,7 @@ def numbers(result: hw.RunResult, name: str = "o") -> list[int]:
 
 
 class Bench:
-    """A network made ready to run, with gauges; its clock, its steps and its statistics are the test's."""
+    """A network made ready to run, with reading and drop boxes; clock, steps and statistics are the test's."""
 
     def __init__(self, made: Mapping[str, Any], workers: int = 1, train: int = 100) -> None:
         self.checked = check(hw.load(made))
@@ -86,16 +87,10 @@ class Bench:
         ]
         self.ingest = Ingest(self.feeds, self.clock, 1000, lambda rows: None)
         self.busy = 0  # nanoseconds
-        self.gauges = Gauges(
-            self.checked,
-            Readings(self.checked, self.runtime, box_units(self.runtime.topology)),
-            self.feeds,
-            self.ingest,
-            self.deliveries,
-            workers,
-            train,
-            lambda: Effort(self.busy),
-        )
+        self.reading = RuntimeReading(self.checked, self.runtime, box_units(self.runtime.topology))
+        self.reading.attach(self.ingest, self.feeds, self.deliveries, self.runtime.letters, Schedule())
+        self.reading.workers = workers
+        self.drops = RuntimeDrops(self.reading, train, lambda: Effort(self.busy))
 
     def arrive(self, seconds: float) -> None:
         """Let time go on, and what is due arrive."""

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.adaptive.layer import Action, Interval, Shed, Switch, Totals
+from headway.adaptive.layer import Action, Interval, Shed, Switch
 from headway.adaptive.master import Master
 from headway.catalog import Topology
 from headway.clock import SECOND
-from headway.engines.adapting import Adapting
 from headway.engines.changes import ChangeLog
+from headway.engines.steering import Adapting
 from headway.errors import PolicyError
 from headway.scheduling.bounded import Bounded
 from headway.scheduling.policy import Policy, make_policy
-from headway.scheduling.superboxes import box_units
+from headway.totals import Totals
 from headway.trains import Tick, Train
 from tests.engines.overloads import SOON, Bench, box, network, output
 
@@ -67,8 +67,7 @@ class Run:
         self.log = ChangeLog(0)
         self.master = Master([make_policy(name) for name in POLICIES], POLICIES)
         policy: Policy = Bounded(self.master, 10 * SECOND) if bounded else self.master
-        units = box_units(self.bench.runtime.topology)
-        self.adapting = Adapting(layer, policy, units, self.bench.gauges, self.log, 0)
+        self.adapting = Adapting(layer, policy, self.bench.reading, self.log, 0)
         self.bounded = bounded
         self.memory = self.adapting.begin(policy.start())
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headway.clock import SECOND
-from headway.engines.history import FEW, History, Look
+from headway.engines.monitor import FEW, History, Look
 
 
 def look(moment: float, *delivered: float) -> Look:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.adaptive.layer import Totals, registered_adaptives
+from headway.adaptive.layer import registered_adaptives
 from headway.clock import SECOND
 from headway.errors import PolicyError
+from headway.totals import Totals
 from headway_experiments.trees import run_for_summary, source
 from headway_experiments.watching import Alone, Watched, intervals, run_watched, watch
 

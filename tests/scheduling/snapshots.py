@@ -96,8 +96,9 @@ def replace(made: Made, **changes: Any) -> Made:
     for name in [name for name in flat if name in PLACES]:
         group, place = PLACES[name]
         flat[group] = flat.get(group, getattr(made, group))._replace(**{place: flat.pop(name)})
-    assert isinstance(made.measures, Given)
-    return made._replace(measures=Given(**made.measures.made | reads), **flat)
+    if isinstance(made.measures, Given):
+        flat["measures"] = Given(**made.measures.made | reads)
+    return made._replace(**flat)
 
 
 def snapshot(ready: Sequence[bool], train: int = 10) -> Snapshot:

@@ -10,10 +10,10 @@ from itertools import combinations
 import numpy as np
 from hypothesis import strategies as st
 
-from headway.catalog import Topology
+from headway.catalog import Floats, Topology
 from headway.qos import Graph, QoS
-from headway.shedding.base import Demand, Floats, Site
-from headway.shedding.sites import find_sites, nested
+from headway.shedding.sites import Site, find_sites, nested
+from headway.shedding.strategies import Demand
 
 
 def network(inputs: Sequence[Sequence[int]], roots: Sequence[int]) -> Topology:

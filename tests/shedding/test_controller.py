@@ -17,12 +17,13 @@ from headway.catalog import Topology
 from headway.clock import SECOND, stopwatch
 from headway.errors import PolicyError
 from headway.qos import Graph, QoS
-from headway.shedding.base import Demand, Entry, Site, work_saved
 from headway.shedding.controller import Controller
 from headway.shedding.decisions import ControllerMemory, Decision
+from headway.shedding.diagnosis import Observation
 from headway.shedding.forecasts import Prospect
-from headway.shedding.monitor import Observation
 from headway.shedding.settings import ShedSettings
+from headway.shedding.sites import Entry, Site
+from headway.shedding.strategies import Demand, work_saved
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from headway.catalog import Floats
 from headway.qos import Graph
-from headway.shedding.base import Demand, Floats, make_strategy
 from headway.shedding.greedy import Greedy
 from headway.shedding.losses import walk
+from headway.shedding.strategies import Demand, make_strategy
 from tests.searching import examples
 from tests.shedding.flows import Flow, flows, fork, graph, graphs, rows, sagging
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.qos import Graph
-from headway.shedding.histograms import CAPACITY, INTERVALS, Bins, Histogram, bin_values
+from headway.shedding.intervals import CAPACITY, INTERVALS, Bins, Histogram, bin_values
 
 GRAPH = Graph(((0.0, 0.0), (10.0, 1.0)))
 

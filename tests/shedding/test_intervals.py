@@ -8,16 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.qos import Graph
-from headway.shedding.histograms import Bins, bin_values
 from headway.shedding.intervals import (
     EVERYTHING,
     NOTHING,
+    Bins,
     Domain,
     Linear,
     Rounded,
     Step,
     Truncated,
     below,
+    bin_values,
     cuts_at,
     expected,
     loss_graph,

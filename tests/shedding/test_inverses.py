@@ -18,8 +18,8 @@ from headway.expressions.parsing import parse_one
 from headway.files import load
 from headway.qos import Graph
 from headway.schema import Schema
-from headway.shedding.base import Entry
 from headway.shedding.inverses import Form, Inverse, Route, form_of, propagate, truth_of
+from headway.shedding.sites import Entry
 
 SCHEMA = Schema.parse({"x": "double", "y": "int", "d": "decimal(10,2)", "s": "string", "b": "boolean", "a b": "int"})
 SCOPE = Scope.of(SCHEMA)

@@ -15,9 +15,9 @@ from headway.checking import CheckedNetwork, check
 from headway.columns import UNREAD
 from headway.files import load
 from headway.schema import Schema
-from headway.shedding.base import Entry
-from headway.shedding.histograms import Histogram
+from headway.shedding.intervals import Histogram
 from headway.shedding.semantic import SemanticPlanner
+from headway.shedding.sites import Entry
 from headway.sieves import Sieve
 from headway.trains import Train
 from tests.searching import examples

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from hypothesis import given, settings
 
 from headway.catalog import Topology
-from headway.shedding.base import Entry, Site
-from headway.shedding.sites import find_sites, nested
+from headway.shedding.sites import Entry, Site, find_sites, nested
 from tests.shedding.flows import Flow, flows, network
 
 

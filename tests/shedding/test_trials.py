@@ -13,9 +13,9 @@ from headway.columns import UNREAD
 from headway.files import load
 from headway.qos import Graph
 from headway.schema import Schema
-from headway.shedding.base import Entry
 from headway.shedding.inverses import Route, propagate
-from headway.shedding.trials import LEAST, Trial, best_split, trial_fields
+from headway.shedding.semantic import LEAST, Trial, best_split, trial_fields
+from headway.shedding.sites import Entry
 from headway.trains import Train
 
 GRAPH = Graph(((0.0, 0.0), (10.0, 1.0)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from headway.shedding.base import make_strategy
+from headway.shedding.strategies import make_strategy
 from headway.shedding.uniform import Uniform
 from tests.shedding.flows import Flow, flows, fork, graph, rows
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.engines.drops import DropBox
-from headway.sieves import Sieve, chances
+from headway.sieves import DropBox, Sieve, chances
 from headway.storage.queues import FAR
 from headway.trains import NOTHING, Tick, Train
 from tests.storage.test_queues import pushes, queue, takes, train

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headway.adaptive.layer import Action, Interval, Switch, Totals
+from headway.adaptive.layer import Action, Interval, Switch
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.runner import run
+from headway.totals import Totals
 from headway_experiments.scheduling.loads import Moments
 from headway_experiments.trees import SCHEMA
 from headway_experiments.watching import NEVER, run_watched

@@ -9,12 +9,12 @@ from typing import Any
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.engines.base import RunResult, RunSettings, register_engine
-from headway.engines.instruments import Effort
 from headway.engines.interrupts import Stopping, ending
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import BoxThreads
 from headway.engines.local.workers import Job, Pool, quiet
 from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
+from headway.engines.monitor import Effort
 from headway.engines.parts import Parts
 from headway.engines.process import LOOK_AGAIN, Process
 from headway.errors import HeadwayError, RunError, raised
@@ -79,7 +79,7 @@ class InRealTime(Process):
             self.clock.sleep(pause)
         self.waited += self.clock.now() - before
 
-    def summed_up(self, workers: int, more: dict[str, Any]) -> RunResult:
+    def summed_up(self, more: dict[str, Any]) -> RunResult:
         """Complete the outputs and return what the run gave."""
         runtime, seconds = self.runtime, (stopwatch() - self.begun) / 1e9
         time = {
@@ -89,7 +89,7 @@ class InRealTime(Process):
             "sources": self.reading / 1e9,
             "sinks": runtime.delivering / 1e9,
         }
-        return self.result(seconds, {"workers": workers, "preemptions": self.loop.preemptions, **more}, time)
+        return self.result(seconds, time, {"preemptions": self.loop.preemptions, **more})
 
 
 class Local(InRealTime):
@@ -143,7 +143,7 @@ class Local(InRealTime):
         self.readings.check_drained()
         self.peak = max(self.peak, self._steps.peak)
         mean = self._byte_time / max(1, stopwatch() - self.begun)
-        return self.summed_up(self.worker_count, {"mean_queued_bytes": mean, "idle": self.waited / 1e9})
+        return self.summed_up({"mean_queued_bytes": mean, "idle": self.waited / 1e9})
 
     # What the loop reads
 
@@ -171,15 +171,14 @@ class Local(InRealTime):
         now = self.clock.now()
         if self.recorder is not None:
             self.recorder.queued(now, int(readings.box_waiting.sum()), board.bytes)
+        busy = None if workers is None else readings.members.any(self.runtime.busy)
         return readings.snapshot(
             now,
             queued=board.bytes,
             train=self.train,
             room=self.schedule.plan,
             more=not self.full and (self.sources.more_in_turn or not self.sources.ended),
-            occupation=readings.occupation(
-                self.worker_count, self.free, None if workers is None else readings.members.any(self.runtime.busy)
-            ),
+            occupation=readings.occupation(self.free, busy),
             planning=self.loop.planning_seconds,
         )
 
@@ -369,7 +368,7 @@ class Threads(InRealTime):
         finally:
             self._threads.close()
         self.readings.check_drained()
-        return self.summed_up(1, {"mean_queued_bytes": None, "idle": None})
+        return self.summed_up({"mean_queued_bytes": None, "idle": None})
 
     @property
     def busy(self) -> bool:

@@ -14,11 +14,11 @@ from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
 from headway.connectors.protocol import Reader
 from headway.engines.base import RunResult, RunSettings, register_engine
-from headway.engines.instruments import Effort
 from headway.engines.interrupts import Stopping, ending
 from headway.engines.local.workers import quiet
 from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
 from headway.engines.models import LOCAL, Model
+from headway.engines.monitor import Effort
 from headway.engines.process import Process
 from headway.engines.sim.following import Following
 from headway.engines.sim.processors import Processors
@@ -108,14 +108,13 @@ class Simulation(Process):
             "preemption": processors.preemptions * costs.preemption / SECOND,
         }
         told = {
-            "workers": processors.count,
             "real_seconds": (stopwatch() - begun) / 1e9,
             "real_planning": self.loop.planning / SECOND,
             "preemptions": processors.preemptions,
             "mean_queued_bytes": self._queued_time / max(1, self._now.now()),
             "idle": self._spare / SECOND,
         }
-        return self.result(self._now.now() / SECOND, told, time)
+        return self.result(self._now.now() / SECOND, time, told)
 
     # What the loop reads
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from headway.clock import SECOND
 from headway.columns import Int64s, Mask
-from headway.engines.readings import Readings
 from headway.engines.runtime import RunningBox, Runtime
+from headway.engines.runtime_reading import RuntimeReading
 from headway.engines.sim.work import Costs, Stretch, UnderWay, Work
 from headway.engines.traces import CallRecord, Recorder
 from headway.errors import HeadwayError, RunError
@@ -26,7 +26,7 @@ class Processors:
     def __init__(
         self,
         runtime: Runtime,
-        readings: Readings,
+        readings: RuntimeReading,
         costs: Costs,
         count: int,
         traversal: Traverser | None,
@@ -80,7 +80,7 @@ class Processors:
         """Return what is under way; and what waits, if units under way can be chosen, too, by a preemptive policy."""
         works = self._works()
         if not works:
-            return self._readings.occupation(self.count, self.free), None
+            return self._readings.occupation(self.free), None
         readings, units = self._readings, len(self._readings.units)
         busy = readings.members.any(self._boxes_at_work())
         spent, held = np.zeros(units), np.zeros(units, np.int64)

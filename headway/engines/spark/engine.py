@@ -16,7 +16,6 @@ from headway.connectors.input_files import describe
 from headway.connectors.protocol import Resumable
 from headway.engines.base import RunResult, RunSettings, Status
 from headway.engines.control import Command, Stop
-from headway.engines.delivery import know_arrivals
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.interrupts import Stopping, ending, leave
 from headway.engines.loop import Loop, Manner, Round, Start, Started, Wait, drive
@@ -26,9 +25,9 @@ from headway.engines.spark.driver.cut import Cut
 from headway.engines.spark.driver.delivery import Collector, SparkOutputs
 from headway.engines.spark.driver.gate import Gate
 from headway.engines.spark.driver.journal import SieveHistory
-from headway.engines.spark.driver.overview import Overview, Spent
-from headway.engines.spark.driver.panel import Panel
 from headway.engines.spark.driver.queries import Launch, Queries, Watch, describe_gone, no_executors
+from headway.engines.spark.driver.query_drops import QueryDrops
+from headway.engines.spark.driver.reading import Counters, QueryReading
 from headway.engines.spark.driver.session import hushed
 from headway.engines.spark.driver.shipping import choose_front, exchange_of, make_work, ship_functions, write_tables
 from headway.engines.spark.driver.state import State, open_directory
@@ -36,6 +35,7 @@ from headway.engines.spark.driver.units import Batch, RunningUnit
 from headway.engines.spark.wire.packing import Row, clear
 from headway.engines.spark.wire.work import Work
 from headway.engines.steering import Steering
+from headway.engines.summary import summarise
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
 from headway.scheduling.policy import Step
@@ -82,7 +82,7 @@ class _Run:
         self._settings = settings
         self._stack = stack
         self._clock: Clock = settings.clock or WallClock()
-        self._spent = Spent()
+        self._spent = Counters()
         self._wake = threading.Event()
         self._failure: BaseException | None = None
         self._stopped_by: str | None = None
@@ -153,8 +153,10 @@ class _Run:
             self._queries.stop()
         kept = self._settings.state is not None and not self._finished()
         tables = self._outlets.complete()
-        summary = self._overview.summary(self._checked.network.name, self._queries.master, self._stopped_by)
-        summary |= self._steering.summary(summary["outputs"])
+        seconds, by = self._spent.seconds, self._stopped_by
+        more = {"master": self._queries.master, **self._reading.summary()}
+        totals = self._steering.totals(self._clock.now(), self._reading.spent())
+        summary = summarise("spark", self._settings, self._reading, totals, self._steering, seconds, by, more)
         if kept:
             summary["state"] = {"path": self._settings.state, "can_continue": True}
         return RunResult(
@@ -201,24 +203,10 @@ class _Run:
         self.sources.wake = self._wake
         self._stack.callback(self.sources.stop)
         outlets = [one.delivery for one in self._results.values()]
-        held = know_arrivals(outlets, self.sources.times, self._settings.schedule)
-        self._overview = Overview(
-            self._checked,
-            self._topology,
-            self._units,
-            self._log,
-            self._arrivals,
-            self.sources,
-            feeds,
-            self._results,
-            self._letters,
-            self._takings,
-            self._settings,
-            self._clock,
-            self._spent,
-            self._worker_count,
-            held,
-        )
+        parts = self._log, self._arrivals, self._takings, self._spent
+        self._reading = QueryReading(self._checked, self._topology, self._units, *parts, self._settings, self._clock)
+        self._reading.workers = self._worker_count
+        self._reading.attach(self.sources, feeds, outlets, self._letters, self._settings.schedule)
         if self._settings.trace:
             names = [unit.cut.name for unit in self._units]
             policy, start = self._settings.policy_text, self._clock.now()
@@ -236,13 +224,10 @@ class _Run:
         ids = [self._state.unit_id(unit.cut) for unit in self._units]
         for unit, name in zip(self._units, ids, strict=True):
             self._sifting.clear(name, unit.position)  # what was dropped before a crash was for the load of that time
-        outlets = [one.delivery for one in self._results.values()]
-        cores = self._queries.parallelism
-        panel = Panel(self._overview, self._units, ids, self._sifting, outlets, cores)
-        self._takings.sifted = panel.count
-        now, views = self._clock.now(), self._overview.views
-        policy = self._settings.make_policy()
-        self._steering = Steering(self._checked, self._settings, policy, views, panel, outlets, now, self._recorder)
+        drops = QueryDrops(self._reading, ids, self._sifting, self._queries.parallelism)
+        self._takings.sifted = drops.count
+        policy, now = self._settings.make_policy(), self._clock.now()
+        self._steering = Steering(self._settings, policy, self._reading, drops, now, self._recorder)
         manner = Manner(ends_at_once=True, keeps=self._settings.state is not None)
         name, ended = str(self._settings.schedule), self._log.end is not None
         self._loop = Loop(self, policy, name, self._steering, self._recorder, manner, ended=ended)
@@ -287,8 +272,8 @@ class _Run:
     def snapshot(self, admits: bool, seen: bool) -> Snapshot:
         """Return what is true now."""
         # Nobody waits for tuples that do not come: those of sources that wait themselves.
-        held = self._overview.queued > self._settings.memory and not self.sources.pressing
-        snapshot = self._overview.snapshot(more=not self.sources.ended and not held)
+        held = self._reading.queued > self._settings.memory and not self.sources.pressing
+        snapshot = self._reading.snapshot(more=not self.sources.ended and not held)
         if self._recorder is not None:
             self._recorder.queued(snapshot.now, int(snapshot.waiting.sum()), snapshot.memory)
         return snapshot
@@ -300,7 +285,7 @@ class _Run:
         before = sum(unit.busy for unit in self._units)
         self._listen()
         self._spent.plans, self._spent.scheduling = self._loop.plans, self._loop.planning
-        self._spent.peak_queued = max(self._spent.peak_queued, self._overview.queued)
+        self._spent.peak_queued = max(self._spent.peak_queued, self._reading.queued)
         control, by = self._settings.control, self._stopping.by
         commands: list[Command] = [] if control is None else control.commands()
         if by is not None:
@@ -337,7 +322,7 @@ class _Run:
         now = self._clock.now()
         if now >= self._next_status:
             if self._settings.on_status is not None:
-                self._settings.on_status(self._overview.status(self._steering.outputs()))
+                self._settings.on_status(self._reading.status(self._steering.totals(now, self._reading.spent())))
             self._next_status = now + _STATUS_EVERY
         if not self._hungry():
             self._sleep(wait.until)
@@ -474,9 +459,9 @@ class _Run:
 
     def _hungry(self) -> bool:
         """Whether sources without rates should give more."""
-        if not self.sources.more_in_turn or self._overview.queued > self._settings.memory:
+        if not self.sources.more_in_turn or self._reading.queued > self._settings.memory:
             return False
-        return self._overview.longest < _BACKLOG
+        return self._reading.longest < _BACKLOG
 
     # What queries ask and bring
 

@@ -8,9 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from headway.adaptive.layer import Switch, Totals
+from headway.adaptive.layer import Switch
 from headway.clock import SECOND
 from headway.runner import run
+from headway.totals import Totals
 from headway_experiments.scheduling.spark_networks import (
     DEPTH,
     WORK,

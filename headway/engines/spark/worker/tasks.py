@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from headway.engines.drops import DropBox
 from headway.engines.memory import keep_freed_memory
 from headway.engines.spark.wire.packing import Marks, Row, TaskReport, receive, send, to_arrow_rows
 from headway.engines.spark.wire.protocol import Pickled
 from headway.engines.spark.wire.work import Work
 from headway.engines.spark.worker.source import Task
 from headway.engines.spark.worker.unitcode import unit_code
-from headway.sieves import Sieve
+from headway.sieves import DropBox, Sieve
 from headway.storage.segments import LogSlice, read_slice
 from headway.trains import Tick, Train, join_trains
 

@@ -1,4 +1,4 @@
-"""Readings of a network that runs in this process: what its policy sees, kept up to date as tuples come and go.
+"""The reading of a network that runs in this process, kept up to date as tuples come and go.
 
 Small networks are read as a whole, with a few array operations. In large ones only what has moved since the last
 look is read again, so that a snapshot of 100,000 boxes costs little more than one of a thousand.
@@ -11,9 +11,6 @@ it that has to do something first: as long as that one has not moved, nothing ha
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -21,14 +18,11 @@ from headway.catalog import BoxReadings, Floats
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND
 from headway.columns import Int64s, Mask
-from headway.costs import CostModel, UnitCostModel, UnitCosts, shares_of
-from headway.engines.delivery import Delivery, know_arrivals, output_readings
-from headway.engines.ingest import Ingest
+from headway.costs import UnitCosts
+from headway.engines.reading import Moment, Reading
 from headway.engines.runtime import RunningBox, Runtime
-from headway.errors import PolicyError, RunError
-from headway.scheduling.members import Members
-from headway.scheduling.schedule import Schedule
-from headway.scheduling.snapshot import Layout, Occupation, OutputReadings, QueueReadings, Snapshot, Unit, Waits
+from headway.errors import RunError
+from headway.scheduling.snapshot import Members, Occupation, QueueReadings, Snapshot, Unit, Waits
 from headway.storage.queues import FAR, Ages
 from headway.structure import owner
 
@@ -44,119 +38,13 @@ _SHARE = 16
 """In a large network, until then: one more call in so many, and they are read anew."""
 
 
-class Readable(Protocol):
-    """What a Moment asks of an engine's readings; those of boxes and units are as of the engine's last look."""
-
-    looks: int
-    """How often the engine has looked; what was not read of a look before is gone."""
-
-    def rates(self, now: int) -> Floats:
-        """Return by source the tuples per second that arrived lately."""
-        ...
-
-    def boxes(self, now: int) -> BoxReadings:
-        """Return the statistics of the boxes."""
-        ...
-
-    def outputs(self) -> OutputReadings:
-        """Return how the outputs do."""
-        ...
-
-    def queues(self, now: int) -> QueueReadings:
-        """Return what waits before each box."""
-        ...
-
-    def latencies(self, now: int) -> Floats:
-        """Return by unit the mean latency of its waiting tuples."""
-        ...
-
-    def latency(self, now: int, unit: int) -> float:
-        """Return the mean latency of what waits at one unit."""
-        ...
-
-    def unit_costs(self, now: int) -> UnitCosts:
-        """Return by unit what a step costs."""
-        ...
-
-    def box_costs(self, now: int) -> UnitCosts:
-        """Return by box what a step of it alone costs."""
-        ...
-
-    def held(self) -> Floats:
-        """Return by output how long results are held, or nothing."""
-        ...
-
-
-class Moment:
-    """What policies may ask of an engine's readings, as of one look: each part is read once, when first asked for."""
-
-    def __init__(self, readings: Readable, now: int) -> None:
-        """Begin with nothing read."""
-        self._readings = readings
-        self._looks = readings.looks
-        self._now = now
-
-    def _live(self) -> Readable:
-        if self._readings.looks != self._looks:
-            raise PolicyError("a snapshot is of the past: what a policy did not read of it while it planned is gone")
-        return self._readings
-
-    @cached_property
-    def rates(self) -> Floats:
-        """By source: tuples per second, lately."""
-        return self._live().rates(self._now)
-
-    @cached_property
-    def boxes(self) -> BoxReadings:
-        """Cost, selectivity and so on of the boxes."""
-        return self._live().boxes(self._now)
-
-    @cached_property
-    def outputs(self) -> OutputReadings:
-        """How the outputs do."""
-        return self._live().outputs()
-
-    @cached_property
-    def queues(self) -> QueueReadings:
-        """What waits before each box."""
-        return self._live().queues(self._now)
-
-    @cached_property
-    def latencies(self) -> Floats:
-        """By unit: the mean latency in seconds of its waiting tuples."""
-        return self._live().latencies(self._now)
-
-    @cached_property
-    def costs(self) -> UnitCosts:
-        """By unit: what a step costs until its tuples are delivered."""
-        return self._live().unit_costs(self._now)
-
-    @cached_property
-    def box_costs(self) -> UnitCosts:
-        """By box: what a step of it alone costs until its tuples are delivered."""
-        return self._live().box_costs(self._now)
-
-    @cached_property
-    def held(self) -> Floats:
-        """By output: the seconds for which results are held."""
-        return self._live().held()
-
-    def latency_of(self, unit: int) -> float:
-        """Return one unit's entry of `latencies`, without reading the others."""
-        return self._live().latency(self._now, unit)
-
-
-class Readings:
+class RuntimeReading(Reading):
     """Looks at a runtime; changes nothing but the progress of arcs, where it finds it out. For the scheduler thread."""
 
     def __init__(self, checked: CheckedNetwork, runtime: Runtime, units: tuple[Unit, ...]) -> None:
         """Lay out which boxes belong to which units."""
-        self.checked = checked
-        self._runtime = self.runtime = runtime
-        self.units = units
-        self._layout = Layout(runtime.topology, units)
-        self.model = CostModel(runtime.topology, shares_of(checked))
-        """The cost model; whoever finds out how boxes divide their tuples replaces it."""
+        super().__init__(checked, runtime.topology, units, runtime.statistics)
+        self.runtime = runtime
         self.members = Members(units)
         self._large = len(runtime.cursor_box) > _FEW
         self._units_of: list[list[int]] = [[] for _ in runtime.boxes] if self._large else []
@@ -164,7 +52,6 @@ class Readings:
             for at, unit in enumerate(units):
                 for box in unit.boxes:
                     self._units_of[box].append(at)
-        self.looks = 0
         self._given = False  # whether a snapshot holds the arrays below: then they are copied before they change
         self._changed: set[int] | None = None  # units that have changed since the policy was asked; None: maybe all
         self._read = False  # whether the arrays below hold anything yet
@@ -173,9 +60,7 @@ class Readings:
         self._held_up: dict[int, set[int]] = {}
         self._holder: dict[int, int] = {}
         self._stuck: set[int] = set()
-        self._ages: Ages | None = None  # these two are made when a policy first asks
-        self._unit_model: UnitCostModel | None = None
-        self._box_model: UnitCostModel | None = None
+        self._ages: Ages | None = None  # made when a policy first asks
         self._boxes: BoxReadings | None = None
         self._boxes_at = 0
         self._asked = 0
@@ -186,11 +71,6 @@ class Readings:
         for array in (idle, nothing, none):
             array.flags.writeable = False
         self._idle = Occupation(1, 1, idle, nothing, none)
-
-    def attach(self, ingest: Ingest, deliveries: Sequence[Delivery], schedule: Schedule) -> None:
-        """Say where tuples come from and go to, before the first snapshot."""
-        self._ingest, self._deliveries = ingest, deliveries
-        self._held = know_arrivals(deliveries, ingest.times, schedule)
 
     def refresh(self) -> None:
         """Read what has moved."""
@@ -204,14 +84,14 @@ class Readings:
     @property
     def longest(self) -> int:
         """The tuples that wait for the consumer that is furthest behind, as of now."""
-        board = self._runtime.board
+        board = self.runtime.board
         return int((board.arrived - board.taken).max(initial=0))
 
     def check_drained(self) -> None:
         """Raise a RunError if tuples are left: at the end of a run there must not be any."""
         self.refresh()
         if self.box_waiting.any():
-            names = [self._runtime.boxes[at].name for at in self.box_waiting.nonzero()[0]]
+            names = [self.runtime.boxes[at].name for at in self.box_waiting.nonzero()[0]]
             raise RunError(f"the run ended with tuples left at: {', '.join(names)}")
 
     def told(self) -> None:
@@ -221,14 +101,14 @@ class Readings:
 
     def _read_moved(self) -> set[int] | None:
         """Read what has moved; return the units that it concerns, None if it may be all."""
-        board = self._runtime.board
+        board = self.runtime.board
         moved = np.flatnonzero(board.moved.copy())  # workers may write to it meanwhile
         board.moved[moved] = 0  # first this, then the readings: what moves meanwhile is read again
         if not self._read or len(moved) * _MANY > len(board.moved):
             self._read_all()
             self._read = True
             return None
-        boxes = set(self._runtime.cursor_box[moved].tolist()) | self._stuck
+        boxes = set(self.runtime.cursor_box[moved].tolist()) | self._stuck
         if self._held_up:
             boxes = boxes.union(*[self._held_up[box] for box in boxes if box in self._held_up])
         concerned = {unit for box in boxes for unit in self._units_of[box]}
@@ -239,7 +119,7 @@ class Readings:
         return concerned
 
     def _read_all(self) -> None:
-        runtime, board = self._runtime, self._runtime.board
+        runtime, board = self.runtime, self.runtime.board
         waiting = board.arrived - board.taken
         self.box_waiting = runtime.per_box(np.add, waiting)
         self._box_ready: Mask = runtime.per_box(np.add, waiting + board.marks) > 0
@@ -253,7 +133,7 @@ class Readings:
         self.ready, self.waiting, self.oldest = self.members.gather(self._box_ready, self.box_waiting, self.box_oldest)
 
     def _read_some(self, boxes: set[int], concerned: set[int]) -> None:
-        runtime, board = self._runtime, self._runtime.board
+        runtime, board = self.runtime, self.runtime.board
         memo: dict[str, int] = {}
         if self._given:
             self._let_go()
@@ -297,10 +177,10 @@ class Readings:
 
     def _look(self, box: RunningBox, memo: dict[str, int]) -> bool:
         """Return whether a box with several inputs that has tuples is ready; if it is not, note who holds it up."""
-        if self._runtime.is_ready(box, memo):
+        if self.runtime.is_ready(box, memo):
             # Only this thread lets boxes run, so of those that are idle nobody else writes the progress now.
             for arc in box.inputs:
-                queue, found = self._runtime.arcs[arc].queue, memo.get(arc)
+                queue, found = self.runtime.arcs[arc].queue, memo.get(arc)
                 if found is not None and found > queue.progress:  # where a worker publishes, it is not
                     queue.progress = found
             return True
@@ -317,7 +197,7 @@ class Readings:
 
         `memo` holds the progress of all arcs above the box.
         """
-        runtime = self._runtime
+        runtime = self.runtime
         following = min([cursor.next_number() for cursor in box.cursors])
         while True:
             # Workers go on meanwhile, so perhaps there is none any more.
@@ -331,7 +211,6 @@ class Readings:
 
     def occupation(
         self,
-        workers: int,
         free: int,
         busy: Mask | None = None,
         spent: Floats | None = None,
@@ -340,7 +219,7 @@ class Readings:
         """Return who works, for `snapshot`; what is not given is nobody and nothing."""
         idle = self._idle
         return Occupation(
-            workers,
+            self.workers,
             free,
             idle.busy if busy is None else busy,
             idle.spent if spent is None else spent,
@@ -366,7 +245,7 @@ class Readings:
         self._given = True
         return Snapshot(
             now,
-            self._layout,
+            self.layout,
             waits or Waits(self.ready, self.waiting, self.oldest),
             Waits(self._box_ready, self.box_waiting, self.box_oldest),
             occupation,
@@ -379,35 +258,23 @@ class Readings:
             planning,
         )
 
-    def rates(self, now: int) -> Floats:
-        """Return by source the tuples per second that arrived lately."""
-        return self._ingest.rates(now)
-
-    def outputs(self) -> OutputReadings:
-        """Return how the outputs do."""
-        return output_readings(self._deliveries)
-
-    def held(self) -> Floats:
-        """Return by output how long results are held; nothing where trains do not wait."""
-        return self._held()
-
     def boxes(self, now: int) -> BoxReadings:
         """Return the statistics of the boxes, a few milliseconds old at most."""
         self._asked += 1
         if self._boxes is None or now - self._boxes_at >= _FRESH or self._asked > self._enough():
-            self._boxes, self._boxes_at = self._runtime.statistics.readings(now), now
+            self._boxes, self._boxes_at = self.runtime.statistics.readings(now), now
             self._asked, self._known = 0, int(self._boxes.calls.sum())
         return self._boxes
 
     def _enough(self) -> float:
         """Return how often the statistics may be asked for until they are read anew, however young they are."""
-        if self._known >= _FIRST * len(self._runtime.boxes):
+        if self._known >= _FIRST * len(self.runtime.boxes):
             return math.inf
         # In a large network many boxes are never called: what is known has to grow by a share, not by a call.
         return self._known / _SHARE if self._large else 0
 
     def _box_ages(self, now: int) -> tuple[Floats, Int64s]:
-        runtime = self._runtime
+        runtime = self.runtime
         if self._ages is None:
             self._ages = Ages(runtime.board, runtime.cursors())
         seconds, counts = self._ages.read(now)
@@ -421,7 +288,7 @@ class Readings:
         """Return the mean latency of one unit's waiting tuples."""
         count = total = 0
         for at in self.units[unit].boxes:
-            for cursor in self._runtime.boxes[at].cursors:
+            for cursor in self.runtime.boxes[at].cursors:
                 if not cursor.idle:
                     many, summed = cursor.stamps()
                     count += many
@@ -438,18 +305,24 @@ class Readings:
 
     def unit_costs(self, now: int) -> UnitCosts:
         """Return by unit what a step costs until its tuples are delivered."""
-        if self._unit_model is None:
-            self._unit_model = UnitCostModel(self.model, [unit.boxes for unit in self.units])
-        self._unit_model.model = self.model
         boxes = self.boxes(now)
         # In large networks, where exactly tuples wait within a unit is looked at as seldom as what boxes cost.
         if self._unit_costs is None or self._costs_of is not boxes or not self._large:
-            self._unit_costs, self._costs_of = self._unit_model.read(boxes, self.box_waiting), boxes
+            self._unit_costs, self._costs_of = self.follow_units(boxes, self.box_waiting), boxes
         return self._unit_costs
 
-    def box_costs(self, now: int) -> UnitCosts:
-        """Return by box what a step of it alone costs until its tuples are delivered."""
-        if self._box_model is None:
-            self._box_model = UnitCostModel(self.model, [(at,) for at in range(len(self._runtime.boxes))])
-        self._box_model.model = self.model
-        return self._box_model.read(self.boxes(now), self.box_waiting)
+    # What everybody else reads
+
+    def backlog(self) -> tuple[Int64s, Int64s]:
+        """Return by box the tuples that wait, and the timestamp of the oldest."""
+        runtime, board = self.runtime, self.runtime.board
+        waiting = runtime.per_box(np.add, board.arrived - board.taken)
+        overdue = self.overdue()
+        for source in np.flatnonzero(overdue).tolist():
+            np.add.at(waiting, list(self.topology.readers[source]), overdue[source])
+        return waiting, runtime.per_box(np.minimum, board.oldest.copy())
+
+    @property
+    def ignored(self) -> dict[str, int]:
+        """By box: the tuples that came too late for it."""
+        return {box.name: box.ignored for box in self.runtime.boxes}

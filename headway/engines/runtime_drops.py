@@ -1,25 +1,22 @@
-"""The instruments of engines in this process: gauges on queues and boxes, drop boxes on the ways into boxes."""
+"""Load shedding in this process: what flows past the ways into boxes, and the drop boxes that stand there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from headway.catalog import BoxReadings, Floats
-from headway.checking import CheckedNetwork
 from headway.columns import Int64s
 from headway.costs import CostModel, shares_of
-from headway.engines.delivery import Delivered, Delivery
-from headway.engines.drops import DropBox
-from headway.engines.ingest import Feed, Ingest
-from headway.engines.instruments import Effort, Flow, upstream
-from headway.engines.readings import Readings
+from headway.engines.monitor import Effort, Flow, upstream
 from headway.engines.runtime import Arc
+from headway.engines.runtime_reading import RuntimeReading
 from headway.fading import Faded
-from headway.shedding.base import Entry, work_saved
-from headway.shedding.sites import find_sites, nested
-from headway.sieves import CombinedShares, KeptShares, Sieve
+from headway.network import arc_name
+from headway.shedding.sites import Entry, find_sites, nested
+from headway.shedding.strategies import work_saved
+from headway.sieves import CombinedShares, DropBox, KeptShares, Sieve
 from headway.storage.queues import Cursor
 from headway.trains import Train, join_trains
 
@@ -31,42 +28,27 @@ _SAMPLE = 4096
 """Tuples that tell what comes to an entry."""
 
 
-class Gauges:
-    """Looks at a runtime. Used by the scheduler thread."""
+class RuntimeDrops:
+    """The ways into the boxes of a runtime. Used by the scheduler thread."""
 
-    def __init__(
-        self,
-        checked: CheckedNetwork,
-        readings: Readings,
-        feeds: Sequence[Feed],
-        ingest: Ingest,
-        deliveries: Sequence[Delivery],
-        workers: int,
-        train: int,
-        effort: Callable[[], Effort],
-    ) -> None:
-        """Find out where drop boxes can stand."""
-        self._checked = checked
-        self._readings = readings
-        self._runtime = runtime = readings.runtime
-        self._feeds = feeds
-        self._ingest = ingest
-        self._deliveries = deliveries
-        self.workers = workers
-        self._units = [np.array(unit.boxes, np.intp) for unit in readings.units]
+    def __init__(self, reading: RuntimeReading, train: int, effort: Callable[[], Effort]) -> None:
+        """Find out where drop boxes can stand; `train` is the longest that the schedule allows."""
+        self._reading = reading
+        self._runtime = runtime = reading.runtime
+        self._units = [np.array(unit.boxes, np.intp) for unit in reading.units]
         self._train = min(train, _LONG) if train < _LONGER else _LONGER
         self.effort = effort
-        self.topology = runtime.topology
+        self._topology = runtime.topology
         self.measures = not runtime.statistics.exact
         inputs = self._inputs_of = [box.feeders for box in runtime.program.boxes]
-        self.sites = find_sites(self.topology, inputs)
+        self.sites = find_sites(self._topology, inputs)
         self.nested = nested(self.sites, inputs)
         self._routes = [box for box in runtime.boxes if len(box.arcs) > 1]
         self._drops: dict[Entry, DropBox] = {}
-        self._kept_at: Floats = np.ones(len(self.topology.boxes))  # what drop boxes before a box let through
+        self._kept_at: Floats = np.ones(len(self._topology.boxes))  # what drop boxes before a box let through
         self._samples: dict[Entry, Train] = {}
         self._kept = self._estimates()
-        count = len(self.topology.boxes)
+        count = len(self._topology.boxes)
         self._before: tuple[Int64s, Int64s] = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self._spent = Faded(2, count)  # seconds, and the tuples they were spent on
         self._taken: Int64s = np.zeros(count, np.int64)
@@ -80,48 +62,22 @@ class Gauges:
         kept: dict[int, KeptShares] = {}
         for box in self._runtime.boxes:
             if self._runtime.program.boxes[box.index].spec.approximate:
-                above = upstream(self.topology, box.index)
+                above = upstream(self._topology, box.index)
                 sites = [at for at, site in enumerate(self.sites) if any(one.consumer in above for one in site.entries)]
                 box.kernel.weigh_by(CombinedShares(tuple([kept.setdefault(at, KeptShares()) for at in sites])))
         return kept
 
-    @property
-    def pressing(self) -> bool:
-        """Whether no source only comes in turn."""
-        return self._ingest.pressing
-
-    def arrived(self) -> Floats:
-        """Return by source the tuples that have arrived, whether they have been let in or not."""
-        return np.array([feed.tuples for feed in self._feeds], np.float64) + self._ingest.overdue()
-
-    def delivered(self) -> Sequence[Delivered]:
-        """Return by output what was delivered."""
-        return [one.delivered() for one in self._deliveries]
-
-    def waiting(self) -> tuple[Int64s, Int64s]:
-        """Return by box the tuples that wait, and the timestamp of the oldest."""
-        runtime, board = self._runtime, self._runtime.board
-        waiting = runtime.per_box(np.add, board.arrived - board.taken)
-        overdue = self._ingest.overdue()
-        for source in np.flatnonzero(overdue).tolist():
-            np.add.at(waiting, list(self.topology.readers[source]), overdue[source])
-        return waiting, runtime.per_box(np.minimum, board.oldest.copy())
-
-    def boxes(self, now: int) -> BoxReadings:
-        """Return the statistics of the boxes."""
-        return self._runtime.statistics.readings(now)
-
     def flow(self, now: int, rates: Floats, keep: Floats) -> Flow:
         """Return what tuples that arrive at these rates cause, by what boxes have cost lately."""
-        readings = self.boxes(now)
+        readings = self._runtime.statistics.readings(now)
         costs, selectivity = self._costs(readings), readings.selectivity
-        model = self._readings.model = self._divided()
+        model = self._reading.model = self._divided()
         box_rates, work = model.rates(rates, selectivity), model.work(costs, selectivity)
         box_loads = box_rates * costs
-        waiting, _ = self.waiting()
+        waiting, _ = self._reading.backlog()
         backlogs = waiting * work * self._kept_at
         site_rates, site_costs, site_waiting = (np.zeros(len(self.sites)) for _ in range(3))
-        made, overdue = box_rates * selectivity, self._ingest.overdue()
+        made, overdue = box_rates * selectivity, self._reading.overdue()
         for at, site in enumerate(self.sites):
             caused = 0.0
             for entry in site.entries:
@@ -133,35 +89,34 @@ class Gauges:
             site_costs[at] = caused / site_rates[at] if site_rates[at] > 0 else 0.0
         load = float(box_loads.sum())
         kept = load - work_saved(site_rates * site_costs, keep, self.nested)
-        backlog = float(backlogs.sum())
         before = None if self._waited is None or readings.exact else float((self._waited * work * self._kept_at).sum())
         self._waited = waiting
-        done = float((self._taken * costs).sum())
-        sources = model.source_work(work)
-        sites = site_rates, site_costs, site_waiting
-        boxes = box_rates, box_loads, backlogs
-        usable = self._usable(box_loads)
         return Flow(
-            load,
-            kept,
-            backlog,
-            done,
-            usable,
-            sources,
-            *boxes,
-            *sites,
-            before,
-            self._warming,
-            self._avoidable,
-            readings.exact,
+            load=load,
+            kept=kept,
+            backlog=float(backlogs.sum()),
+            done=float((self._taken * costs).sum()),
+            usable=self._usable(box_loads),
+            source_work=model.source_work(work),
+            box_rates=box_rates,
+            box_loads=box_loads,
+            box_backlogs=backlogs,
+            site_rates=site_rates,
+            site_costs=site_costs,
+            site_waiting=site_waiting,
+            before=before,
+            warming=self._warming,
+            avoidable=self._avoidable,
+            exact=readings.exact,
         )
 
     def _usable(self, box_loads: Floats) -> float:
         """Return how many workers have something to do: a unit has one at a time, however much it has to do."""
-        if self.workers == 1:
+        workers = float(self._reading.workers)
+        if workers == 1:
             return 1.0
         most = max([float(box_loads[boxes].sum()) for boxes in self._units], default=0.0)
-        return min(float(self.workers), max(1.0, float(box_loads.sum()) / most)) if most > 0 else float(self.workers)
+        return min(workers, max(1.0, float(box_loads.sum()) / most)) if most > 0 else workers
 
     def _share_of(self, model: CostModel, entry: Entry) -> float:
         """Return the share of its producer's tuples that comes to an entry; a box may read a producer twice."""
@@ -195,18 +150,18 @@ class Gauges:
     def _divided(self) -> CostModel:
         """Return the load model with what routes have let through so far."""
         if not self._routes:
-            return self._readings.model
+            return self._reading.model
         shares: dict[str, float] = {}
         for box in self._routes:
             counts = {}
-            for port, arc in zip(self._checked.order[box.index].spec.ports, box.arcs, strict=False):
+            for port, arc in zip(self._reading.checked.order[box.index].spec.ports, box.arcs, strict=False):
                 if arc is not None:
                     count = arc.deliveries[0].tuples if arc.deliveries else arc.queue.appended + arc.handed
-                    counts[f"{box.name}.{port}" if port else box.name] = count
+                    counts[arc_name(box.name, port)] = count
             total = int(self._runtime.statistics.readings().tuples_out[box.index])
             if total:
                 shares |= {arc: count / total for arc, count in counts.items()}
-        return self._readings.model.with_shares(shares_of(self._checked, shares))
+        return self._reading.model.with_shares(shares_of(self._reading.checked, shares))
 
     # Drop boxes
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headway.catalog import Topology
 from headway.qos import Graph, QoS
-from headway.shedding.monitor import (
+from headway.shedding.diagnosis import (
     Observation,
     diagnose,
     find_culprit,

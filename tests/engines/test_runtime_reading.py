@@ -14,12 +14,12 @@ import headway as hw
 from headway.checking import check
 from headway.clock import SECOND, ManualClock
 from headway.connectors import TableSink
-from headway.engines import readings as module
+from headway.engines import runtime_reading as module
 from headway.engines.delivery import Delivery
 from headway.engines.letters import DeadLetters
 from headway.engines.local.steps import StepRunner
-from headway.engines.readings import Readings
 from headway.engines.runtime import Runtime
+from headway.engines.runtime_reading import RuntimeReading
 from headway.errors import PolicyError
 from headway.scheduling.snapshot import Snapshot
 from headway.scheduling.superboxes import box_units, superbox_units
@@ -81,19 +81,19 @@ class Running:
 ACTIONS = st.sampled_from(("s", "r", "step", "step", "step", "tick", "work", "ask"))
 
 
-def _seen(readings: Readings) -> dict[str, list[Any]]:
+def _seen(readings: RuntimeReading) -> dict[str, list[Any]]:
     names = ("ready", "waiting", "oldest", "box_waiting", "box_oldest", "_box_ready")
     return {name: getattr(readings, name).tolist() for name in names}
 
 
-def _snapshot(readings: Readings, now: int = 0) -> Snapshot:
+def _snapshot(readings: RuntimeReading, now: int = 0) -> Snapshot:
     return readings.snapshot(
         now,
         queued=0,
         train=10,
         room=1,
         more=True,
-        occupation=readings.occupation(1, 1),
+        occupation=readings.occupation(1),
     )
 
 
@@ -106,10 +106,10 @@ def test_piece_by_piece_is_as_a_whole(data: st.DataObject, superboxes: bool) -> 
     units = superbox_units(runtime.topology) if superboxes else box_units(runtime.topology)
     steps = StepRunner(runtime, units)
     with pytest.MonkeyPatch.context() as patch:
-        whole = Readings(running.checked, runtime, units)
+        whole = RuntimeReading(running.checked, runtime, units)
         patch.setattr(module, "_FEW", 0)
         patch.setattr(module, "_MANY", 0)  # never as a whole, but for the first time
-        pieces = Readings(running.checked, runtime, units)
+        pieces = RuntimeReading(running.checked, runtime, units)
         asked: dict[str, list[Any]] | None = None
         for action in data.draw(st.lists(ACTIONS, min_size=10, max_size=40)):
             if action in ("s", "r"):
@@ -150,20 +150,20 @@ def test_piece_by_piece_is_as_a_whole_while_steps_are_under_way(
     """In the simulator, where boxes take tuples at one moment and give results at another."""
     compared = 0
 
-    def refresh(self: Readings) -> None:
+    def refresh(self: RuntimeReading) -> None:
         nonlocal compared
         plain(self)
-        whole = Readings(self.checked, self._runtime, self.units)
+        whole = RuntimeReading(self.checked, self.runtime, self.units)
         whole._large = False
         plain(whole)
         assert _seen(self) == _seen(whole)
         compared += 1
 
-    plain = Readings.refresh
+    plain = RuntimeReading.refresh
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_FEW", 0)
         patch.setattr(module, "_MANY", 0)
-        patch.setattr(Readings, "refresh", refresh)
+        patch.setattr(RuntimeReading, "refresh", refresh)
         run("sim", case.twin, case.inputs, Way(f"{policy}/{unit}", 2, workers))
     assert compared
 
@@ -175,7 +175,7 @@ def test_what_is_held_up_is_looked_at_again_when_its_holder_has_moved(monkeypatc
     runtime = running.runtime
     units = box_units(runtime.topology)
     names = [unit.name for unit in units]
-    readings, steps = Readings(running.checked, runtime, units), StepRunner(runtime, units)
+    readings, steps = RuntimeReading(running.checked, runtime, units), StepRunner(runtime, units)
     looked: list[str] = []
     is_ready = Runtime.is_ready
 
@@ -209,7 +209,7 @@ def test_large_networks_are_read_piece_by_piece_by_themselves() -> None:
     boxes = {f"b{at}": POSITIVE for at in range(1100)}
     running = Running({**boxes, "w": {**POSITIVE, "in": "r"}}, {"o": "b0", "p": "w"})
     units = box_units(running.runtime.topology)
-    readings = Readings(running.checked, running.runtime, units)
+    readings = RuntimeReading(running.checked, running.runtime, units)
     readings.refresh()
     assert _snapshot(readings).changed is None  # nobody was told of anything yet
     readings.told()
@@ -234,7 +234,7 @@ def test_a_snapshot_never_changes(monkeypatch: pytest.MonkeyPatch, large: bool, 
     running = Running()
     topology = running.runtime.topology
     units = superbox_units(topology) if superboxes else box_units(topology)
-    readings, steps = Readings(running.checked, running.runtime, units), StepRunner(running.runtime, units)
+    readings, steps = RuntimeReading(running.checked, running.runtime, units), StepRunner(running.runtime, units)
     taken = []
     for at in range(6):
         running.push("sr"[at % 2], [at, at + 1])
@@ -253,7 +253,7 @@ def test_a_snapshot_never_changes(monkeypatch: pytest.MonkeyPatch, large: bool, 
 
 def test_what_was_not_read_of_a_snapshot_is_gone_when_the_engine_goes_on() -> None:
     running = Running()
-    readings = Readings(running.checked, running.runtime, box_units(running.runtime.topology))
+    readings = RuntimeReading(running.checked, running.runtime, box_units(running.runtime.topology))
     readings.refresh()
     seen = _snapshot(readings)
     assert seen.narrowed(seen.ready, 1).costs is seen.costs
@@ -265,7 +265,7 @@ def test_what_was_not_read_of_a_snapshot_is_gone_when_the_engine_goes_on() -> No
 
 def test_nothing_waits() -> None:
     running = Running()
-    readings = Readings(running.checked, running.runtime, box_units(running.runtime.topology))
+    readings = RuntimeReading(running.checked, running.runtime, box_units(running.runtime.topology))
     readings.refresh()
     seen = _snapshot(readings)
     assert not seen.ready.any()
@@ -279,7 +279,7 @@ def test_nothing_waits() -> None:
 def test_latencies_are_means_of_what_waits(superboxes: bool) -> None:
     running = Running({"x": POSITIVE, "z": {**POSITIVE, "in": "r"}}, {"o": "x", "p": "z"})
     topology = running.runtime.topology
-    readings = Readings(
+    readings = RuntimeReading(
         running.checked, running.runtime, superbox_units(topology) if superboxes else box_units(topology)
     )
     running.push("s", [1, 2])
@@ -301,7 +301,7 @@ def test_latencies_are_means_of_what_waits(superboxes: bool) -> None:
 def test_statistics_are_read_anew_when_they_have_grown_old(monkeypatch: pytest.MonkeyPatch) -> None:
     running = Running()
     units = box_units(running.runtime.topology)
-    readings, report = Readings(running.checked, running.runtime, units), running.runtime.statistics.report
+    readings, report = RuntimeReading(running.checked, running.runtime, units), running.runtime.statistics.report
     calls = 0
 
     def call(many: int) -> None:
@@ -324,7 +324,7 @@ def test_statistics_are_read_anew_when_they_have_grown_old(monkeypatch: pytest.M
 def test_first_impressions_of_a_large_network_grow_by_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FEW", 0)
     running = Running({f"b{at}": POSITIVE for at in range(100)} | {"w": {**POSITIVE, "in": "r"}}, {"o": "b0", "p": "w"})
-    readings = Readings(running.checked, running.runtime, box_units(running.runtime.topology))
+    readings = RuntimeReading(running.checked, running.runtime, box_units(running.runtime.topology))
     counts = []
     for _ in range(200):
         running.runtime.statistics.report(0, 1, 1, 1000, -1)
@@ -340,7 +340,7 @@ def test_costs_follow_the_statistics(monkeypatch: pytest.MonkeyPatch, large: boo
     if large:
         monkeypatch.setattr(module, "_FEW", 0)
     running = Running({"x": POSITIVE, "y": {"op": "map", "in": "x", "select": "a, v"}}, {"o": "y"})
-    readings = Readings(running.checked, running.runtime, box_units(running.runtime.topology))
+    readings = RuntimeReading(running.checked, running.runtime, box_units(running.runtime.topology))
     running.runtime.statistics.declare(cost=np.array([1e-3, 4e-3]), selectivity=np.array([0.5, 1]), exact=True)
     readings.refresh()
     costs = _snapshot(readings).costs

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.columns import Column
-from headway.engines.drops import DropBox
-from headway.sieves import Sieve
+from headway.sieves import DropBox, Sieve
 from headway.trains import Tick, Train
 
 LOW_FIRST = Sieve(0.5, 0, 0, (50.0,), (0.0, 1.0))

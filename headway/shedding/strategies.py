@@ -1,4 +1,4 @@
-"""What the load shedder knows and what it says: sites and demand in, shares to keep out.
+"""Strategies, which decide what to drop: demand in, shares to keep out.
 
 Everything here is frozen and knows no engine. An engine says where drop boxes can stand (its sites) and what flows
 there; a strategy says how much of it to keep; the engine puts sieves there.
@@ -9,36 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from headway.catalog import Floats
 from headway.errors import PolicyError, unknown
 from headway.qos import Graph, QoS
-
-Floats = npt.NDArray[np.float64]
-
-
-class Entry(NamedTuple):
-    """An arc's way into a consumer, where a drop box can stand: a box's input, on Spark a query's source."""
-
-    consumer: int
-    """The box, on Spark the unit."""
-    place: int
-    """Which of its inputs, on Spark the source's number."""
-    producer: int
-    """The box that the tuples come from; a source is -1 minus its number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where tuples can be dropped without hurting other outputs: all ways into what leads to certain outputs only."""
-
-    name: str
-    outputs: tuple[int, ...]
-    """The outputs that lose tuples here, all of them."""
-    entries: tuple[Entry, ...]
+from headway.shedding.sites import Site
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The instruments of the Spark engine: a drop box stands where a query reads a source from the log.
+"""Load shedding on Spark: a drop box stands where a query reads a source from the log.
 
 What it drops is never read into a box, a shard or a result: it has cost nothing but its place in the log.
 """
@@ -9,17 +9,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Floats, Topology
+from headway.catalog import Floats, Topology
 from headway.clock import SECOND
-from headway.columns import Int64s
-from headway.engines.delivery import Delivered, Delivery
-from headway.engines.drops import DropBox
-from headway.engines.instruments import Effort, Flow
+from headway.engines.monitor import Effort, Flow
 from headway.engines.spark.driver.journal import SieveHistory
-from headway.engines.spark.driver.overview import Overview
+from headway.engines.spark.driver.reading import QueryReading
 from headway.engines.spark.driver.units import RunningUnit
-from headway.shedding.base import Entry, Site, work_saved
-from headway.sieves import Sieve
+from headway.shedding.sites import Entry, Site
+from headway.shedding.strategies import work_saved
+from headway.sieves import DropBox, Sieve
 from headway.trains import Train
 
 _BATCH = 1.0
@@ -33,32 +31,21 @@ _LEAST = 0.1
 """The part of a query's time that is left for work however large the fixed part of a micro-batch is."""
 
 
-class Panel:
-    """Looks at the units of a run. Used by the scheduler thread."""
+class QueryDrops:
+    """The ways into the streaming queries of a run. Used by the scheduler thread."""
 
-    def __init__(
-        self,
-        overview: Overview,
-        units: Sequence[RunningUnit],
-        ids: Sequence[str],
-        sifting: SieveHistory,
-        deliveries: Sequence[Delivery],
-        cores: int,
-    ) -> None:
+    def __init__(self, reading: QueryReading, ids: Sequence[str], sifting: SieveHistory, cores: int) -> None:
         """Find out where drop boxes can stand: a site for each unit; `cores` is how many tasks run at once."""
-        self._overview = overview
-        self._units = units
+        self._reading = reading
+        self._units = units = reading.queries
         self._ids = ids
         self._sifting = sifting
-        self._deliveries = deliveries
-        self.topology: Topology = overview.topology
-        self.workers = overview.workers
-        self._sources = {name: at for at, name in enumerate(self.topology.sources)}
-        self._outputs = {name: at for at, name in enumerate(self.topology.outputs)}
+        self._topology: Topology = reading.topology
+        self._sources = {name: at for at, name in enumerate(self._topology.sources)}
+        self._outputs = {name: at for at, name in enumerate(self._topology.outputs)}
         self.sites = tuple(self._site(unit) for unit in units if unit.cut.outputs)
         self._site_units = [unit for unit in units if unit.cut.outputs]
         self.nested: tuple[tuple[int, ...], ...] = ((),) * len(self.sites)
-        self._model = overview.model
         self._drops: dict[Entry, DropBox] = {}
         self.measures = False
         self._lasting = np.array([self._batch(site) for site in self.sites])
@@ -73,14 +60,9 @@ class Panel:
 
     def _batch(self, site: Site) -> float:
         """Return how long a micro-batch of a site's unit may take, by the latency graphs of its outputs."""
-        graphs = [self.topology.qos[output].latency for output in site.outputs]
+        graphs = [self._topology.qos[output].latency for output in site.outputs]
         good = min((graph.good_until for graph in graphs if graph is not None), default=_LONGEST)
         return min(_LONGEST, max(_BATCH, good / 2))
-
-    @property
-    def pressing(self) -> bool:
-        """Whether no source only comes in turn."""
-        return self._overview.ingest.pressing
 
     def effort(self) -> Effort:
         """Return what queries have done, and what can be done.
@@ -97,31 +79,14 @@ class Panel:
         share = 1.0 if self._backlog > _PRESSED * capacity else min(1.0, self._kept / capacity)
         return Effort(0, capacity, share)
 
-    def arrived(self) -> Floats:
-        """Return by source the tuples that have arrived."""
-        return np.array([feed.tuples for feed in self._overview.feeds], np.float64)
-
-    def delivered(self) -> Sequence[Delivered]:
-        """Return by output what was delivered."""
-        return [one.delivered() for one in self._deliveries]
-
-    def waiting(self) -> tuple[Int64s, Int64s]:
-        """Return by box what waits for its unit, at the boxes that read sources."""
-        snapshot = self._overview.snapshot(more=True)
-        return snapshot.box_waiting, snapshot.box_oldest
-
-    def boxes(self, now: int) -> BoxReadings:
-        """Return the statistics of the boxes."""
-        return self._overview.takings.statistics.readings(now)
-
     def flow(self, now: int, rates: Floats, keep: Floats) -> Flow:
         """Return what tuples that arrive at these rates cause, by what micro-batches have cost."""
-        readings = self.boxes(now)
-        box_rates = self._model.rates(rates, readings.selectivity)
-        work = self._model.work(readings.cost, readings.selectivity)
-        waiting, _ = self.waiting()
+        readings = self._reading.statistics.readings(now)
+        box_rates = self._reading.model.rates(rates, readings.selectivity)
+        work = self._reading.model.work(readings.cost, readings.selectivity)
+        waiting, _ = self._reading.backlog()
         costs = np.array([unit.work.cost for unit in self._site_units])
-        counts = np.array([self._overview.waiting(unit)[0] for unit in self._site_units], np.float64)
+        counts = np.array([self._reading.waiting_for(unit)[0] for unit in self._site_units], np.float64)
         site_rates = np.array([sum(rates[entry.place] for entry in site.entries) for site in self.sites], np.float64)
         works = site_rates * costs
         load = float(works.sum())
@@ -136,7 +101,7 @@ class Panel:
                 sources[entry.place] += cost
         boxes = box_rates, box_rates * readings.cost, waiting * work
         sites = site_rates, costs, counts
-        return Flow(load, self._kept, self._backlog, 0.0, float(self.workers), sources, *boxes, *sites)
+        return Flow(load, self._kept, self._backlog, 0.0, float(self._reading.workers), sources, *boxes, *sites)
 
     def _under_way(self, unit: RunningUnit, now: int) -> float:
         """Return the seconds of work that are left of a step under way, as far as one can tell from outside."""
@@ -156,7 +121,7 @@ class Panel:
     def put(self, site: int, entry: Entry, sieve: Sieve | None) -> None:
         """Let a sieve count for the grants of a unit from now on."""
         unit = self._units[entry.consumer]
-        self._sifting.put(self._ids[unit.number], unit.position, self.topology.sources[entry.place], sieve)
+        self._sifting.put(self._ids[unit.number], unit.position, self._topology.sources[entry.place], sieve)
 
     def count(self, unit: int, source: str, seen: int, dropped: int, reason: str) -> None:
         """Take what a task reports of its drop box; from Spark's callback threads."""
@@ -167,13 +132,13 @@ class Panel:
 
     def seen(self, entry: Entry) -> int:
         """Return how many tuples of a source have been granted to a unit."""
-        unit, source = self._units[entry.consumer], self.topology.sources[entry.place]
-        return self._overview.log.positions.get(source, 0) if unit.tuples else 0
+        unit, source = self._units[entry.consumer], self._topology.sources[entry.place]
+        return self._reading.log.positions.get(source, 0) if unit.tuples else 0
 
     def sample(self, entry: Entry) -> Train | None:
         """Return some of the latest tuples of a source."""
-        return self._overview.arrivals.latest.get(self.topology.sources[entry.place])
+        return self._reading.arrivals.latest.get(self._topology.sources[entry.place])
 
     def way(self, entry: Entry) -> Entry | str:
         """Return the source that an entry reads: its drop box stands before all boxes of the unit."""
-        return self.topology.sources[entry.place]
+        return self._topology.sources[entry.place]

@@ -7,9 +7,8 @@ import pytest
 
 from headway.clock import SECOND
 from headway.engines.changes import ChangeLog
-from headway.engines.instruments import Effort
-from headway.engines.observing import Observer
-from headway.shedding.monitor import Observation
+from headway.engines.monitor import Effort, Monitor
+from headway.shedding.diagnosis import Observation
 from tests.engines.overloads import SOON, Bench, box, network, output
 
 NOBODY: frozenset[int] = frozenset()
@@ -26,13 +25,13 @@ class Watched:
         )
         self.bench = Bench(made, workers)
         self.log = ChangeLog(0)
-        self.observer = Observer(self.bench.gauges, self.log, 0, headroom)
-        self.keep = np.ones(len(self.bench.gauges.sites))
+        self.monitor = Monitor(self.bench.reading, self.bench.drops, self.log, 0, headroom)
+        self.keep = np.ones(len(self.bench.drops.sites))
 
     def look(self, seconds: float = 0.5, forced: frozenset[int] = NOBODY) -> Observation:
         """Let time go on, and look."""
         self.bench.arrive(seconds)
-        observation, demand = self.observer.look(self.bench.clock.now(), self.keep, forced)
+        observation, demand = self.monitor.look(self.bench.clock.now(), self.keep, forced)
         assert demand.load == observation.load
         assert demand.late.tolist() == observation.late.tolist()
         return observation
@@ -160,7 +159,7 @@ def test_with_little_to_do_it_is_not_seen_what_could_be_done() -> None:
 
 def test_an_engine_may_know_better_what_can_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched()
-    monkeypatch.setattr(watched.bench.gauges, "effort", lambda: Effort(2, 0.7))
+    monkeypatch.setattr(watched.bench.drops, "effort", lambda: Effort(2, 0.7))
     assert watched.look().capacity == 0.7
 
 
@@ -170,7 +169,7 @@ def test_an_overload_begins_and_ends() -> None:
     for _ in range(20):
         watched.look()
     assert list(watched.log) == []
-    diagnosis = watched.observer.diagnosis
+    diagnosis = watched.monitor.diagnosis
     assert diagnosis is not None
     assert not diagnosis.overloaded
     for _ in range(40):  # ten seconds of 300 tuples at 4 ms, ten seconds of 10
@@ -182,7 +181,7 @@ def test_an_overload_begins_and_ends() -> None:
     assert "cause: source 's'" in begins.reason
     assert ends.what == "ends"
     assert 20 < ends.moment / SECOND < 23
-    told = watched.observer.summary()
+    told = watched.monitor.summary()
     assert told["spells"] == 1
     assert told["seconds"] == pytest.approx((ends.moment - begins.moment) / SECOND)
     assert [change["change"] for change in told["changes"]] == ["begins", "ends"]
@@ -194,7 +193,7 @@ def test_how_it_went_is_kept() -> None:
     watched.deliver(0.5, 1.5)
     watched.look()
     watched.look()
-    history = watched.observer.summary()["history"]
+    history = watched.monitor.summary()["history"]
     assert history["moment"] == [0.5, 1.0]
     assert history["load"] == pytest.approx([0.1, 0.1], rel=0.03)
     assert history["delivered"] == {"ox": [2, 0], "oy": [0, 0]}
@@ -207,6 +206,6 @@ def test_headroom_is_left() -> None:
         watched = Watched(headroom)
         watched.cost(m=0.001, x=0.002, y=0.001)
         watched.look()
-        diagnosis = watched.observer.diagnosis
+        diagnosis = watched.monitor.diagnosis
         assert diagnosis is not None
         assert diagnosis.overloaded == overloaded

@@ -13,15 +13,12 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from headway.catalog import Topology
+from headway.catalog import Floats, Topology
 from headway.columns import Int64s
+from headway.costs import HEADROOM
 from headway.qos import QoS
 
-Floats = npt.NDArray[np.float64]
-
-HEADROOM = 0.9
 BUSY = 0.95
 """An engine that was idle for less than the rest of the time had no time to spare."""
 LATE = 0.1

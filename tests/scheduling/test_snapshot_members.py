@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headway.scheduling.members import Members
-from headway.scheduling.snapshot import Unit
+from headway.scheduling.snapshot import Members, Unit
 
 READY = np.array([True, False, False])
 WAITING = np.array([4, 0, 2], np.int64)

@@ -1,0 +1,442 @@
+"""The QoS monitor at work: how a run does, what flows through it, and how it went."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from headway.catalog import Floats, Topology
+from headway.clock import SECOND
+from headway.columns import Int64s
+from headway.engines.changes import Change, ChangeLog
+from headway.engines.reading import Reading
+from headway.fading import Faded, Rates
+from headway.shedding.diagnosis import Diagnosis, Observation, diagnose, good_zones
+from headway.shedding.sites import Entry, Site
+from headway.shedding.strategies import Demand
+from headway.sieves import DropBox, Sieve
+from headway.storage.queues import FAR
+from headway.totals import Totals
+from headway.trains import Train
+
+_LATELY = 1.0
+"""Half-life of rates (seconds): an overload has to be seen soon."""
+_USUALLY = 60.0
+"""Half-life of what is taken for a source's usual rate."""
+_ACQUAINTED = 5 * SECOND
+"""How long a source is watched until anything counts as usual."""
+_NEEDED = 0.2
+"""The least part of its time that an engine is taken to need, whatever short trains are said to cost."""
+_SHOWN = 2
+"""Looks in a row after which it shows what can be done, where costs are measured."""
+_PRESSED = 0.1
+"""Seconds of work that wait at least where an engine has as much to do as it can."""
+_RECENT, _SURGE = 4, 5.0
+"""Looks within which a rate must have been seen twice if it is so many times the others."""
+_FADE = 0.5
+"""How much of what was delivered before a look counts at the next."""
+
+
+class Effort(NamedTuple):
+    """What processors have done since the start."""
+
+    busy: int
+    """Nanoseconds of all of them together that were not spent waiting."""
+    capacity: float | None = None
+    """Seconds of work that can be done per second, where the engine knows better than what was done tells."""
+    share: float = 0.0
+    """Then: the share of the time, lately, in which it had to work."""
+    under_way: int = 0
+    """Nanoseconds of `busy` that belong to calls under way, of which nobody knows yet what they have done."""
+
+
+class Flow(NamedTuple):
+    """What the tuples that arrive would cause if nothing were dropped."""
+
+    load: float
+    """Seconds of work per second."""
+    kept: float
+    """The same with what is dropped now."""
+    backlog: float
+    """Seconds of work in all that waits and will not be dropped."""
+    done: float
+    """Seconds of work that were done since the flow was read before, at the same costs."""
+    usable: float
+    """How many workers can be of use at once, as what arrives is divided over units."""
+    source_work: Floats
+    """By source: seconds of work that one of its tuples makes."""
+    box_rates: Floats
+    box_loads: Floats
+    box_backlogs: Floats
+    site_rates: Floats
+    site_costs: Floats
+    site_waiting: Floats
+    """Tuples that wait before the places of drop boxes."""
+    before: float | None = None
+    """Seconds of work that waited when the flow was read before, at the costs of now."""
+    warming: int = 0
+    """Nanoseconds since then of boxes that were called for the first times: they tell nothing of what can be done."""
+    avoidable: float = 0.0
+    """Seconds since then that calls of short trains took more than those of long ones would have."""
+    exact: bool = False
+    """Whether costs are known, and not measured."""
+
+
+class Sheddable(Protocol):
+    """What an engine offers to load shedding beyond its reading. Used by the scheduler thread."""
+
+    sites: tuple[Site, ...]
+    """Where drop boxes can stand."""
+    nested: tuple[tuple[int, ...], ...]
+    measures: bool
+    """Whether what boxes cost and what can be done is found out while it runs, neither known nor told."""
+
+    def effort(self) -> Effort:
+        """Return what processors have done."""
+        ...
+
+    def flow(self, now: int, rates: Floats, keep: Floats) -> Flow:
+        """Return what tuples that arrive at these rates (by source) cause; `keep` is what is kept now, by site."""
+        ...
+
+    def drop(self, entry: Entry) -> DropBox:
+        """Return the drop box for an entry, which need not stand there now."""
+        ...
+
+    def put(self, site: int, entry: Entry, sieve: Sieve | None) -> None:
+        """Insert or adjust the drop box at an entry of a site; None removes it."""
+        ...
+
+    def seen(self, entry: Entry) -> int:
+        """Return how many tuples have come to an entry, dropped ones included."""
+        ...
+
+    def way(self, entry: Entry) -> Entry | str:
+        """Return the way into a box that an entry is, or the arc before all whose readers it stands."""
+        ...
+
+    def sample(self, entry: Entry) -> Train | None:
+        """Return some of the latest tuples that came to an entry, if there are any at hand."""
+        ...
+
+
+class Monitor:
+    """Looks at a run about twice a second. Used by the scheduler thread."""
+
+    def __init__(self, reading: Reading, drops: Sheddable, log: ChangeLog, now: int, headroom: float) -> None:
+        """Start watching."""
+        self._reading, self._drops = reading, drops
+        self._log = log
+        self._headroom = headroom
+        topology = reading.topology
+        count = len(topology.outputs)
+        self._start = self._moment = now
+        self._lately = Rates(len(topology.sources), now, _LATELY)
+        self._usually = Rates(len(topology.sources), now, _USUALLY)
+        self._added: Floats = np.zeros((3, count))  # tuples, late ones, their latencies, since the last look
+        self._before: Floats = np.zeros((3, count))  # the same since the start
+        self._delivered = Faded(3, count)  # tuples, late ones, their latencies, faded
+        self._busy, self._under_way = drops.effort().busy, 0
+        self._backlog = 0.0
+        self._pressed = 0  # looks in a row with work waiting all the time
+        self._done = Faded(2)  # work and busy time, faded
+        self._instants: deque[Floats] = deque(maxlen=_RECENT)  # rates from one look to the next
+        self._arrived = _arrived(reading.totals(now))
+        self._counted: Floats = np.zeros(len(topology.sources))
+        self._reach = Reach(reach_of(topology))
+        self._zones = good_zones(topology.qos)
+        self._last: Observation | None = None
+        self.diagnosis: Diagnosis | None = None
+        self._history = History(now, topology.outputs)
+        self._overloaded = 0  # nanoseconds
+        self._is_overloaded = False
+        self._spells = 0
+
+    def look(self, now: int, keep: Floats, forced: frozenset[int]) -> tuple[Observation, Demand]:
+        """Return what is read, and what flows where drop boxes can stand; `keep` is what they keep now, by site.
+
+        Outputs in `forced` count as late whatever their graphs say: somebody has stricter goals for them.
+        """
+        drops, totals = self._drops, self._reading.totals(now)
+        counts = _arrived(totals)
+        rates = self._lately.read(self._without_surges(counts, now), now).copy()
+        usual = self._usually.read(counts, now).copy()
+        if now - self._start < _ACQUAINTED:
+            usual[:] = np.nan
+        flow = drops.flow(now, rates, keep)
+        observation = self._observe(totals, rates, usual, flow, forced)
+        demand = Demand(
+            drops.sites,
+            self._reading.topology.qos,
+            flow.site_rates,
+            flow.site_costs,
+            drops.nested,
+            flow.load,
+            observation.capacity,
+            observation.late,
+            _noise(rates, flow),
+            flow.site_waiting,
+        )
+        self._diagnose(observation, now)
+        self._note(observation)
+        return observation, demand
+
+    def _without_surges(self, counts: Floats, now: int) -> Floats:
+        """Return by source the tuples that have arrived, of those that came all at once only what else is usual.
+
+        What comes within one look, and not before and after it, is a backlog and no rate: a source that could not be
+        read for a while brings what it has kept.
+        """
+        seconds = (now - self._moment) / SECOND
+        if seconds > 0:
+            self._instants.append((counts - self._arrived) / seconds)
+            self._arrived = counts
+            known = np.sort(np.array(self._instants), axis=0)
+            second, latest = known[-2 if len(known) > 1 else -1], self._instants[-1]
+            self._counted = self._counted + np.where(latest > _SURGE * second, second, latest) * seconds
+        return self._counted
+
+    def _observe(self, totals: Totals, rates: Floats, usual: Floats, flow: Flow, forced: frozenset[int]) -> Observation:
+        now, delivered = totals.now, totals.delivered[:-1].astype(np.float64)
+        sums: Floats = np.array((delivered, totals.late[:-1], totals.latency[:-1]), np.float64)
+        self._added, self._before = sums - self._before, sums
+        tuples, tardy, latency = self._delivered.add(self._added, _FADE)
+        some = np.maximum(tuples, 1e-9)
+        late = np.where(tuples > 0, tardy / some, 0.0)
+        late[list(forced)] = 1.0
+        waiting, stamps = self._reading.backlog()
+        oldest = self._reach.least(stamps)
+        capacity, busy, pressed = self._efforts(now, flow)
+        return Observation(
+            now,
+            tuples,
+            late,
+            latency / some,
+            np.where(oldest < FAR, (now - oldest) / SECOND, 0.0),
+            rates,
+            usual,
+            flow.box_rates,
+            flow.box_loads,
+            waiting,
+            flow.box_backlogs,
+            flow.load,
+            flow.kept,
+            flow.backlog,
+            capacity,
+            busy,
+            flow.before,
+            pressed,
+            np.where(delivered > 0, totals.utility[:-1] / np.maximum(delivered, 1.0), 1.0),
+        )
+
+    def _note(self, observation: Observation) -> None:
+        """Keep what was seen, as it was since the last look."""
+        look = Look(
+            observation.now,
+            observation.load,
+            observation.kept,
+            observation.capacity,
+            observation.backlog,
+            *self._added,
+        )
+        self._history.add(look)
+
+    def _efforts(self, now: int, flow: Flow) -> tuple[float, float, bool]:
+        """Return the seconds of work that can be done per second, the share of the time needed, and if it shows.
+
+        What can be done shows only where there is more to do than that; until then, all of it is expected. An engine
+        without a backlog keeps up, however busy it is: it has the time for short trains, which cost more by the tuple.
+        So what it was busy with counts as it would under load.
+        """
+        effort, workers = self._drops.effort(), self._reading.workers
+        spent, busy = max(1, (now - self._moment) * workers), effort.busy - self._busy
+        ended = busy - flow.warming - (0 if flow.exact else effort.under_way - self._under_way)
+        self._busy, self._under_way, self._moment = effort.busy, effort.under_way, now
+        if effort.capacity is not None:
+            return effort.capacity, effort.share, True
+        share = min(1.0, busy / spent)
+        pressed = min(flow.backlog, self._backlog) > _PRESSED
+        self._pressed = self._pressed + 1 if pressed else 0
+        self._backlog = flow.backlog
+        if pressed and ended > 0:
+            # What short trains cost more is no want of time: under load they are long.
+            spent_on = ended / SECOND
+            if flow.avoidable > 0:
+                spent_on = max(spent_on - flow.avoidable, flow.done, _NEEDED * spent_on)
+            self._done.add((flow.done, spent_on), _FADE)
+        # What is not work in boxes is the engine's own.
+        done, took = self._done.sums.tolist()
+        part = min(1.0, done / took) if done > 0 else 1.0
+        needed = share if pressed else min(share, flow.done / part * SECOND / spent)
+        # Workers that can be of no use are idle however much there is to do.
+        # One look may be a moment in which trains were short, or a box was slow: measured costs need two.
+        shows = flow.exact or self._pressed >= _SHOWN
+        return flow.usable * part, min(1.0, needed * workers / flow.usable), shows
+
+    def _diagnose(self, observation: Observation, now: int) -> None:
+        topology, before = self._reading.topology, self.diagnosis
+        found = diagnose(observation, topology, self._last, self._headroom, self._zones)
+        if not self._reading.pressing:  # sources that wait until they are asked cannot bring too much
+            found = replace(found, overloaded=False)
+        was = self._is_overloaded
+        if was and self._last is not None:
+            self._overloaded += now - self._last.now
+        # One look may be wrong: two of the same opinion count.
+        if found.overloaded != was and before is not None and before.overloaded == found.overloaded:
+            self._is_overloaded = found.overloaded
+            self._spells += found.overloaded
+            what = "begins" if found.overloaded else "ends"
+            cause = "" if found.culprit is None else f"; cause: {found.culprit}"
+            self._log.add(Change(now, "overload", "run", what, found.because + cause))
+        self._last, self.diagnosis = observation, found
+
+    def summary(self) -> dict[str, Any]:
+        """Return what a summary says of overloads."""
+        return {
+            "seconds": self._overloaded / SECOND,
+            "spells": self._spells,
+            "changes": self._log.summary("overload"),
+            "history": self._history.summary(),
+        }
+
+
+def _noise(rates: Floats, flow: Flow) -> float:
+    """Return the standard deviation of the load as it is read, if tuples arrive by chance (a Poisson process).
+
+    A mean that fades with a half-life of h sees about as many tuples as come in 2 h / ln 2.
+    """
+    return math.sqrt(float((rates * flow.source_work**2).sum()) * math.log(2) / (2 * _LATELY))
+
+
+def _arrived(totals: Totals) -> Floats:
+    """Return by source the tuples that have arrived, whether they have been let in or not."""
+    return (totals.arrived + totals.overdue).astype(np.float64)
+
+
+def upstream(topology: Topology, box: int) -> set[int]:
+    """Return a box and all boxes that lead to it."""
+    pending, boxes = [box], set[int]()
+    while pending:
+        one = pending.pop()
+        if one not in boxes:
+            boxes.add(one)
+            pending += topology.producers[one]
+    return boxes
+
+
+class Reach:
+    """Boxes by output, made ready to be reduced at once."""
+
+    def __init__(self, boxes: Sequence[Int64s]) -> None:
+        """Lay the boxes of all outputs one after the other."""
+        lengths = np.array([len(some) for some in boxes], np.int64)
+        self._count = len(boxes)
+        self._filled = np.flatnonzero(lengths)
+        self._flat: Int64s = np.concatenate([np.zeros(0, np.int64), *boxes]).astype(np.int64)
+        self._starts = (np.cumsum(lengths) - lengths)[self._filled]
+
+    def least(self, readings: Int64s) -> Int64s:
+        """Return by output the least of its boxes' readings; the largest number where it has no box."""
+        found: Int64s = np.full(self._count, FAR)
+        if len(self._filled):
+            found[self._filled] = np.minimum.reduceat(readings[self._flat], self._starts)
+        return found
+
+    def sums(self, readings: Floats) -> Floats:
+        """Return by output the sum of its boxes' readings, and then the sum of all boxes'."""
+        found: Floats = np.zeros(self._count + 1)
+        if len(self._filled):
+            found[self._filled] = np.add.reduceat(readings[self._flat], self._starts)
+        found[-1] = readings.sum()
+        return found
+
+
+def reach_of(topology: Topology) -> tuple[Int64s, ...]:
+    """Return by output the boxes that lead to it."""
+    return tuple(np.array(sorted(upstream(topology, root)) if root >= 0 else [], np.int64) for root in topology.roots)
+
+
+_NONE: Floats = np.zeros(0)
+FEW = 64
+"""Outputs up to which each has a history of its own."""
+MOST = 512
+"""Looks that are kept; when there are more, every second one goes, and fewer are taken from then on."""
+
+
+class Look(NamedTuple):
+    """What was seen at one look; counts are since the look before."""
+
+    moment: int
+    load: float
+    """Seconds of work per second that arrived, before anything was dropped."""
+    kept: float
+    """What was left of it."""
+    capacity: float
+    """Seconds of work per second that could be done."""
+    backlog: float
+    """Seconds of work that waited."""
+    delivered: Floats
+    """By output."""
+    late: Floats
+    """By output: how many of those were outside of the good zone."""
+    latency: Floats
+    """By output: their latencies, summed, in seconds."""
+
+
+class History:
+    """Looks in their order. Used by the scheduler thread."""
+
+    def __init__(self, start: int, outputs: Sequence[str], most: int = MOST) -> None:
+        """Begin without looks; moments are told from `start` on."""
+        self._start = start
+        self._outputs = tuple(outputs)
+        self._most = most
+        self._looks: list[Look] = []
+        self._every = 1
+        self._skipped = 0
+
+    def add(self, look: Look) -> None:
+        """Take a look down, or leave it out if the history is long."""
+        self._skipped += 1
+        if self._skipped < self._every:
+            return
+        self._skipped = 0
+        few = len(self._outputs) <= FEW
+        self._looks.append(look if few else look._replace(delivered=_NONE, late=_NONE, latency=_NONE))
+        if len(self._looks) > self._most:
+            del self._looks[::2]
+            self._every *= 2
+
+    def summary(self) -> dict[str, Any]:
+        """Return it column by column, as a plot or a table wants it; moments in seconds since the start.
+
+        In networks with many outputs, only the columns of the whole run are there. Latencies and shares are None where
+        nothing was delivered.
+        """
+        looks = self._looks
+        told: dict[str, Any] = {"moment": [(look.moment - self._start) / SECOND for look in looks]}
+        for name in ("load", "kept", "capacity", "backlog"):
+            told[name] = [getattr(look, name) for look in looks]
+        shape = len(looks), len(looks[0].delivered) if looks else len(self._outputs)
+        names = ("delivered", "late", "latency")
+        counts, late, latency = (np.array([getattr(look, one) for look in looks]).reshape(shape) for one in names)
+        some = np.maximum(counts, 1)
+        means = {"delivered": counts, "latency": latency / some, "outside": late / some}
+        for name, values in means.items():
+            told[name] = {
+                output: _column(name, values[:, at], counts[:, at])
+                for at, output in enumerate(self._outputs)
+                if at < values.shape[1]
+            }
+        return told
+
+
+def _column(name: str, values: Floats, counts: Floats) -> list[Any]:
+    if name == "delivered":
+        return [int(value) for value in values]
+    return [value if count else None for value, count in zip(values.tolist(), counts.tolist(), strict=True)]
