@@ -43,10 +43,9 @@ test: setup  ## all checks: ruff, mypy strict, pytest; long searches in their qu
 	$(BIN)/python -m scripts.run_tests
 
 test-all: test  ## the same, then the long forms: deep searches, 200 kills on Spark, 100,000 fuzz cases; takes hours
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "not slow and not spark and not alone" \
-	  tests/behaviour tests/kernels tests/laws tests/expressions tests/connectors tests/storage
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest tests/behaviour/test_on_spark.py
-	$(BIN)/python -m pytest -m slow -v
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "not slow and not session and not alone"
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "slow or not slow" tests/behaviour/test_on_spark.py
+	$(BIN)/python -m pytest -m slow -v --ignore tests/behaviour/test_on_spark.py
 
 fuzz: setup  ## 100,000 fuzz cases; SEED=n for others
 	$(BIN)/python -m tests.fuzz --cases 100000 --seed $(or $(SEED),15)

@@ -68,7 +68,6 @@ class Column:
         self.valid = valid
 
     def __len__(self) -> int:
-        """Return the number of tuples."""
         return len(self.values)
 
     @property
@@ -136,7 +135,6 @@ class Chosen(Column):
     __slots__ = ("_column", "_indices", "_taken")
 
     def __init__(self, column: Column, indices: Indices) -> None:
-        """Choose the values at these positions."""
         self._column = column
         self._indices = indices
         self._taken: Column | None = None
@@ -157,7 +155,6 @@ class Chosen(Column):
         return self._take().valid
 
     def __len__(self) -> int:
-        """Return the number of tuples."""
         return len(self._indices)
 
     def take(self, indices: Indices) -> Column:

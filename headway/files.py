@@ -9,8 +9,10 @@ from typing import Any
 
 from headway.boxes.keys import IN, OP, Key, check_count, check_keys, inside, parse_text
 from headway.boxes.operator import operator_of
-from headway.errors import NetworkError, choices, unknown
-from headway.network import Box, FrozenMap, Network, Output, Source, Table, check_name, freeze
+from headway.errors import NetworkError, unknown
+from headway.network import Box, FrozenMap, Network, Output, Source, Table, check_name, freeze, is_object
+from headway.options.kinds import check_value
+from headway.options.table import OPTIONS, SCHEDULE
 from headway.qos import Graph, QoS, ValueGraph
 from headway.schema import Schema
 from headway.structure import check_structure
@@ -42,35 +44,7 @@ VALUE_KEYS = (
     Key("field", "field", "a numeric field of the output", required=True),
     Key("graph", "graph", "utility over the field's value", required=True),
 )
-SCHEDULE_KEYS = (
-    Key("engine", "text", "the engine's name"),
-    Key("policy", "text", "the scheduling policy, such as `qos`, or all of the schedule: `qos/superbox/mc/auto`"),
-    Key("unit", "text", "what is scheduled as one: box, superbox, spanner:5"),
-    Key("traversal", "text", "the order of the boxes in a superbox: mc, ml, mm, best"),
-    Key("train", "train", "the most tuples that a step takes, or a rule: `50%`, `5ms`, `64kB`, `spread:10ms`, `auto`"),
-    Key("wait", "text", "how long a unit that is ready waits at most, such as `10s`, or `off`"),
-    Key("plan", "positive", "engine local: steps that are carried out before the policy is asked again (default 256)"),
-    Key("remember", "positive", "how many calls of a box its statistics remember (default 1000)"),
-    Key("half_life", "seconds", "seconds after which a tuple counts half in rates and recent utilities (default 5)"),
-    Key("model", "model", "engine sim: what boxes cost and what else takes time, as a mapping or a path"),
-    Key(
-        "shed", "shed", "load shedding: off (default), on, a strategy (loss, uniform), or settings such as {most: 0.5}"
-    ),
-    Key(
-        "adaptive",
-        "adaptive",
-        "changes policies while it runs: amos, optimizer, or {use: amos, ...} with settings",
-    ),
-    Key("workers", "positive", "how many boxes, on Spark how many streaming queries, may run at once"),
-    Key("units", "units", "Spark: which outputs share a streaming query: qos, loss, one, output, or lists of outputs"),
-    Key("spread", "spread", "Spark: which aggregates run in all shards at once: auto, none, or a list of boxes"),
-    Key("shards", "positive", "Spark: how many keys the stateful operator has (default: the cores)"),
-    Key("front", "front", "Spark: who runs queries without state: auto, native (Spark's operations) or kernels"),
-)
-UNIT_RULES = ("qos", "loss", "one", "output")
-SPREAD_RULES = ("auto", "none")
-FRONTS = ("auto", "native", "kernels")
-"""The names that `units`, `spread` and `front` may say; the Spark engine knows what they mean."""
+SCHEDULE_KEYS = tuple(Key(option.name, option.kind, option.key_text) for option in SCHEDULE)
 TABLE_KEYS = (Key("table", "text", "a path, or a name that the run gives a table for", required=True),)
 
 _DEEPEST = 60
@@ -99,7 +73,9 @@ def load(source: str | Path | Mapping[str, Any], *, trust: Trust | Mapping[str, 
 
 
 def dump(network: Network) -> str:
-    """Return a network as YAML text; `load` of it is equal to the network."""
+    """Return a network as YAML text; `load` of it is equal to it. Raises a NetworkError for what no file holds."""
+    for key, value in (network.schedule or {}).items():
+        freeze(value, f"schedule: {key}")
     return write_text(network.to_mapping())
 
 
@@ -199,36 +175,14 @@ def parse_qos(value: object) -> QoS:
 
 
 def parse_schedule(value: object) -> FrozenMap:
-    """Read how a network wants to be run."""
+    """Read how a network wants to be run. From Python it may also hold policies and the like, as they are."""
     with inside("schedule"):
         mapping = _mapping(value, "such as {policy: NAME, train: 1000}")
         check_keys(mapping, SCHEDULE_KEYS)
-        for key in SCHEDULE_KEYS:
-            given = mapping.get(key.name)
-            if given is None:
-                continue
-            whole = isinstance(given, int) and not isinstance(given, bool)
-            if key.kind == "positive" and (not whole or given < 1):
-                raise NetworkError(f"{key.name}: must be a whole number, one or more, not {given!r}")
-            if key.kind == "train" and not (whole and given > 0) and (not isinstance(given, str) or not given):
-                raise NetworkError(f"train: must be a whole number, one or more, or a rule such as 50%, not {given!r}")
-            if key.kind == "model" and (not isinstance(given, str | Mapping) or not given):
-                raise NetworkError(f"model: must be a mapping such as {{default: 1ms}} or a path, not {given!r}")
-            if key.kind == "seconds" and (isinstance(given, bool) or not isinstance(given, int | float) or given <= 0):
-                raise NetworkError(f"{key.name}: must be a number of seconds above 0, not {given!r}")
-            if key.kind == "text" and (not isinstance(given, str) or not given):
-                raise NetworkError(f"{key.name}: must be a name, not {given!r}")
-            if key.kind == "shed" and not isinstance(given, str | bool | Mapping):
-                raise NetworkError(f"shed: must be off, on, a strategy or a mapping, not {given!r}")
-            if key.kind == "adaptive" and not isinstance(given, str | bool | Mapping):
-                raise NetworkError(f"adaptive: must be a layer or a mapping such as {{use: amos}}, not {given!r}")
-            if key.kind == "units":
-                _check_units(given)
-            if key.kind == "spread":
-                _check_spread(given)
-            if key.kind == "front" and given not in FRONTS:
-                raise NetworkError(f"front: {unknown('front', str(given), FRONTS)}")
-        return FrozenMap({key: freeze(given, key) for key, given in mapping.items() if given is not None})
+        given = {key: mapping[key] for key in mapping if mapping[key] is not None}
+        for key, said in given.items():
+            check_value(OPTIONS[key], said, NetworkError, key=True)
+        return FrozenMap({key: said if is_object(said) else freeze(said, key) for key, said in given.items()})
 
 
 def check_schedule(network: Network) -> None:
@@ -246,30 +200,6 @@ def _check_known(key: str, kind: str, names: Sequence[str], known: Sequence[str]
             raise NetworkError(f"schedule: {key}: {unknown(kind, name, known)}")
         if name in names[:at]:
             raise NetworkError(f"schedule: {key}: {kind} '{name}' is named twice")
-
-
-def _check_units(given: object) -> None:
-    if isinstance(given, str):
-        if given not in UNIT_RULES:
-            raise NetworkError(f"units: {unknown('rule', given, UNIT_RULES)}; or lists of outputs: [[a, b], [c]]")
-        return
-    groups = given if isinstance(given, list | tuple) else [None]
-    for group in groups:
-        if not isinstance(group, list | tuple) or not group or not all(isinstance(name, str) for name in group):
-            raise NetworkError(
-                f"units: must be one of {choices(UNIT_RULES)}, or lists of outputs such as [[a, b], [c]], not {given!r}"
-            )
-
-
-def _check_spread(given: object) -> None:
-    if isinstance(given, str):
-        if given not in SPREAD_RULES:
-            raise NetworkError(f"spread: {unknown('rule', given, SPREAD_RULES)}; or a list of boxes: [a, b]")
-        return
-    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
-        raise NetworkError(
-            f"spread: must be one of {choices(SPREAD_RULES)}, or a list of boxes such as [a, b], not {given!r}"
-        )
 
 
 _DATA = (".csv", ".jsonl", ".parquet", ".arrow")

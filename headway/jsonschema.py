@@ -19,18 +19,9 @@ from headway.boxes.operator import REGISTRY, Operator, operators
 from headway.boxes.order import Order
 from headway.boxes.universal import MODES, MOST
 from headway.errors import HeadwayError, unknown
-from headway.files import (
-    FRONTS,
-    NETWORK_KEYS,
-    OUTPUT_KEYS,
-    QOS_KEYS,
-    SCHEDULE_KEYS,
-    SOURCE_KEYS,
-    SPREAD_RULES,
-    TABLE_KEYS,
-    UNIT_RULES,
-    VALUE_KEYS,
-)
+from headway.files import NETWORK_KEYS, OUTPUT_KEYS, QOS_KEYS, SOURCE_KEYS, TABLE_KEYS, VALUE_KEYS
+from headway.options.kinds import KINDS
+from headway.options.table import SCHEDULE
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PATH = Path(__file__).with_name("network.schema.json")
@@ -62,14 +53,6 @@ _SIMPLE: dict[str, dict[str, Any]] = {
     "arc": _TEXT,
     "name": {"type": "string", "pattern": r"^[^\s.]+$"},
     "op": _TEXT,
-    "units": {"oneOf": [{"enum": list(UNIT_RULES)}, {"type": "array", "items": _NAMES | {"minItems": 1}}]},
-    "spread": {"oneOf": [{"enum": list(SPREAD_RULES)}, _NAMES]},
-    "front": {"enum": list(FRONTS)},
-    "seconds": {"type": "number", "exclusiveMinimum": 0},
-    "train": {"oneOf": [{"type": "integer", "minimum": 1}, _TEXT]},
-    "shed": {"oneOf": [{"type": "boolean"}, _TEXT, {"type": "object", "minProperties": 1}]},
-    "adaptive": {"oneOf": [_TEXT, {"type": "object", "required": ["use"]}]},
-    "model": {"oneOf": [_TEXT, {"type": "object", "minProperties": 1}]},
     "connector": {"oneOf": [_TEXT, {"type": "object", "minProperties": 1, "maxProperties": 1}]},
     "schema": {"oneOf": [_TEXT, {"type": "object", "minProperties": 1, "additionalProperties": _TEXT}]},
     "graph": {
@@ -93,7 +76,11 @@ def schema(kinds: Mapping[str, type[Operator]] | None = None) -> dict[str, Any]:
         "output": _object(OUTPUT_KEYS),
         "qos": _object(QOS_KEYS),
         "value": _object(VALUE_KEYS),
-        "schedule": _object(SCHEDULE_KEYS),
+        "schedule": {
+            "type": "object",
+            "properties": {key.name: {"description": key.key_text, **KINDS[key.kind].schema} for key in SCHEDULE},
+            "additionalProperties": False,
+        },
         "box": {
             "type": "object",
             "required": ["op", "in"],

@@ -31,23 +31,18 @@ class FrozenMap(Mapping[str, Any]):
         self._entries = dict(entries)
 
     def __getitem__(self, key: str) -> Any:
-        """Return the value of a key."""
         return self._entries[key]
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the keys in order."""
         return iter(self._entries)
 
     def __len__(self) -> int:
-        """Return the number of keys."""
         return len(self._entries)
 
     def __hash__(self) -> int:
-        """Hash by value."""
         return hash(frozenset(self._entries.items()))
 
     def __repr__(self) -> str:
-        """Show the entries."""
         return f"FrozenMap({self._entries!r})"
 
 
@@ -152,7 +147,9 @@ class Network:
             "outputs": {output.name: output.to_mapping() for output in self.outputs},
         }
         if self.schedule is not None:
-            mapping["schedule"] = thaw(self.schedule)
+            # What only Python can hold, such as a policy of one's own, is told by its name.
+            told = {key: type(one).__name__ if is_object(one) else one for key, one in self.schedule.items()}
+            mapping["schedule"] = thaw(told)
         return mapping
 
 
@@ -190,6 +187,11 @@ def freeze(value: object, where: str = "", depth: int = 0) -> Any:
     raise NetworkError(
         f"{where}: {type(value).__name__} values cannot be in a network; use text, numbers, lists, mappings"
     )
+
+
+def is_object(value: object) -> bool:
+    """Whether it is neither text, number, list nor mapping."""
+    return value is not None and not isinstance(value, str | bool | int | float | Path | Mapping | list | tuple)
 
 
 def thaw(value: Any) -> Any:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Unpack
 
 import headway.adaptive.amos
 import headway.adaptive.optimizer
@@ -18,208 +17,185 @@ import headway.shedding.greedy
 import headway.shedding.uniform  # noqa: F401  (engines, layers and strategies register themselves)
 from headway.adaptive.layer import parse_adaptive
 from headway.builder import NetworkBuilder
-from headway.catalog import HALF_LIFE, REMEMBER
-from headway.checking import check
-from headway.clock import Clock
-from headway.connectors.tagging import tag_shared
+from headway.checking import CheckedNetwork, check
+from headway.connectors.jsonl import tag_shared
 from headway.engines.base import RunResult, RunSettings, Status, make_engine
 from headway.engines.claims import check_files
-from headway.engines.control import Control
 from headway.engines.models import Model, parse_model
 from headway.engines.opening import LETTERS, permit
-from headway.errors import InputError, OutputError, PolicyError, RunError, finite, unknown
-from headway.expressions import Functions
+from headway.errors import InputError, OutputError, PolicyError, RunError, unknown
 from headway.files import load
 from headway.network import Network, thaw
+from headway.options.kinds import check_value
+from headway.options.table import CUT_KEYS, OPTIONS, RunOptions, check_call, default_of, signature_of
 from headway.scheduling.schedule import PARTS, Schedule, default_schedule
 from headway.shedding.settings import ShedSettings
-from headway.trust import OWN, Trust, read_trust
+from headway.trust import OWN, read_trust
+
+AnyNetwork = Network | NetworkBuilder | str | Path | Mapping[str, Any]
 
 _notes = logging.getLogger("headway.check")
-DEFAULT_ENGINE = "spark"
+DEFAULT_ENGINE: str = default_of("engine")
 _FOR_EVER = 1e9
 """Seconds, which as nanoseconds still fit into 64 bits."""
+_PLAIN = ("tables", "strict", "clock", "trace", "control", "workers", "memory", "remember", "half_life", "master")
+"""Options that settings have as they are given."""
 
 
-def run(
-    network: Network | NetworkBuilder | str | Path | Mapping[str, Any],
-    inputs: Mapping[str, object] | None = None,
-    *,
-    engine: str | None = None,
-    policy: str | Mapping[str, Any] | None = None,
-    train: int | str | None = None,
-    workers: int | None = None,
-    outputs: Mapping[str, object] | None = None,
-    rates: Mapping[str, float] | None = None,
-    tables: Mapping[str, Any] | None = None,
-    functions: Functions | None = None,
-    strict: bool = False,
-    memory: int | None = None,
-    dead_letters: object = None,
-    clock: Clock | None = None,
-    on_status: Callable[[Status], None] | None = None,
-    wait: str | None = None,
-    remember: float | None = None,
-    half_life: float | None = None,
-    trace: bool = False,
-    model: Model | Mapping[str, Any] | str | Path | None = None,
-    shed: bool | str | Mapping[str, Any] | None = None,
-    adaptive: str | Mapping[str, Any] | None = None,
-    control: Control | None = None,
-    master: str | None = None,
-    spark: Mapping[str, str] | None = None,
-    state: str | Path | None = None,
-    keep: float = 0.0,
-    restart: Iterable[str] = (),
-    cut: Mapping[str, Any] | None = None,
-    trust: Trust | Mapping[str, Any] | str | None = None,
-) -> RunResult:
+class Prepared(NamedTuple):
+    """A run that could begin: everything is read and checked, nothing is opened."""
+
+    engine: str
+    checked: CheckedNetwork
+    settings: RunSettings
+
+
+def run(network: AnyNetwork, inputs: Mapping[str, object] | None = None, **options: Unpack[RunOptions]) -> RunResult:
     """Run a network until all inputs have ended, and return its outputs and a summary.
 
-    `network` is a Network, a builder, or whatever `load` takes. `inputs` gives by source a path, an Arrow
-    table or reader, or an iterable of rows; a source that is not named reads what the network file says.
-    `outputs` gives by output a path or a function of a record batch; what is not named goes where the
-    network file says, or else into ``result.outputs`` as an Arrow table. `rates` (tuples per second) lets a
-    source's tuples arrive in time instead of in turn. `policy` is text such as ``qos/superbox/mc/auto``, or a mapping
-    with the keys policy, unit, traversal, train, wait; `train` the most tuples in a box call, or another rule such as
-    ``50%`` or ``5ms``; `wait` the longest that a ready unit waits (``10s``, or ``off``); `workers` how many boxes may
-    run at once (default 1). `strict` stops at the first malformed row or failing tuple. Above `memory` queued bytes,
-    sources wait. `dead_letters` may name a file for all of them. `remember` is how many calls of a box its statistics
-    remember (default 1000), `half_life` the seconds after which a tuple counts half in rates (default 5). With
-    `trace`, ``result.trace`` tells for every step when it ran and why it was chosen.
-
-    `shed` says whether load is shed when there is too much (default: the file's, else not): True, a strategy (``loss``,
-    ``uniform``) or a mapping. `adaptive` is a layer that changes policies while the run goes on: ``amos``,
-    ``optimizer``, or a mapping ``{"use": "amos", ...}`` with its settings; `control` lets other threads change its
-    specification.
-
-    `trust` says what the network file may name (default: what `load` was told, else anything): ``own``, ``stranger``,
-    or a `Trust` with what a stranger's file is allowed. What this call itself gives is never asked about.
-
-    `model` is for the engine ``sim``: what boxes cost and what else takes time, as a Model, a mapping, or a path, which
-    may be that of the summary of a real run.
-
-    The rest is for the engine ``spark``: `master` is the cluster, `spark` settings of the session that this run
-    starts, `state` a directory (or a URI that all executors reach) from which a run continues after a crash,
-    `keep` the seconds for which its log keeps what everybody has read, `restart` boxes that may begin anew although
-    they have changed since, `cut` how the network is cut (`units`, `spread`, `shards`, `front`), over what the
-    network file says.
+    `network` is a Network, a builder, or whatever `load` takes. `inputs` gives by source a path, an Arrow table or
+    reader, or an iterable of rows; a source that is not named reads what the network file says. What an output has no
+    sink for goes into ``result.outputs`` as an Arrow table. An option that is not given, or None, is what the file's
+    ``schedule`` says, or else its default.
     """
+    engine, checked, settings = prepare(network, inputs, options)
+    return make_engine(engine).run(checked, settings)
+
+
+run.__signature__ = signature_of(run)  # type: ignore[attr-defined]
+run.__doc__ = "\n".join([run.__doc__ or "", *[f"    {name}: {one.help}" for name, one in OPTIONS.items() if one.call]])
+
+
+def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: RunOptions) -> Prepared:
+    """Read and check all that a run is told, or raise a HeadwayError. What the call says counts before the file."""
+    check_call({"inputs": inputs, **options})
     if isinstance(network, NetworkBuilder):
         network = network.build()
     elif not isinstance(network, Network):
         network = load(network)
-    if trust is not None:
+    if (trust := options.get("trust")) is not None:
         network = replace(network, trust=read_trust(trust))
-    checked = check(network, functions, tables, contact=True)
+    checked = check(network, options.get("functions"), options.get("tables"), contact=True)
     for warning in checked.warnings:
         _notes.warning("%s", warning)
     schedule: Mapping[str, Any] = network.schedule or {}
-    for given, what, example in (
-        (inputs, "inputs", "{'source': 'file.csv'}"),
-        (outputs, "outputs", "{'output': 'file.csv'}"),
-        (rates, "rates", "{'source': 100}"),
-    ):
-        if given is not None and not isinstance(given, Mapping):
-            raise RunError(f"{what} is a mapping such as {example}, not {given!r:.100}")
-    if on_status is not None and not callable(on_status):
-        raise RunError(f"on_status is a function of a Status, not {on_status!r:.100}")
-    if control is not None and not isinstance(control, Control):
-        raise RunError(f"control is a headway.Control, not {control!r:.100}")
-    inputs, outputs, rates = inputs or {}, outputs or {}, rates or {}
-    sources = [source.name for source in network.sources]
-    names = [output.name for output in network.outputs]
-    for given, known, kind, error in (
-        (inputs, sources, "source", InputError),
-        (rates, sources, "source", InputError),
-        (outputs, names, "output", OutputError),
-    ):
-        for name in given:
-            if name not in known:
-                raise error(unknown(kind, name, known))
-    writes = {**{f"output '{name}'": what for name, what in outputs.items()}, LETTERS: dead_letters}
-    check_files(network, inputs, writes, tables=tables or ())
-    # Lines of several outputs on standard output could not be told apart.
-    destinations = {output.name: outputs.get(output.name, thaw(output.sink)) for output in network.outputs}
-    tagged = tag_shared({**destinations, LETTERS: dead_letters})
-    dead_letters = tagged.pop(LETTERS, dead_letters)
-    outputs = {**outputs, **tagged}
-    if workers is None:
-        workers = schedule.get("workers")
-    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
-        raise RunError(f"workers is a number above 0, not {workers!r}")
-    if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 1):
-        raise RunError(f"memory is a number of bytes above 0, not {memory!r}")
-    if remember is None:
-        remember = schedule.get("remember")
-    if remember is not None and not _from(remember, 1):
-        raise RunError(f"remember is a number of calls, 1 or more, not {remember!r}")
-    if half_life is None:
-        half_life = schedule.get("half_life")
-    if half_life is not None and not _from(half_life, math.nextafter(0, 1)):
-        raise RunError(f"half_life is a number of seconds above 0, not {half_life!r}")
-    if not _from(keep, 0):
-        raise RunError(f"keep is a number of seconds, 0 or more, not {keep!r}")
-    engine = engine or schedule.get("engine") or DEFAULT_ENGINE
-    for option, value in {"master": master, "spark": spark, "state": state, "keep": keep, "cut": cut}.items():
-        if value and engine != "spark":
-            raise RunError(f"{option} is for the engine 'spark'; the engine of this run is '{engine}'")
-    if model is not None and engine != "sim":
-        raise RunError(f"model is for the engine 'sim'; the engine of this run is '{engine}'")
-    told = policy if isinstance(policy, Mapping) else schedule if policy is None else {"policy": policy}
-    # Trains for the default policy are not for one that somebody names.
-    graphs = [output.qos.latency is not None for output in network.outputs] if told.get("policy") is None else []
-    default = default_schedule(engine, graphs)
-    parsed = _schedule_of(policy, train, wait, schedule, default)
-    if parsed.threads and engine != "local":
-        raise RunError(f"policy 'threads' is for the engine 'local'; the engine of this run is '{engine}'")
-    if parsed.threads and trace:
-        raise RunError("policy 'threads' has no steps that could be recorded: trace another policy")
-    shedding = ShedSettings.parse(thaw(schedule.get("shed")) if shed is None else shed)
-    adaption = parse_adaptive(thaw(schedule.get("adaptive")) if adaptive is None else adaptive)
-    if parsed.threads and (shedding or adaption):
-        raise RunError("policy 'threads' has nobody who could shed load or adapt: choose another policy")
+    said: dict[str, Any] = {}
+    for name, option in OPTIONS.items():
+        given: Any = inputs if name == "inputs" else options.get(name) if option.call else None
+        given = schedule.get(name) if given is None and option.key else given
+        said[name] = option.default if given is None else given
+    engine: str = said["engine"] if options.get("engine") or schedule.get("engine") else DEFAULT_ENGINE
+    for name, option in OPTIONS.items():
+        value = options.get(name)
+        if option.call and option.engine not in ("", engine) and (value is not None if name == "model" else value):
+            raise RunError(f"{name} is for the engine '{option.engine}'; the engine of this run is '{engine}'")
+    _check_names(network, said)
+    inputs = said["inputs"] or {}
+    outputs, dead_letters = _destinations(network, inputs, said)
+    parsed = _schedule(engine, network, options)
+    shedding = ShedSettings.parse(thaw(said["shed"]))
+    adaption = parse_adaptive(thaw(said["adaptive"]))
+    if parsed.threads:
+        _check_threads(engine, bool(said["trace"]), bool(shedding or adaption))
     if shedding is not None:
-        shedding.limits(names, [output.qos for output in network.outputs])
-    simulated = None
-    if engine == "sim":
-        modelled = schedule.get("model") if model is None else model
-        folder, vouched = (network.folder, network.trust) if model is None else (None, OWN)
-        simulated = None if modelled is None else parse_model(thaw(modelled), folder, vouched)
+        shedding.limits([one.name for one in network.outputs], [one.qos for one in network.outputs])
+    on_status, state = options.get("on_status"), said["state"]
     settings = RunSettings(
         schedule=parsed,
         inputs=inputs,
         outputs=outputs,
-        rates=rates,
-        tables=tables,
-        workers=workers,
-        strict=strict,
+        rates=said["rates"] or {},
         dead_letters=dead_letters,
-        clock=clock,
         on_status=None if on_status is None else _guarded(on_status),
-        master=master,
-        spark=spark or {},
+        spark=said["spark"] or {},
         state=None if state is None else str(state),
-        keep=min(keep, _FOR_EVER),
-        restart=frozenset(restart),
-        cut=cut or {},
-        trace=trace,
-        model=simulated,
+        keep=min(said["keep"], _FOR_EVER),
+        restart=frozenset(said["restart"]),
+        cut=_cut(said["cut"]),
+        model=_model(network, options.get("model"), schedule.get("model")) if engine == "sim" else None,
         shed=shedding,
         adaptive=adaption,
-        control=control,
-        remember=REMEMBER if remember is None else float(remember),
-        half_life=HALF_LIFE if half_life is None else float(half_life),
-        **({} if memory is None else {"memory": memory}),
+        **{name: said[name] for name in _PLAIN},
     )
     permit(checked, settings)
-    return make_engine(engine).run(checked, settings)
+    return Prepared(engine, checked, settings)
 
 
-def _from(value: object, least: float) -> bool:
-    """Whether it is a number of at least so much; infinity is one, too."""
-    number = math.inf if value == math.inf else finite(value)
-    return number is not None and number >= least
+def _check_names(network: Network, said: Mapping[str, Any]) -> None:
+    known = {
+        "source": [source.name for source in network.sources],
+        "output": [output.name for output in network.outputs],
+    }
+    for name, option in OPTIONS.items():
+        if option.of in known:
+            for one in said[name] or ():
+                if one not in known[option.of]:
+                    error = InputError if option.of == "source" else OutputError
+                    raise error(unknown(option.of, one, known[option.of]))
+
+
+def _destinations(
+    network: Network, inputs: Mapping[str, object], said: Mapping[str, Any]
+) -> tuple[Mapping[str, object], object]:
+    """Return where outputs and dead letters go; refuse a file that is written and read, or written twice."""
+    outputs: Mapping[str, object] = said["outputs"] or {}
+    writes = {**{f"output '{name}'": what for name, what in outputs.items()}, LETTERS: said["dead_letters"]}
+    check_files(network, inputs, writes, tables=said["tables"] or ())
+    # Lines of several outputs on standard output could not be told apart.
+    every = {output.name: outputs.get(output.name, thaw(output.sink)) for output in network.outputs}
+    tagged = tag_shared({**every, LETTERS: said["dead_letters"]})
+    return {**outputs, **{name: what for name, what in tagged.items() if name != LETTERS}}, tagged.get(
+        LETTERS, said["dead_letters"]
+    )
+
+
+def _schedule(engine: str, network: Network, options: RunOptions) -> Schedule:
+    """Return the schedule: what the run says, over what the file says, over the engine's default.
+
+    A run that names a policy means all of it: parts that only the file names go with the file's policy.
+    """
+    schedule: Mapping[str, Any] = network.schedule or {}
+    policy = options.get("policy")
+    parts = policy if isinstance(policy, Mapping) else None
+    told = parts if parts is not None else schedule if policy is None else {"policy": policy}
+    # Trains for the default policy are not for one that somebody names.
+    graphs = [output.qos.latency is not None for output in network.outputs] if told.get("policy") is None else []
+    default = default_schedule(engine, graphs)
+    made = Schedule.of(schedule, default)
+    if parts is not None:
+        for key in parts:
+            if key not in PARTS:
+                raise PolicyError(f"policy: {unknown('key', str(key), PARTS)}")
+        made = Schedule.of(parts, default)
+    elif policy is not None:
+        made = Schedule.of({"policy": policy}, Schedule.parse(None, schedule.get("train"), default))
+    return Schedule.parse(None, options.get("train"), made, wait=options.get("wait"))
+
+
+def _check_threads(engine: str, trace: bool, steered: bool) -> None:
+    if engine != "local":
+        raise RunError(f"policy 'threads' is for the engine 'local'; the engine of this run is '{engine}'")
+    if trace:
+        raise RunError("policy 'threads' has no steps that could be recorded: trace another policy")
+    if steered:
+        raise RunError("policy 'threads' has nobody who could shed load or adapt: choose another policy")
+
+
+def _cut(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return how the call wants the network cut."""
+    for key, value in (given or {}).items():
+        if key not in CUT_KEYS:
+            raise RunError(f"cut: {unknown('key', str(key), CUT_KEYS)}")
+        if value is not None:
+            check_value(OPTIONS[key], value, RunError, key=True)
+    return given or {}
+
+
+def _model(network: Network, given: Any, said: Any) -> Model | None:
+    """Return the model that the call gives, or else the file; the file's trust is about what the file says."""
+    modelled = said if given is None else given
+    folder, trust = (network.folder, network.trust) if given is None else (None, OWN)
+    return None if modelled is None else parse_model(thaw(modelled), folder, trust)
 
 
 def _guarded(on_status: Callable[[Status], None]) -> Callable[[Status], None]:
@@ -232,25 +208,3 @@ def _guarded(on_status: Callable[[Status], None]) -> Callable[[Status], None]:
             raise RunError(f"on_status raised {type(error).__name__}: {error}") from error
 
     return call
-
-
-def _schedule_of(
-    policy: str | Mapping[str, Any] | None,
-    train: int | str | None,
-    wait: str | None,
-    schedule: Mapping[str, Any],
-    default: Schedule | None,
-) -> Schedule:
-    """Return the schedule: what the run says, over what the file says, over the engine's default.
-
-    A run that names a policy means all of it: parts that only the file names go with the file's policy.
-    """
-    made = Schedule.of(schedule, default)
-    if isinstance(policy, Mapping):
-        unknown_keys = [key for key in policy if key not in PARTS]
-        if unknown_keys:
-            raise PolicyError(f"policy: {unknown('key', str(unknown_keys[0]), PARTS)}")
-        made = Schedule.of(policy, default)
-    elif policy is not None:
-        made = Schedule.parse(policy, None, Schedule.parse(None, schedule.get("train"), default))
-    return Schedule.parse(None, train, made, wait=wait)

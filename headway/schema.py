@@ -75,7 +75,6 @@ class Field:
     type: pa.DataType
 
     def __str__(self) -> str:
-        """Return the field as Spark SQL writes it."""
         return f"{self.name} {type_name(self.type)}"
 
 
@@ -98,11 +97,9 @@ class Schema:
             seen.add(field.name.lower())
 
     def __iter__(self) -> Iterator[Field]:
-        """Iterate over the fields."""
         return iter(self.fields)
 
     def __len__(self) -> int:
-        """Return the number of fields."""
         return len(self.fields)
 
     def __str__(self) -> str:

@@ -1,17 +1,21 @@
-"""Sieves: what a drop box lets through.
+"""Drop boxes: what they let through (sieves), and how much of a stream they kept.
 
 A drop box is a system box on the way into a box or a unit: users cannot draw it, the load shedder inserts, adjusts and
 removes it while the network runs. Which tuples it keeps is a function of their arrival numbers and values alone, so
 that a replay drops the same ones, and of two drop boxes in a row with the same seed the finer one decides.
+
+A drop box that keeps the share p of its tuples at random leaves each tuple with the chance p. Drop boxes are adjusted
+while the network runs, so p is a step function of the arrival number; a tuple that came through stands for 1/p of those
+that arrived with it. Estimates over the tuples that are left must know that.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +33,9 @@ _LONGEST = 64
 RANDOM, VALUE = "random", "value"
 """Reasons for which tuples are dropped: chance, and the worth of their values."""
 
+MOST_STEPS = 4096
+"""Steps of a share that are remembered; beyond, the older half of them becomes one."""
+
 
 def chances(numbers: Int64s, seed: int) -> Floats:
     """Return for each arrival number a number from 0 up to 1, evenly spread and always the same."""
@@ -38,7 +45,7 @@ def chances(numbers: Int64s, seed: int) -> Floats:
 
 def _draws(numbers: Int64s, seed: int) -> npt.NDArray[np.uint64]:
     """Return the same as whole numbers below 2^53: the numbers that SplitMix64 draws from a start of the seed's own."""
-    # Seeds lie far apart, or neighbours behind two drop boxes in a row would have much the same luck.
+    # Seeds lie far apart, or two drop boxes in a row with neighbouring seeds would drop much the same tuples.
     places = numbers.astype(np.uint64)
     places += np.uint64(((seed + 1) * _APART - 1) & 0xFFFFFFFFFFFFFFFF)
     places *= GOLDEN
@@ -150,3 +157,93 @@ class DropBox:
             return train
         self.dropped[self.reason] += count - left
         return train.take(np.flatnonzero(mask))
+
+
+class ShareLookup(Protocol):
+    """Says how much was kept of the tuples with some arrival numbers."""
+
+    def shares(self, numbers: Int64s) -> Floats:
+        """Return for each arrival number the share that was kept of the tuples about it."""
+
+
+class KeptShares:
+    """The share of a stream that was kept, as steps over arrival numbers; everything before the first note.
+
+    One thread may note while others read: the steps are replaced as a whole.
+    """
+
+    __slots__ = ("_steps",)
+
+    def __init__(self) -> None:
+        self._steps: tuple[Int64s, Floats] = (np.zeros(1, np.int64), np.ones(1))
+
+    def __repr__(self) -> str:
+        return f"KeptShares.of({self.to_list()})"
+
+    def note(self, first_number: int, share: float) -> None:
+        """From this arrival number on, `share` is kept; what was noted for it and for later numbers is void."""
+        self._note([(first_number, share)])
+
+    def _note(self, steps: Iterable[Sequence[int | float]]) -> None:
+        firsts, shares = (array.tolist() for array in self._steps)
+        for first, share in steps:
+            if not 0 <= share <= 1:
+                raise ValueError(f"a share is from 0 to 1, not {share}")
+            first = max(int(first), 0)  # arrival numbers start at 0, and so does the first step
+            while firsts and firsts[-1] >= first:
+                del firsts[-1], shares[-1]
+            if not shares or shares[-1] != share:
+                firsts.append(first)
+                shares.append(share)
+        self._steps = _bounded(np.array(firsts, np.int64), np.array(shares, np.float64))
+
+    def shares(self, numbers: Int64s) -> Floats:
+        """Return for each arrival number the share that was kept of the tuples about it."""
+        firsts, shares = self._steps
+        if len(firsts) == 1:
+            return np.full(len(numbers), shares[0])
+        places = np.searchsorted(firsts, numbers, side="right") - 1
+        found: Floats = shares[np.maximum(places, 0)]
+        return found
+
+    def to_list(self) -> list[list[int | float]]:
+        """Return the steps as JSON can hold them: pairs of a first arrival number and a share."""
+        firsts, shares = self._steps
+        return [[int(first), float(share)] for first, share in zip(firsts, shares, strict=True)]
+
+    @classmethod
+    def of(cls, steps: Sequence[Sequence[int | float]]) -> Self:
+        """Return what `to_list` wrote, or what notes of these pairs, one after the other, would give."""
+        kept = cls()
+        kept._note(steps)
+        return kept
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedShares:
+    """Several drop boxes in a row, as they are whenever somebody asks.
+
+    With different seeds they decide independently, so their shares are multiplied. With the same seed the finest of
+    them decides for all (see `Sieve`), so the least share counts.
+    """
+
+    parts: tuple[ShareLookup, ...]
+    same_seed: bool = False
+
+    def shares(self, numbers: Int64s) -> Floats:
+        """Return for each arrival number the share that came through all of them."""
+        found = np.ones(len(numbers))
+        for part in self.parts:
+            shares = part.shares(numbers)
+            found = np.minimum(found, shares) if self.same_seed else found * shares
+        return found
+
+
+def _bounded(firsts: Int64s, shares: Floats) -> tuple[Int64s, Floats]:
+    """Make one step of the older half if there are too many: it has the mean share of the numbers that it covers."""
+    if len(firsts) <= MOST_STEPS:
+        return firsts, shares
+    half = len(firsts) // 2
+    widths = np.diff(firsts[: half + 1])
+    mean = float((shares[:half] * widths).sum() / (firsts[half] - firsts[0]))
+    return np.append(firsts[:1], firsts[half:]), np.append(mean, shares[half:])

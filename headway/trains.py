@@ -76,7 +76,6 @@ class Train:
         ticks: tuple[Tick, ...] = (),
         end: bool = False,
     ) -> None:
-        """Bring columns and hidden values together."""
         self.columns = columns
         self.stamps = stamps
         self.numbers = numbers
@@ -89,7 +88,6 @@ class Train:
         """What a kernel found out about this train and others that read it can use."""
 
     def __len__(self) -> int:
-        """Return the number of tuples."""
         return len(self.numbers)
 
     @property

@@ -67,11 +67,11 @@ class Trust:
             object.__setattr__(self, one.name, items)
 
     def by_operator(self) -> Trust:
-        """Return what holds for settings that the run itself gives: all, and formats and options as for this file."""
+        """Return the trust for what the run itself gives: everything, with formats and options as for this file."""
         return replace(self, own=True, offline=False)
 
     def contacting_nobody(self) -> Trust:
-        """Return the same for a mere check, in which no other machine is contacted unless `hosts` names it."""
+        """Return the trust for a mere check, which contacts no machine that `hosts` does not name."""
         return replace(self, offline=True)
 
     # Checks. `who` begins the message and says where in the file it stands; `error` is what is raised.

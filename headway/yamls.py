@@ -31,7 +31,7 @@ _MERGE = "tag:yaml.org,2002:merge"
 _PLAIN = ("null", "bool", "int", "float", "str", "seq", "map")
 _DEEPEST = 100
 _LARGEST = 1_000_000
-"""How deeply what a text says may be nested, and how much it may be: aliases make much of little."""
+"""How deeply what a text says may be nested, and how much it may be: aliases can make little text into much data."""
 
 
 class _Loader(yaml.SafeLoader):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 
 from scripts.run_tests import SPARK, mentioning
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 settings.register_profile("ci", max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
-settings.register_profile("unshrunk", settings.get_profile("ci"), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
@@ -31,7 +31,7 @@ def pytest_configure() -> None:
             signal.signal(number, handler)
 
 
-_ON_SPARK = ("benchmarks/test_streaming.py", "connectors/test_sessions.py", "test_python_runs[README.md]")
+_ON_SPARK = ("benchmarks/test_streaming.py", "connectors/test_sessions.py")
 """Tests that start Spark in a process of their own, beside those with Spark in their names."""
 
 
@@ -49,6 +49,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(f"'{item.nodeid}' is on Spark, and its file does not mention '{SPARK}'")
         if item.get_closest_marker("alone") is not None and item.path not in _mentioning("mark.alone"):
             raise pytest.UsageError(f"'{item.nodeid}' has the mark 'alone' from elsewhere: make test would not find it")
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: the garbage collector need not walk through them again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let Python clear up as ever: compiled modules print what they take for leaks."""
+    gc.unfreeze()
 
 
 @cache

@@ -35,6 +35,7 @@ from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, UNCERTAIN
 from scripts.key_tables import filled
 
 ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md"), *ROOT.glob("examples/*/*.md")]
 )
@@ -75,14 +76,21 @@ def _apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_apart")
-@pytest.mark.parametrize("path", _with("python"), ids=name_of)
+@pytest.mark.parametrize("path", [path for path in _with("python") if path != README], ids=name_of)
 def test_python_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All blocks of a document are one script, so that later ones can build on earlier ones.
+    """The engine that starts at once stands for the default."""
+    monkeypatch.setattr(runner, "DEFAULT_ENGINE", "local")
+    _run_blocks(path, tmp_path)
 
-    The README's run as a reader would run them; in the others the engine that starts at once stands for the default.
-    """
-    if path != ROOT / "README.md":
-        monkeypatch.setattr(runner, "DEFAULT_ENGINE", "local")
+
+@pytest.mark.usefixtures("_apart", "spark")
+def test_python_of_the_readme_runs(tmp_path: Path) -> None:
+    """It runs as a reader would run it, on Spark."""
+    _run_blocks(README, tmp_path)
+
+
+def _run_blocks(path: Path, tmp_path: Path) -> None:
+    """Run all blocks of a document as one script, so that later ones can build on earlier ones."""
     script = tmp_path / "document.py"
     script.write_text("\n".join(blocks(path, "python")))
     runpy.run_path(str(script), {"hw": hw, "pa": pa, "pyarrow": pyarrow})
@@ -123,7 +131,7 @@ def test_tables_of_keys_are_the_code(path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("docs/*.md")), ids=name_of)
 def test_the_readme_leads_to_every_document(path: Path) -> None:
-    assert f"(docs/{path.name})" in (ROOT / "README.md").read_text()
+    assert f"(docs/{path.name})" in README.read_text()
 
 
 def test_every_operator_has_a_section() -> None:
@@ -245,7 +253,7 @@ def test_every_field_of_a_trace_is_explained() -> None:
 
 def test_the_picture_in_the_readme_is_the_demo() -> None:
     network = hw.load(ROOT / "examples/border-watch/network.yaml")
-    [picture] = blocks(ROOT / "README.md", "mermaid")
+    [picture] = blocks(README, "mermaid")
     assert picture == mermaid(network, hw.check(network))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from headway.inferring import infer_csv, infer_json_lines
+from headway.tables import infer_csv, infer_json_lines
 
 
 @pytest.mark.parametrize(

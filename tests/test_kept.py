@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.columns import Int64s
-from headway.kept import Kept, Together, product
+from headway.sieves import CombinedShares, KeptShares
 
 Notes = list[tuple[int, float]]
 notes = st.lists(st.tuples(st.integers(0, 40), st.sampled_from([0.0, 0.25, 0.5, 1.0])), max_size=12)
@@ -20,23 +20,23 @@ def numbers(*values: int) -> Int64s:
     return np.array(values, np.int64)
 
 
-def noted(steps: Notes) -> Kept:
-    kept = Kept()
+def noted(steps: Notes) -> KeptShares:
+    kept = KeptShares()
     for first, share in steps:
         kept.note(first, share)
     return kept
 
 
 def test_everything_is_kept_at_first() -> None:
-    assert Kept().shares(numbers(0, 5, 1 << 60)).tolist() == [1, 1, 1]
-    assert Kept().shares(numbers()).tolist() == []
+    assert KeptShares().shares(numbers(0, 5, 1 << 60)).tolist() == [1, 1, 1]
+    assert KeptShares().shares(numbers()).tolist() == []
 
 
 def test_steps() -> None:
     kept = noted([(10, 0.5), (20, 0.25), (30, 1.0)])
     assert kept.shares(numbers(0, 9, 10, 19, 20, 29, 30, 99)).tolist() == [1, 1, 0.5, 0.5, 0.25, 0.25, 1, 1]
     assert kept.shares(numbers(25, 5)).tolist() == [0.25, 1]
-    assert repr(kept) == "Kept.of([[0, 1.0], [10, 0.5], [20, 0.25], [30, 1.0]])"
+    assert repr(kept) == "KeptShares.of([[0, 1.0], [10, 0.5], [20, 0.25], [30, 1.0]])"
 
 
 def test_a_later_note_replaces_what_was_said_of_the_same_numbers() -> None:
@@ -52,7 +52,7 @@ def test_a_note_that_changes_nothing_is_no_step() -> None:
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
 def test_shares_are_from_0_to_1(share: float) -> None:
     with pytest.raises(ValueError, match="from 0 to 1"):
-        Kept().note(0, share)
+        KeptShares().note(0, share)
 
 
 @settings(deadline=None)
@@ -62,14 +62,14 @@ def test_steps_are_what_was_noted(steps: Notes) -> None:
     for first, share in steps:
         expected[first:] = share
     assert noted(steps).shares(np.arange(50)).tolist() == expected.tolist()
-    assert Kept.of(steps).to_list() == noted(steps).to_list()
+    assert KeptShares.of(steps).to_list() == noted(steps).to_list()
 
 
 @settings(deadline=None)
 @given(notes)
 def test_through_json(steps: Notes) -> None:
     kept = noted(steps)
-    assert Kept.of(json.loads(json.dumps(kept.to_list()))).to_list() == kept.to_list()
+    assert KeptShares.of(json.loads(json.dumps(kept.to_list()))).to_list() == kept.to_list()
 
 
 @settings(deadline=None)
@@ -78,24 +78,22 @@ def test_several_in_a_row(many: list[Notes]) -> None:
     parts = [noted(steps) for steps in many]
     every = np.arange(50)
     shares = np.array([part.shares(every) for part in parts]).reshape(len(parts), 50)
-    assert np.allclose(product(parts).shares(every), shares.prod(axis=0))
-    assert np.allclose(Together(tuple(parts)).shares(every), shares.prod(axis=0))
+    assert np.allclose(CombinedShares(tuple(parts)).shares(every), shares.prod(axis=0))
     least = shares.min(axis=0, initial=1.0)
-    assert product(parts, same_seed=True).shares(every).tolist() == least.tolist()
-    assert Together(tuple(parts), same_seed=True).shares(every).tolist() == least.tolist()
+    assert CombinedShares(tuple(parts), same_seed=True).shares(every).tolist() == least.tolist()
 
 
 def test_together_follows_its_parts() -> None:
-    one, two = Kept(), Kept()
-    both = Together((one, two))
+    one, two = KeptShares(), KeptShares()
+    both = CombinedShares((one, two))
     one.note(5, 0.5)
     two.note(7, 0.5)
     assert both.shares(numbers(4, 5, 7)).tolist() == [1, 0.5, 0.25]
 
 
 def test_memory_is_bounded_and_old_steps_keep_their_mean(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headway.kept.MOST_STEPS", 64)
-    kept = Kept()
+    monkeypatch.setattr("headway.sieves.MOST_STEPS", 64)
+    kept = KeptShares()
     for at in range(1, 1000):
         kept.note(10 * at, 0.5 if at % 2 else 0.25)
         assert len(kept.to_list()) <= 64

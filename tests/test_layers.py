@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -30,9 +32,9 @@ LAYERS = (
     ("jsonschema", "mermaid", "builder"),
     ("files", "checking"),
     ("boxes",),
-    ("functions", "structure", "tables"),
-    ("expressions", "catalog", "kept", "sieves"),
-    ("network", "trains", "moments", "inferring"),
+    ("functions", "structure", "tables", "options"),
+    ("expressions", "catalog", "sieves"),
+    ("network", "trains"),
     ("schema", "qos", "columns", "trust", "yamls", "extras", "fading"),
     ("clock", "errors", "paths"),
 )
@@ -53,15 +55,33 @@ def _name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imports(path: Path) -> Iterator[tuple[int, str]]:
-    tree = ast.parse(path.read_text())
+class _Source(NamedTuple):
+    """What the tests look at in a module, so that it is parsed and walked only once."""
+
+    lines: int
+    docstring: str | None
+    imports: tuple[tuple[int, str], ...]
+    calls: tuple[ast.Call, ...]
+
+
+@cache
+def _source(path: Path) -> _Source:
+    text = path.read_text()
+    tree = ast.parse(text)
+    nodes = list(ast.walk(tree))
+    imports = tuple(_imports(path, nodes))
+    calls = tuple(node for node in nodes if isinstance(node, ast.Call))
+    return _Source(len(text.splitlines()), ast.get_docstring(tree), imports, calls)
+
+
+def _imports(path: Path, nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     for_types = {
         inner
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for inner in ast.walk(node)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if node in for_types:
             continue
         if isinstance(node, ast.Import):
@@ -80,7 +100,7 @@ def test_every_module_has_a_layer() -> None:
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_imports_point_downwards(path: Path) -> None:
     own = _part(_name(path))
-    for line, module in _imports(path):
+    for line, module in _source(path).imports:
         if module.split(".")[0] not in {"headway", "headway_experiments"}:
             continue
         other = _part(module)
@@ -94,35 +114,34 @@ PLACES = {"wire": {"wire"}, "worker": {"wire", "worker"}}
 @pytest.mark.parametrize("place", PLACES)
 def test_on_spark_workers_import_nothing_of_the_driver(place: str) -> None:
     for path in (ROOTS[0] / "engines/spark" / place).glob("*.py"):
-        for line, module in _imports(path):
+        for line, module in _source(path).imports:
             if module.startswith("headway.engines.spark."):
                 assert module.split(".")[3] in PLACES[place], f"{_name(path)}:{line} imports {module}"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_no_code_from_text_and_one_clock(path: Path) -> None:
-    for line, module in _imports(path):
+    for line, module in _source(path).imports:
         assert module.split(".")[0] not in {"pickle", "marshal", "shelve", "dill"}, f"{_name(path)}:{line}"
         if _name(path) != "headway.clock":
             assert module != "time", f"{_name(path)}:{line} reads a clock of its own"
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call):
-            called = node.func
-            if isinstance(called, ast.Name):
-                assert called.id not in {"eval", "exec", "compile"}, f"{_name(path)}:{node.lineno}"
-            elif isinstance(called, ast.Attribute):
-                reads = called.attr in {"now", "utcnow", "today"} and ast.unparse(called.value) in {
-                    "datetime",
-                    "date",
-                    "dt.datetime",
-                    "dt.date",
-                    "datetime.datetime",
-                }
-                assert not reads, f"{_name(path)}:{node.lineno} reads a clock of its own"
+    for node in _source(path).calls:
+        called = node.func
+        if isinstance(called, ast.Name):
+            assert called.id not in {"eval", "exec", "compile"}, f"{_name(path)}:{node.lineno}"
+        elif isinstance(called, ast.Attribute):
+            reads = called.attr in {"now", "utcnow", "today"} and ast.unparse(called.value) in {
+                "datetime",
+                "date",
+                "dt.datetime",
+                "dt.date",
+                "datetime.datetime",
+            }
+            assert not reads, f"{_name(path)}:{node.lineno} reads a clock of its own"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_every_module_says_what_it_is(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    assert ast.get_docstring(tree), f"{_name(path)} has no docstring"
-    assert len(path.read_text().splitlines()) <= 500, f"{_name(path)} is long: split it by idea"
+    lines, docstring, *_ = _source(path)
+    assert docstring, f"{_name(path)} has no docstring"
+    assert lines <= 500, f"{_name(path)} is long: split it by idea"

@@ -12,8 +12,8 @@ from benchmarks.streaming.apps import make_apps, make_batch, make_network, make_
 from benchmarks.streaming.progress import KEEP, Report, read_reports
 from benchmarks.streaming.settings import Setting
 from headway.clock import SECOND, WallClock
-from headway.connectors.base import Chunk, Malformed
-from headway.connectors.pacing import constant_due
+from headway.connectors.protocol import Chunk, Malformed
+from headway.connectors.readers import constant_due
 from headway.engines.spark.driver.session import open_session
 
 if TYPE_CHECKING:

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import headway_experiments.catalogue  # noqa: F401  (it registers them)
 from headway.cli.arguments import UsageError
-from headway.cli.printing import emit, one_line, plural, span_text, text_table
-from headway.cli.status import Progress, notices
+from headway.cli.printing import emit, one_line, plural, text_table
+from headway.cli.status import notices
 from headway.errors import HeadwayError, unknown
 from headway.extras import need_extra
 from headway_experiments.base import FAILED, PAPERS, REGISTRY, Experiment
 from headway_experiments.page import check_page_path, write_page
+from headway_experiments.progress import Progress, span_text
 from headway_experiments.results import Verdict, make_folder, verdict_text, write_results
 from headway_experiments.running import Failure, Outcome, carry_out_each, processes
 

@@ -15,28 +15,18 @@ next, of whoever looks, and so more often than without it if `every` is short.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from headway.adaptive.layer import (
-    Action,
-    Adaptive,
-    Interval,
-    forget_adaptive,
-    parse_adaptive,
-    register_adaptive,
-)
+from headway.adaptive.layer import Action, Adaptive, Interval, parse_adaptive
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.runner import run
 from headway.totals import Totals
 
-NAME = "watched"
-"""What the layer is called while a run is watched; nobody else finds it, for it is not registered before or after."""
 NEVER = 2**63 - 1
 
 
@@ -106,30 +96,22 @@ class Watched:
         return due, self._inner.change(settings, inner)
 
 
-@contextmanager
-def watching(layer: str | Mapping[str, Any], every: float) -> Iterator[Watched]:
-    """Provide a layer, known as `NAME` until the end, around a single policy (a text) or a layer ({use: ...}).
+def watch(layer: str | Mapping[str, Any] | Adaptive, every: float) -> Watched:
+    """Return a watched layer around a single policy (a text), or around a layer ({use: ...}, or the layer itself).
 
     Raises a PolicyError if there is no such layer.
     """
     if isinstance(layer, str):
-        inner: Adaptive = Alone(layer)
-    else:
-        parsed = parse_adaptive(layer)
-        assert parsed is not None
-        inner = parsed.layer
-    made = Watched(inner, every)
-    register_adaptive(NAME, lambda settings: made, "notes how a run goes, for experiments")
-    try:
-        yield made
-    finally:
-        forget_adaptive(NAME)
+        return Watched(Alone(layer), every)
+    parsed = parse_adaptive(layer)
+    assert parsed is not None
+    return Watched(parsed.layer, every)
 
 
 def run_watched(
     network: Mapping[str, Any],
     schedule: str,
-    layer: str | Mapping[str, Any],
+    layer: str | Mapping[str, Any] | Adaptive,
     every: float,
     engine: str = "sim",
     **settings: Any,
@@ -140,10 +122,10 @@ def run_watched(
     the last of the moments, less than `every` before the end, is in the summary only. `settings` are those of
     `headway.run`.
     """
-    with watching(layer, every) as watched:
-        nowhere = dict.fromkeys(network["outputs"])
-        result = run(network, engine=engine, policy=schedule, adaptive=NAME, outputs=nowhere, **settings)
-    return dict(result.summary), watched.seen
+    made = watch(layer, every)
+    nowhere = dict.fromkeys(network["outputs"])
+    result = run(network, engine=engine, policy=schedule, adaptive=made, outputs=nowhere, **settings)
+    return dict(result.summary), made.seen
 
 
 def intervals(seen: list[Totals]) -> list[Interval]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -91,6 +91,7 @@ class Shed(NamedTuple):
 Action = Switch | Shed
 
 
+@runtime_checkable
 class Adaptive(Protocol):
     """An adaptive layer. Pure: all that it keeps is in the memory that it returns."""
 
@@ -137,11 +138,6 @@ def register_adaptive(name: str, make: Callable[[Mapping[str, Any]], Adaptive], 
     _layers[name] = AdaptiveEntry(name, make, about, paper)
 
 
-def forget_adaptive(name: str) -> None:
-    """Make a layer unknown again, if it was known."""
-    _layers.pop(name, None)
-
-
 def registered_adaptives() -> tuple[AdaptiveEntry, ...]:
     """Return the layers, by name."""
     return tuple(_layers[name] for name in sorted(_layers))
@@ -162,9 +158,14 @@ class Adaption(NamedTuple):
 
 
 def parse_adaptive(value: object) -> Adaption | None:
-    """Read ``amos``, ``{use: amos, ...}`` with the layer's settings, or ``off``. Raises a PolicyError."""
+    """Read ``amos``, ``{use: amos, ...}`` with the layer's settings, a layer itself, or ``off``.
+
+    Raises a PolicyError.
+    """
     if value is None or value is False or value == "off":
         return None
+    if isinstance(value, Adaptive):
+        return Adaption(type(value).__name__, value)
     if isinstance(value, str):
         return Adaption(value, make_adaptive(value, {}))
     if not isinstance(value, Mapping) or not isinstance(value.get("use"), str):

@@ -1,4 +1,4 @@
-"""Arguments: a parser whose errors are Headway's, and the kinds of values that options take."""
+"""Arguments: a parser whose errors are Headway's, fed from the table of options, and what reads their values."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ import argparse
 import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
+from headway.boxes.durations import Duration
 from headway.connectors import source_suffixes
-from headway.connectors.base import FASTEST, SLOWEST
+from headway.connectors.registry import FASTEST, SLOWEST
+from headway.engines.base import engine_names
 from headway.engines.claims import table_refs
-from headway.errors import HeadwayError, NetworkError, PolicyError, choices, unknown
+from headway.errors import HeadwayError, InputError, NetworkError, OutputError, PolicyError, choices, unknown
 from headway.functions import load_functions
 from headway.network import Network
+from headway.options.kinds import KINDS, SPREAD_RULES, Option
+from headway.options.table import OPTIONS
+from headway.runner import DEFAULT_ENGINE
 from headway.scheduling.trains import parse_train
 from headway.tables import load_table
 from headway.trust import LEVELS, Trust
@@ -137,74 +143,211 @@ def size(text: str) -> int:
     return number
 
 
-def add_functions(parser: argparse._ActionsContainer) -> None:
-    """Add the option that names modules with users' functions."""
-    parser.add_argument(
-        "--functions",
-        metavar="MODULE",
-        action="append",
-        default=[],
-        help="import this Python module first, because it registers functions that the network names "
-        "(@hw.function, @hw.aggregate); dotted name, also from the current folder; may be repeated",
-    )
+def share(text: str) -> float:
+    """Return a share above 0 and up to 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number <= 1:
+        raise argparse.ArgumentTypeError(f"expected a share above 0 and up to 1, such as 0.9, not '{text}'")
+    return number
 
 
-def add_tables(parser: argparse._ActionsContainer) -> None:
-    """Add the option that gives static tables."""
-    parser.add_argument(
-        "--table",
-        metavar="NAME=PATH",
-        action=Pair,
-        default={},
-        help="the file (.csv, .jsonl, .parquet) behind a static table that the network names; may be repeated",
-    )
+def duration(text: str) -> float:
+    """Return seconds from a duration such as ``90s`` or ``2 hours``."""
+    try:
+        return Duration.parse(text).seconds
+    except NetworkError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def add_trust(parser: argparse._ActionsContainer) -> None:
-    """Add the options that say who wrote the network file, and what it may name."""
-    parser.add_argument(
-        "--trust",
-        choices=LEVELS,
-        default=LEVELS[0],
-        help="who wrote FILE: 'own' may name any path and host (default), 'stranger' only what the options below allow",
-    )
-    parser.add_argument(
-        "--allow-path",
-        metavar="DIR[:ro]",
-        action="append",
-        default=[],
-        help="a stranger's file may read and write in this folder, or with ':ro' only read; also a URI such as "
-        "s3://bucket/day, and '-' for standard input and output; may be repeated",
-    )
-    parser.add_argument(
-        "--allow-host",
-        metavar="HOST[:PORT]",
-        action="append",
-        default=[],
-        help="a stranger's file may contact this host or bucket ('*' in it is any text); 'check' contacts no other; "
-        "may be repeated",
-    )
-    parser.add_argument(
-        "--allow-table",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="a stranger's file may use this table of Spark's catalog; may be repeated",
-    )
-    parser.add_argument(
-        "--allow-format",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="files may use this format of Spark or connector, beside those known to be harmless; may be repeated",
-    )
-    parser.add_argument(
-        "--allow-option",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="files may give Spark's formats this option, beside those known to be harmless; may be repeated",
-    )
+def spread(text: str) -> str | list[str]:
+    """Return a rule, or the boxes that are named."""
+    if text in SPREAD_RULES:
+        return text
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"expected auto, none, or boxes with commas between, not '{text}'")
+    return names
+
+
+READERS: Mapping[str, Callable[[str], Any]] = {
+    "positive": positive,
+    "calls": positive,
+    "bytes": size,
+    "seconds": seconds,
+    "duration": duration,
+    "train": train,
+    "spread": spread,
+    "share": share,
+    "folder": Path,
+    "shed": choice,
+    "adaptive": choice,
+}
+"""By kind of option: what reads its text; the others stay text."""
+
+FILE = Option("the network file, YAML or JSON", flag="FILE", name="file")
+FUNCTIONS = Option(
+    "import this Python module first, because it registers functions that the network names (`@hw.function`, "
+    "`@hw.aggregate`); dotted name, also from the current folder",
+    "names",
+    flag="--functions MODULE",
+    name="functions",
+)
+TRUST = (
+    Option(
+        "who wrote the file: `own` may name any path and host, `stranger` only what the options below allow",
+        "trust",
+        LEVELS[0],
+        flag="--trust LEVEL",
+        see="[safety](safety.md)",
+        name="trust",
+        call=False,
+    ),
+    Option(
+        "a stranger's file may read and write in this folder, or with `:ro` only read; also a URI such as "
+        "`s3://bucket/day`, and `-` for standard input and output",
+        "names",
+        flag="--allow-path DIR[:ro]",
+        name="allow_path",
+    ),
+    Option(
+        "a stranger's file may contact this host or bucket (`*` in it is any text); `check` contacts no other",
+        "names",
+        flag="--allow-host HOST[:PORT]",
+        name="allow_host",
+    ),
+    Option(
+        "a stranger's file may use this table of Spark's catalog",
+        "names",
+        flag="--allow-table NAME",
+        name="allow_table",
+    ),
+    Option(
+        "files may use this format of Spark or connector, beside those known to be harmless",
+        "names",
+        flag="--allow-format NAME",
+        name="allow_format",
+        see="[formats and options](safety.md#formats-and-options)",
+    ),
+    Option(
+        "files may give Spark's formats this option, beside those known to be harmless",
+        "names",
+        flag="--allow-option NAME",
+        name="allow_option",
+    ),
+)
+TRUST_TITLE = "what the file may name (docs/safety.md)"
+
+Groups = Mapping[str, Sequence[Option]]
+"""A command's options, by the title under which its help shows them. Those of the empty title stand by themselves."""
+OR = "or"
+"""The title of options of which only one can be given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: what it does, what its help says at the end, what carries it out, and its options.
+
+    An option whose flag has no dashes is an argument by its place: ``FILE``, ``[NAME]`` or ``[NAME ...]``.
+    """
+
+    about: str
+    epilog: str
+    call: Callable[[argparse.Namespace], int]
+    groups: Groups
+
+    @property
+    def flags(self) -> tuple[Option, ...]:
+        """All options with a flag."""
+        return tuple(one for options in self.groups.values() for one in options if one.flag.startswith("-"))
+
+
+def of_run(*names: str) -> tuple[Option, ...]:
+    """Return options of a run by their names in the table."""
+    return tuple(OPTIONS[name] for name in names)
+
+
+def add_options(parser: argparse.ArgumentParser, groups: Groups) -> None:
+    """Add options to a command; each is found under its name in the table."""
+    for title, options in groups.items():
+        target: argparse._ActionsContainer = parser
+        if title:
+            target = parser.add_mutually_exclusive_group() if title == OR else parser.add_argument_group(title)
+        for option in options:
+            _add(target, option)
+
+
+def _add(parser: argparse._ActionsContainer, option: Option) -> None:
+    flag, _, metavar = option.flag.partition(" ")
+    if not flag.startswith("-"):
+        nargs = None if flag[0] != "[" else "*" if metavar else "?"
+        parser.add_argument(option.name, metavar=flag.strip("[]"), nargs=nargs, help=option.help.replace("`", "'"))
+        return
+    help_text, default = option.help, option.default_text
+    if default:
+        help_text += f" (default: {default})"
+    # A run knows its defaults itself, and what nobody says is the file's to say.
+    settings: dict[str, Any] = {"dest": option.name, "default": None if option in _OF_RUN else option.default}
+    if not metavar:
+        settings |= {"action": "store_true", "default": False}
+    else:
+        settings["metavar"] = metavar
+        if "=" in metavar:
+            settings |= {"action": Pair, "default": {}}
+            help_text += "; may be repeated"
+        elif option.kind == "names":
+            settings |= {"action": "append", "default": []}
+            help_text += "; may be repeated"
+        elif option.kind in READERS:
+            settings["type"] = READERS[option.kind]
+        elif option.kind in KINDS and KINDS[option.kind].names:
+            settings["choices"] = KINDS[option.kind].names
+    parser.add_argument(flag, help=help_text.replace("`", "'").replace("%", "%%"), **settings)
+
+
+_OF_RUN = tuple(OPTIONS.values())
+
+
+def rates_of(given: Mapping[str, str]) -> dict[str, float]:
+    """Return tuples per second by source."""
+    return {source: rate(source, text) for source, text in given.items()}
+
+
+def engine_of(args: argparse.Namespace, network: Network) -> str:
+    """Return the engine of a command, or raise a UsageError for one that nobody knows."""
+    schedule: Mapping[str, Any] = network.schedule or {}
+    engine: str = args.engine or schedule.get("engine") or DEFAULT_ENGINE
+    if engine not in engine_names():
+        raise UsageError(unknown("engine", engine, engine_names()))
+    return engine
+
+
+def check_options(args: argparse.Namespace, network: Network, engine: str, options: Iterable[Option]) -> None:
+    """Raise a UsageError for options that the engine does not know, or that need others."""
+    given = [option for option in options if getattr(args, option.name) not in (None, [], {})]
+    for option in given:
+        if option.engine not in ("", engine):
+            raise UsageError(f"{option.long} is for the engine '{option.engine}'; the engine here is '{engine}'")
+        if option.name in ("keep", "restart") and args.state is None:
+            raise UsageError(f"{option.long} is about a state that is kept; give --state DIR too")
+    check_names(args, network, given)
+
+
+def check_names(args: argparse.Namespace, network: Network, options: Iterable[Option]) -> None:
+    """Raise for options whose names are none of the network's."""
+    known = {
+        "source": ([one.name for one in network.sources], InputError),
+        "output": ([one.name for one in network.outputs], OutputError),
+        "box": ([one.name for one in network.boxes], UsageError),
+    }
+    for option in options:
+        if option.of in known:
+            names, error = known[option.of]
+            for name in getattr(args, option.name):
+                if name not in names:
+                    raise error(f"{option.long}: {unknown(option.of, name, names)}")
 
 
 def trust_of(args: argparse.Namespace, *, hosts: bool = False) -> Trust:

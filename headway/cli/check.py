@@ -4,49 +4,54 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from headway.adaptive.layer import parse_adaptive
 from headway.checking import CheckedNetwork, check
 from headway.cli.arguments import (
-    Parser,
+    FILE,
+    FUNCTIONS,
+    OR,
+    TRUST,
+    TRUST_TITLE,
+    Command,
     UsageError,
-    add_functions,
-    add_tables,
-    add_trust,
+    check_options,
+    engine_of,
     import_functions,
     load_tables,
+    of_run,
     trust_of,
 )
-from headway.cli.loads import add_load_options, load_mapping, load_text, report_load, verdict
-from headway.cli.printing import emit, plural, text_table, warning_lines
-from headway.cli.spark import (
-    SPARK,
-    CutReport,
-    add_cut_options,
-    check_options,
-    cut_mapping,
-    cut_of,
-    cut_text,
-    engine_of,
-    report_cut,
-)
+from headway.cli.loads import LOAD_OPTIONS, load_mapping, load_text, report_load, verdict
+from headway.cli.printing import emit, plural, printable, text_table, warning_lines
+from headway.cli.run import SPARK
 from headway.connectors import open_source, sink_kinds, sink_suffixes, source_kinds, source_suffixes
-from headway.connectors.base import permit_sink, permit_source
-from headway.connectors.schemes import scheme_hint
+from headway.connectors.registry import permit_sink, permit_source, scheme_hint
 from headway.engines.base import engine_names
 from headway.engines.claims import file_of, is_standard
+from headway.engines.spark.driver.cut import Cut, cut
+from headway.engines.spark.driver.shipping import choose_front, explain_front, make_work
+from headway.engines.spark.wire.work import CutUnit, Placement
 from headway.errors import HeadwayError, InputError, OutputError, choices, unknown
 from headway.files import load
 from headway.mermaid import mermaid
 from headway.network import thaw
+from headway.options.kinds import Option
+from headway.options.table import CUT_KEYS
 from headway.paths import unusable
+from headway.program import Program, compile_program
 from headway.runner import DEFAULT_ENGINE
 from headway.scheduling.schedule import Schedule
 from headway.schema import Schema, type_name
 from headway.shedding.settings import ShedSettings
 from headway.structure import owner
+
+_MOST_SHARDS = 64
 
 EPILOG = """\
 Nothing runs, no input is read (static tables are, for their fields), and no other machine is contacted. A bad file
@@ -67,7 +72,7 @@ def check_file(args: argparse.Namespace) -> int:
     """Check a network file and print what was found."""
     import_functions(args.functions)
     network = load(Path(args.file), trust=trust_of(args, hosts=True))
-    checked = check(network, None, load_tables(network, args.table))
+    checked = check(network, None, load_tables(network, args.tables))
     schedule: Mapping[str, Any] = network.schedule or {}
     Schedule.parse(schedule.get("policy"), schedule.get("train"))
     shed = ShedSettings.parse(thaw(schedule.get("shed")))
@@ -98,31 +103,39 @@ def check_file(args: argparse.Namespace) -> int:
     return 0
 
 
-def add_arguments(parser: Parser) -> None:
-    """Describe the command's options."""
-    parser.add_argument("file", metavar="FILE", help="the network file, YAML or JSON")
-    add_functions(parser)
-    add_tables(parser)
-    add_trust(parser.add_argument_group("what the file may name (docs/safety.md)"))
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--mermaid", action="store_true", help="print only a diagram, as Mermaid text")
-    form.add_argument("--json", action="store_true", help="print the findings as JSON, for programs")
-    parser.add_argument(
-        "--engine",
-        metavar="ENGINE",
-        help="check for this engine; with 'spark', show how the network is cut into streaming queries, and why",
-    )
-    add_cut_options(parser)
-    add_load_options(parser.add_argument_group("the load that is to be expected"))
+COMMAND = Command(
+    "check a network file and show the schema of every arc",
+    EPILOG,
+    check_file,
+    {
+        "": (
+            FILE,
+            FUNCTIONS,
+            *of_run("tables"),
+            Option(
+                "check for this engine; with `spark`, show how the network is cut into streaming queries, and why",
+                flag="--engine ENGINE",
+                name="engine",
+            ),
+            *of_run(*CUT_KEYS),
+        ),
+        OR: (
+            Option("print only a diagram, as Mermaid text", flag="--mermaid", name="mermaid"),
+            Option("print the findings as JSON, for programs", flag="--json", name="json"),
+        ),
+        "the load that is to be expected": LOAD_OPTIONS,
+        TRUST_TITLE: TRUST,
+    },
+)
 
 
 def _cut(args: argparse.Namespace, checked: CheckedNetwork) -> CutReport | None:
     """Return the cut if it is wanted; a cut that cannot be is an error as soon as Spark would run the network."""
-    asked = cut_of(args)
+    asked = {name: getattr(args, name) for name in CUT_KEYS if getattr(args, name) is not None}
     if asked and args.engine is None:
         raise UsageError(f"--{next(iter(asked))} shows something only with --engine spark")
     engine = engine_of(args, checked.network)
-    check_options(args, checked.network, engine)
+    check_options(args, checked.network, engine, of_run(*CUT_KEYS))
     report = report_cut(checked, asked) if engine == SPARK else None
     return report if args.engine == SPARK else None
 
@@ -210,3 +223,98 @@ def _check_kind(
         raise error(f"{who}: '{what[:200]}' is no file: {scheme_hint(what, error is OutputError)}")
     elif what is not None and not is_standard(what) and Path(what).suffix.lower() not in suffixes:
         raise error(f"{who}: '{what}' has none of the suffixes {choices(suffixes)}; '-' is JSON lines")
+
+
+# The cut, for `headway check`
+
+
+@dataclass(frozen=True)
+class CutReport:
+    """A cut, and by unit why kernels run it; None where Spark's own operations do."""
+
+    cut: Cut
+    kernels: Mapping[str, str | None]
+
+
+def report_cut(checked: CheckedNetwork, asked: Mapping[str, Any]) -> CutReport:
+    """Cut a network as a run would: `asked` first, then the file's schedule, then the rules."""
+    schedule: Mapping[str, Any] = checked.network.schedule or {}
+    said = {name: thaw(schedule[name]) for name in CUT_KEYS if name in schedule} | dict(asked)
+    shards = said.get("shards") or default_shards()
+    shedding = ShedSettings.parse(thaw(schedule.get("shed"))) is not None
+    program = compile_program(checked)
+    made = cut(program, shards, said.get("units", "loss" if shedding else "qos"), said.get("spread", "auto"))
+    front = said.get("front", "auto")
+    if shedding or parse_adaptive(thaw(schedule.get("adaptive"))) is not None:
+        counted = "what is shed has to be counted"
+        return CutReport(made, {unit.name: counted for unit in made.units})
+    return CutReport(made, {unit.name: _why_kernels(program, unit, shards, front) for unit in made.units})
+
+
+def default_shards() -> int:
+    """Return how many shards a run on all cores of this machine has."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min(_MOST_SHARDS, cores or 1))
+
+
+def _why_kernels(program: Program, unit: CutUnit, shards: int, front: str) -> str | None:
+    work = make_work(program, unit, shards, frozenset(), {}, "")
+    if choose_front(program, work, front) is not None:
+        return None
+    found = explain_front(program, work)
+    return found if isinstance(found, str) else "as asked"
+
+
+def cut_text(report: CutReport) -> str:
+    """Return the cut for people."""
+    made = report.cut
+    queries = plural(len(made.units), "streaming query", "streaming queries")
+    title = f"on Spark: {queries}, {plural(made.shards, 'shard', 'shards')}\n\n"
+    units = [
+        (f"{at}", ", ".join(unit.outputs) or "-", ", ".join(unit.sources), unit.why)
+        for at, unit in enumerate(made.units, 1)
+    ]
+    boxes = [
+        (f"{at}", name, where(unit.placements[name], made.shards), unit.placements[name].why)
+        for at, unit in enumerate(made.units, 1)
+        for name in unit.boxes
+    ]
+    text = title + text_table(("unit", "outputs", "sources", "why together"), units)
+    if boxes:
+        text += "\n" + text_table(("unit", "box", "runs", "why there"), boxes)
+    for at, unit in enumerate(made.units, 1):
+        reason = report.kernels[unit.name]
+        how = "Spark's own operations" if reason is None else f"kernels ({printable(reason)})"
+        text += f"{'' if at > 1 else chr(10)}unit {at} is run by {how}\n"
+    return text
+
+
+def where(place: Placement, shards: int) -> str:
+    """Return where a box runs."""
+    if place.front:
+        return "in front"
+    if place.spread:
+        return f"spread over {shards} by {', '.join(place.by)}"
+    return f"shard {(place.shard or 0) + 1} of {shards}"
+
+
+def cut_mapping(report: CutReport) -> dict[str, Any]:
+    """Return the cut for programs."""
+    return {"shards": report.cut.shards, "units": [_unit(unit, report) for unit in report.cut.units]}
+
+
+def _unit(unit: CutUnit, report: CutReport) -> dict[str, Any]:
+    return {
+        "name": unit.name,
+        "outputs": list(unit.outputs),
+        "sources": list(unit.sources),
+        "why": unit.why,
+        "native": report.kernels[unit.name] is None,
+        "why_kernels": report.kernels[unit.name],
+        "boxes": {name: _place(place) for name, place in unit.placements.items()},
+    }
+
+
+def _place(place: Placement) -> dict[str, Any]:
+    kind = "front" if place.front else "spread" if place.spread else "shard"
+    return {"runs": kind, "shard": place.shard, "by": list(place.by), "why": place.why}

@@ -16,16 +16,17 @@ from typing import Any
 from headway import __version__
 from headway.checking import check
 from headway.cli.arguments import (
-    Pair,
-    Parser,
+    FILE,
+    FUNCTIONS,
+    TRUST,
+    TRUST_TITLE,
+    Command,
     UsageError,
-    add_functions,
-    add_tables,
-    add_trust,
+    check_names,
     import_functions,
     load_tables,
-    rate,
-    seconds,
+    of_run,
+    rates_of,
     trust_of,
 )
 from headway.cli.printing import (
@@ -39,7 +40,7 @@ from headway.cli.printing import (
     text_table,
     warn,
 )
-from headway.cli.spark import SPARK
+from headway.cli.run import SPARK
 from headway.cli.status import StatusLine
 from headway.compare import plots
 from headway.compare.figures import Advice, Figures, advise, figures, parse_policies
@@ -52,6 +53,7 @@ from headway.errors import InputError, OutputError, unknown
 from headway.extras import has_extra
 from headway.files import load
 from headway.network import Network, thaw
+from headway.options.kinds import Option
 from headway.paths import unusable
 from headway.scheduling.schedule import HANDFUL
 
@@ -82,53 +84,6 @@ examples:
   headway compare border.yaml --engine local --seconds 5
   headway compare run.json --policies fifo/box,chain/box
 """
-
-
-def add_arguments(parser: Parser) -> None:
-    """Describe the command's options."""
-    parser.add_argument("file", metavar="FILE", help="the network file, YAML or JSON, or a recorded trace")
-    parser.add_argument(
-        "--policies", metavar="A,B,C", help="which schedules to compare (default: a handful, see below)"
-    )
-    parser.add_argument(
-        "--engine",
-        metavar="ENGINE",
-        default="sim",
-        help="sim: only predict (default); local: then also run each policy for real, to check the advice; both are "
-        "about the engine local",
-    )
-    parser.add_argument(
-        "--seconds",
-        metavar="S",
-        type=seconds,
-        default=SECONDS,
-        help=f"how much of the input to compare by, in seconds of its own time (default {SECONDS:g}); input without "
-        "rates is read to its end",
-    )
-    parser.add_argument(
-        "--model",
-        metavar="FILE",
-        help="what boxes cost and what else takes time: a model, or the summary (--summary) of a real run; then "
-        "nothing is measured, and the prediction is the same each time",
-    )
-    parser.add_argument(
-        "--input",
-        metavar="SOURCE=PATH",
-        action=Pair,
-        default={},
-        help="where a source's tuples come from, instead of what the file says; may be repeated",
-    )
-    parser.add_argument(
-        "--rate",
-        metavar="SOURCE=N",
-        action=Pair,
-        default={},
-        help="let a source's tuples arrive in time, N per second; may be repeated",
-    )
-    add_tables(parser)
-    add_functions(parser)
-    add_trust(parser.add_argument_group("what the file may name (docs/safety.md)"))
-    parser.add_argument("--out", metavar="DIR", default=OUT, help=f"the folder for table and plot (default {OUT})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +133,51 @@ def compare(args: argparse.Namespace) -> int:
     return 0
 
 
+COMMAND = Command(
+    "compare policies on a network or a recorded run, and recommend one",
+    EPILOG,
+    compare,
+    {
+        "": (
+            replace(FILE, help="the network file, YAML or JSON, or a recorded trace"),
+            Option(
+                "which schedules to compare, each a whole one such as `qos/superbox/mc/auto`",
+                flag="--policies A,B,C",
+                told="a handful, see below",
+                name="policies",
+            ),
+            Option(
+                "`sim`: only predict; `local`: then also run each policy for real, to check the advice; both are about "
+                "the engine `local`",
+                default="sim",
+                flag="--engine ENGINE",
+                name="engine",
+            ),
+            Option(
+                "how much of the input to compare by, in seconds of its own time; input without rates is read to its "
+                "end, at most two million tuples of a source",
+                "seconds",
+                SECONDS,
+                flag="--seconds S",
+                name="seconds",
+            ),
+            Option(
+                "what boxes cost and what else takes time: a model, or the summary (`--summary`) of a real run; then "
+                "nothing is measured, and the prediction is the same each time",
+                flag="--model FILE",
+                told="the file's model; without one it is measured",
+                see="[models](guide.md#models)",
+                name="model",
+            ),
+            *of_run("inputs", "rates", "tables"),
+            FUNCTIONS,
+            Option("the folder for table and plot", default=OUT, flag="--out DIR", name="out"),
+        ),
+        TRUST_TITLE: TRUST,
+    },
+)
+
+
 # What is compared
 
 
@@ -193,9 +193,9 @@ def _is_trace(path: Path) -> bool:
 
 def _recorded(args: argparse.Namespace) -> Comparison:
     """Return a recorded run as a network of universal boxes."""
-    for option in ("input", "rate", "table", "functions", "model"):
-        if getattr(args, option):
-            raise UsageError(f"--{option} is for a network file; '{args.file}' is a recorded run, which has its own")
+    for option in COMMAND.flags:
+        if option.name in ("inputs", "rates", "tables", "functions", "model") and getattr(args, option.name):
+            raise UsageError(f"{option.long} is for a network file; '{args.file}' is a recorded run, which has its own")
     if args.engine == LOCAL:
         raise UsageError(
             f"--engine local is for a network file; '{args.file}' is a recorded run, whose boxes cannot be run for real"
@@ -214,20 +214,16 @@ def _described(args: argparse.Namespace) -> Comparison:
     """Return a network with its inputs, read once."""
     import_functions(args.functions)
     network = load(Path(args.file), trust=trust_of(args))
-    sources = [source.name for source in network.sources]
-    for option, given in (("--input", args.input), ("--rate", args.rate)):
-        for name in given:
-            if name not in sources:
-                raise InputError(f"{option}: {unknown('source', name, sources)}")
-    rates = {source: rate(source, text) for source, text in args.rate.items()}
-    tables = load_tables(network, args.table)
+    check_names(args, network, of_run("inputs", "rates"))
+    rates = rates_of(args.rates)
+    tables = load_tables(network, args.tables)
     checked = check(network, None, tables, contact=True)
     warn(checked.warnings)
     model = _model(args.model, network)
     if model is not None:
         model.check({box.name: box for box in network.boxes})
     folder = _folder(Path(args.out))
-    held = hold(checked, args.input, rates, args.seconds)
+    held = hold(checked, args.inputs, rates, args.seconds)
     if not any(one.tuples for one in held.values()):
         raise InputError(f"no tuple arrives within {seconds_text(args.seconds)}: there is nothing to compare by")
     notes = [] if model is not None else ["costs were measured on this machine, just now"]

@@ -12,13 +12,13 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import cast
 
-from headway.cli.arguments import Parser, positive
+from headway.cli.arguments import Command
 from headway.errors import RunError
+from headway.options.kinds import Option
 
 GROUP = "headway.experiments"
 """Of entry points: each is a function that takes the command's arguments and returns the exit code."""
 PACKAGE = "headway_experiments"
-Command = Callable[[argparse.Namespace], int]
 
 EPILOG = """\
 NAME is an experiment such as prb-fig3 (or another figure of the same runs), a paper such as prb for all of its
@@ -41,50 +41,59 @@ exit codes: 0 no verdict is FAILED; 1 one FAILED or could not be carried out;
 """
 
 
-def add_arguments(parser: Parser) -> None:
-    """Describe the command's options."""
-    parser.add_argument(
-        "names",
-        metavar="NAME",
-        nargs="*",
-        help="what to run: experiments, papers, or 'all'; 'list' (default) lists them",
-    )
-    parser.add_argument(
-        "--quick", action="store_true", help="the same checks on fewer and shorter runs: seconds instead of minutes"
-    )
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        default=Path("experiments"),
-        help="the folder for results, created if missing (default: experiments)",
-    )
-    parser.add_argument(
-        "--jobs",
-        metavar="N",
-        type=positive,
-        help="how many simulated runs may be under way at once (default: the cores)",
-    )
-    parser.add_argument(
-        "--page",
-        metavar="FILE.md",
-        type=Path,
-        help="afterwards write a page on all results in --out, with their plots in a folder beside it",
-    )
-
-
 def experiment(args: argparse.Namespace) -> int:
     """List experiments, or carry some out and report; returns the exit code. Raises a RunError if there are none."""
     return find_command()(args)
 
 
-def find_command() -> Command:
+def find_command() -> Callable[[argparse.Namespace], int]:
     """Return what carries the command out; raises a RunError that says how to install it."""
     for entry in entry_points(group=GROUP):
-        return cast(Command, entry.load())
+        return cast(Callable[[argparse.Namespace], int], entry.load())
     if importlib.util.find_spec(PACKAGE) is None:
         raise RunError(
             f"headway experiment needs the package {PACKAGE}, which is not installed: in a clone of Headway "
             "'make setup' or 'pip install ./experiments'"
         )
-    return cast(Command, importlib.import_module(f"{PACKAGE}.command").experiment)
+    return cast(Callable[[argparse.Namespace], int], importlib.import_module(f"{PACKAGE}.command").experiment)
+
+
+COMMAND = Command(
+    "run the papers' experiments again: a table, a plot and a verdict each",
+    EPILOG,
+    experiment,
+    {
+        "": (
+            Option(
+                "what to run: experiments, papers, or `all`; `list` (default) lists them",
+                flag="[NAME ...]",
+                name="names",
+            ),
+            Option(
+                "the same checks with the same bounds on fewer and shorter runs: seconds instead of minutes",
+                flag="--quick",
+                name="quick",
+            ),
+            Option(
+                "the folder for results, created if missing",
+                "folder",
+                Path("experiments"),
+                flag="--out DIR",
+                name="out",
+            ),
+            Option(
+                "how many simulated runs may be under way at once, each in a process of its own",
+                "positive",
+                flag="--jobs N",
+                told="the cores",
+                name="jobs",
+            ),
+            Option(
+                "afterwards write a page on all results in `--out`, with their plots in a folder beside it",
+                "folder",
+                flag="--page FILE.md",
+                name="page",
+            ),
+        )
+    },
+)

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headway.cli.arguments import Parser, positive
+from headway.cli.arguments import OR, Command
 from headway.cli.printing import count_text, emit, plural, printable, seconds_text, share_text, text_table
 from headway.cli.summary import Told, together, told
 from headway.clock import MILLISECOND, SECOND
 from headway.engines.traces import StepRecord, Trace, read_trace
 from headway.engines.traces import explain as line_of
 from headway.errors import InputError, unknown
+from headway.options.kinds import Option
 
 FIRST = 50
 _HEAD = 1 << 16
@@ -35,21 +36,6 @@ examples:
 """
 
 
-def add_arguments(parser: Parser) -> None:
-    """Describe the command's options."""
-    parser.add_argument("file", metavar="FILE", help="a trace, which 'headway run --trace FILE' wrote")
-    parser.add_argument("--unit", metavar="NAME", help="only the steps of this unit: a box, or a superbox's output")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument(
-        "--first", metavar="N", type=positive, default=FIRST, help=f"how many steps to show (default: {FIRST})"
-    )
-    form.add_argument(
-        "--summary",
-        action="store_true",
-        help="instead of the steps: how often each unit ran, how long it had to wait, and which rules decided",
-    )
-
-
 def explain(args: argparse.Namespace) -> int:
     """Print the steps of a recorded run, or their summary."""
     trace = _trace(Path(args.file))
@@ -62,6 +48,28 @@ def explain(args: argparse.Namespace) -> int:
     text = _summary(trace, steps) if args.summary else _steps(trace, steps, args.first)
     emit(f"{printable(title)}\n\n{text}{_left_out(trace)}")
     return 0
+
+
+COMMAND = Command(
+    "tell why a recorded run did what it did",
+    EPILOG,
+    explain,
+    {
+        "": (
+            Option("a trace, which `headway run --trace FILE` wrote", flag="FILE", name="file"),
+            Option("only the steps of this unit: a box, or the output of a superbox", flag="--unit NAME", name="unit"),
+        ),
+        OR: (
+            Option("how many steps to show", "positive", FIRST, flag="--first N", name="first"),
+            Option(
+                "instead of the steps: how often each unit ran, on how many tuples and for how long, the longest time "
+                "between two of its steps, and which rules decided",
+                flag="--summary",
+                name="summary",
+            ),
+        ),
+    },
+)
 
 
 def _trace(path: Path) -> Trace:

@@ -18,14 +18,15 @@ import numpy as np
 
 from headway.catalog import Floats, Topology
 from headway.checking import CheckedNetwork
-from headway.cli.arguments import Pair, positive, rate
+from headway.cli.arguments import check_names, rates_of
 from headway.cli.printing import plural, printable, seconds_text, share_text, text_table
 from headway.connectors.arrivals import nanoseconds, parse_arrivals, parse_phases
-from headway.connectors.base import check_rate
+from headway.connectors.registry import check_rate
 from headway.costs import HEADROOM, TRAIN, CostModel, Loads, analyse, default_arcs, measured_arcs, shares_of
 from headway.engines.models import Model, parse_model
-from headway.errors import HeadwayError, InputError, RunError, unknown
+from headway.errors import HeadwayError, RunError
 from headway.network import Source, thaw
+from headway.options.kinds import Option
 from headway.program import compile_program
 from headway.scheduling.schedule import Schedule
 from headway.structure import owner
@@ -82,52 +83,46 @@ class LoadReport:
         return self.loads is not None and self.loads.fits and bool(self.loads.stable.all())
 
 
-def add_load_options(parser: argparse._ActionsContainer) -> None:
-    """Add the options that say what the load hangs on."""
-    parser.add_argument(
-        "--rate",
-        metavar="SOURCE=N",
-        action=Pair,
-        default={},
-        help="tuples per second of a source, instead of what the file says, to tell what load they make; "
-        "may be repeated",
-    )
-    parser.add_argument(
-        "--model",
-        metavar="FILE",
-        help="what boxes cost: a model, as for the engine 'sim', or the summary (--summary) of a real run, which also "
-        "tells what boxes let through (default: the file's model, and what universal boxes say)",
-    )
-    parser.add_argument(
-        "--workers",
-        metavar="N",
-        type=positive,
-        help="how many processors there are for the boxes (default: the file's workers, or 1)",
-    )
-    parser.add_argument(
-        "--headroom",
-        metavar="SHARE",
-        type=_headroom,
-        default=HEADROOM,
-        help=f"the share of them that boxes may need; the rest is reserve (default {HEADROOM})",
-    )
-
-
-def _headroom(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number <= 1:
-        raise argparse.ArgumentTypeError(f"expected a share above 0 and up to 1, such as 0.9, not '{text}'")
-    return number
+LOAD_OPTIONS = (
+    Option(
+        "tuples per second of a source, instead of what the file says, to tell what load they make",
+        of="source",
+        flag="--rate SOURCE=N",
+        name="rates",
+    ),
+    Option(
+        "what boxes cost: a model, as for the engine `sim`, or the summary (`--summary`) of a real run, which also "
+        "tells what boxes let through",
+        flag="--model FILE",
+        told="the file's model, and what universal boxes say",
+        see="[models](guide.md#models)",
+        name="model",
+    ),
+    Option(
+        "how many processors there are for the boxes",
+        "positive",
+        flag="--workers N",
+        told="the file's workers, or 1",
+        name="workers",
+    ),
+    Option(
+        "the share of them that boxes may need; the rest is reserve",
+        "share",
+        HEADROOM,
+        flag="--headroom SHARE",
+        name="headroom",
+    ),
+)
+"""What the load depends on."""
 
 
 def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport:
     """Work out what the boxes would have to do; raise a HeadwayError for options that are wrong."""
     schedule: Mapping[str, Any] = checked.network.schedule or {}
     topology = compile_program(checked).topology
-    rates = _rates(checked, args.rate)
+    check_names(args, checked.network, LOAD_OPTIONS)
+    asked = rates_of(args.rates)
+    rates = {source.name: mean_rate(source, asked.get(source.name)) for source in checked.network.sources}
     model, ran, warnings = _model(args, checked)
     costs, overheads = _costs(checked, model, ran)
     selectivity, guessed = _selectivities(checked, ran)
@@ -157,16 +152,6 @@ def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport
     return LoadReport(
         topology, loads, costs + overheads / train, held, workers, tuple(missing), tuple(notes), tuple(warnings)
     )
-
-
-def _rates(checked: CheckedNetwork, given: Mapping[str, str]) -> dict[str, float | None]:
-    """Return the tuples per second of each source, as a run with the same options would have them."""
-    sources = checked.network.sources
-    for name in given:
-        if name not in [source.name for source in sources]:
-            raise InputError(f"--rate: {unknown('source', name, [source.name for source in sources])}")
-    asked = {name: rate(name, text) for name, text in given.items()}
-    return {source.name: mean_rate(source, asked.get(source.name)) for source in sources}
 
 
 def mean_rate(source: Source, asked: float | None = None) -> float | None:

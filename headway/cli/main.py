@@ -11,7 +11,7 @@ from pathlib import Path
 
 from headway import __version__
 from headway.cli import check, compare, experiment, explain, policies, prepare, run
-from headway.cli.arguments import Parser, UsageError
+from headway.cli.arguments import Parser, UsageError, add_options
 from headway.cli.printing import one_line, printing_checks, silence
 from headway.connectors import PipeClosedError
 from headway.engines.interrupts import TerminatedError, exit_code
@@ -33,6 +33,17 @@ Ctrl-C, SIGTERM; 141 standard output was closed.
 """
 
 
+COMMANDS = {
+    "check": check.COMMAND,
+    "run": run.COMMAND,
+    "policies": policies.COMMAND,
+    "explain": explain.COMMAND,
+    "compare": compare.COMMAND,
+    "prepare": prepare.COMMAND,
+    "experiment": experiment.COMMAND,
+}
+
+
 def make_parser() -> tuple[Parser, dict[str, Parser]]:
     """Return the parser, and those of the commands by name."""
     parser = Parser(
@@ -42,32 +53,12 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     )
     parser.add_argument("--version", action="version", version=f"headway {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    about = {
-        "check": ("check a network file and show the schema of every arc", check.EPILOG),
-        "run": ("run a network until its inputs end", run.EPILOG),
-        "policies": ("list the scheduling policies, or tell more of one", policies.EPILOG),
-        "explain": ("tell why a recorded run did what it did", explain.EPILOG),
-        "compare": ("compare policies on a network or a recorded run, and recommend one", compare.EPILOG),
-        "prepare": ("let Spark start in half the time from now on", prepare.EPILOG),
-        "experiment": ("run the papers' experiments again: a table, a plot and a verdict each", experiment.EPILOG),
-    }
     made: dict[str, Parser] = {}
-    for name, (text, epilog) in about.items():
-        made[name] = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", epilog=epilog)
-    check.add_arguments(made["check"])
-    made["check"].set_defaults(command=check.check_file)
-    run.add_arguments(made["run"])
-    made["run"].set_defaults(command=run.run_file)
-    policies.add_arguments(made["policies"])
-    made["policies"].set_defaults(command=policies.policies)
-    explain.add_arguments(made["explain"])
-    made["explain"].set_defaults(command=explain.explain)
-    compare.add_arguments(made["compare"])
-    made["compare"].set_defaults(command=compare.compare)
-    prepare.add_arguments(made["prepare"])
-    made["prepare"].set_defaults(command=prepare.prepare)
-    experiment.add_arguments(made["experiment"])
-    made["experiment"].set_defaults(command=experiment.experiment)
+    for name, one in COMMANDS.items():
+        description = f"{one.about[0].upper()}{one.about[1:]}."
+        made[name] = commands.add_parser(name, help=one.about, description=description, epilog=one.epilog)
+        add_options(made[name], one.groups)
+        made[name].set_defaults(command=one.call)
     return parser, made
 
 

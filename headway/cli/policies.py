@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 
 from headway.adaptive.layer import registered_adaptives
-from headway.cli.arguments import Parser
+from headway.cli.arguments import Command
 from headway.cli.printing import emit, text_table
 from headway.errors import PolicyError, unknown
+from headway.options.kinds import Option
 from headway.scheduling.policy import PolicyEntry, registered_policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, GRADED_POLICY, PLANS, UNITS, WAITS
 from headway.scheduling.superboxes import TRAVERSALS
@@ -23,13 +24,6 @@ examples:
   headway run border.yaml --policy qos/superbox/best/auto
   headway run border.yaml --policy preemptive-rate-based/box/1 --engine sim
 """
-
-
-def add_arguments(parser: Parser) -> None:
-    """Describe the command's options."""
-    parser.add_argument(
-        "name", metavar="NAME", nargs="?", help="tell more of this policy: formula, paper, when to use it"
-    )
 
 
 def policies(args: argparse.Namespace) -> int:
@@ -59,6 +53,14 @@ def policies(args: argparse.Namespace) -> int:
     ]
     emit("\n".join(parts))
     return 0
+
+
+COMMAND = Command(
+    "list the scheduling policies, or tell more of one",
+    EPILOG,
+    policies,
+    {"": (Option("tell more of this policy: formula, paper, when to use it", flag="[NAME]", name="name"),)},
+)
 
 
 def _detail(entry: PolicyEntry) -> str:

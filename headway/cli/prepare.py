@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from headway.cli.arguments import Parser
+from headway.cli.arguments import Command
 from headway.cli.printing import emit
 from headway.clock import WallClock
 from headway.errors import RunError
 from headway.extras import need_extra
+from headway.options.kinds import Option
 from headway.storage.temporary import make_temporary, remove_temporary
 
 EPILOG = """\
@@ -66,12 +67,6 @@ TRAINING: dict[str, Any] = {
 """A network that needs what most networks need: a stateful and a stateless query, a log, checkpoints and state."""
 
 
-def add_arguments(parser: Parser) -> None:
-    """Describe the command's options."""
-    parser.add_argument("--again", action="store_true", help="write it also if there is one for this Spark and Java")
-    parser.add_argument("--quiet", action="store_true", help="say nothing if there is nothing to do")
-
-
 def prepare(args: argparse.Namespace) -> int:
     """Write the archive, unless there is one."""
     need_extra("spark", "headway prepare")
@@ -89,6 +84,19 @@ def prepare(args: argparse.Namespace) -> int:
     size = archive.stat().st_size // 1_000_000
     emit(f"'{archive}' ({size} MB) written in {(clock.now() - began) / 1e9:.0f} s; Spark starts from it\n")
     return 0
+
+
+COMMAND = Command(
+    "let Spark start in half the time from now on",
+    EPILOG,
+    prepare,
+    {
+        "": (
+            Option("write it also if there is one for this Spark and Java", flag="--again", name="again"),
+            Option("say nothing if there is nothing to do", flag="--quiet", name="quiet"),
+        )
+    },
+)
 
 
 def _write(archive: Path) -> None:

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from headway.engines import plaintext
-from headway.engines.plaintext import printable as printable
+from headway.engines import showing
+from headway.engines.showing import printable as printable
 from headway.errors import OutputError
 from headway.paths import unusable
 
@@ -69,7 +69,7 @@ def silence() -> None:
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "") -> str:
     """Return a table, `align` with ``l`` or ``r`` per column. On a terminal long cells are wrapped to its width."""
-    return plaintext.text_table(header, rows, align, _columns())
+    return showing.text_table(header, rows, align, _columns())
 
 
 def _columns() -> int | None:
@@ -138,13 +138,3 @@ def one_line(text: str) -> str:
 def _three(number: float) -> str:
     digits = 0 if number >= 99.95 else 1 if number >= 9.995 else 2
     return f"{number:,.{digits}f}"
-
-
-def span_text(seconds: float) -> str:
-    """Return a span of time as people read it from a clock: 45 s, 4:05, 1:04:05."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -5,36 +5,71 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import cast
 
 from headway.checking import check
 from headway.cli.arguments import (
-    Pair,
-    Parser,
-    add_functions,
-    add_tables,
-    add_trust,
-    choice,
+    FILE,
+    FUNCTIONS,
+    TRUST,
+    TRUST_TITLE,
+    Command,
+    check_options,
+    engine_of,
     import_functions,
     load_tables,
-    positive,
-    rate,
-    seconds,
-    size,
-    train,
+    of_run,
+    rates_of,
     trust_of,
 )
 from headway.cli.printing import check_writable, emit, printable, silence, warn
-from headway.cli.spark import SPARK, add_run_options, check_options, cut_of, engine_of
 from headway.cli.status import StatusLine, notices
 from headway.cli.summary import Preview, check_summary_path, previews_text, summary_text, write_summary
-from headway.engines.base import RunResult, engine_names
+from headway.engines.base import RunResult
 from headway.engines.claims import check_files, is_standard
 from headway.engines.interrupts import exit_code, orderly
-from headway.errors import InputError, OutputError, unknown
+from headway.errors import OutputError
 from headway.files import load
 from headway.network import Network, thaw
-from headway.runner import DEFAULT_ENGINE
+from headway.options.kinds import Option
+from headway.options.table import CUT_KEYS, RunOptions
 from headway.runner import run as run_network
+
+SPARK = "spark"
+GROUPS = {
+    "": (FILE,),
+    "data": (
+        *of_run("inputs", "outputs", "rates", "tables"),
+        FUNCTIONS,
+        *of_run("strict", "dead_letters"),
+    ),
+    "how to run it": of_run(
+        "engine", "policy", "train", "wait", "workers", "memory", "remember", "half_life", "shed", "adaptive"
+    ),
+    "the engine 'spark' only": of_run("master", "state", "keep", "restart", *CUT_KEYS, "spark"),
+    "the engine 'sim' only": of_run("model"),
+    "reports": (
+        *of_run("trace"),
+        Option(
+            "write the summary as JSON too; `-` is standard output",
+            flag="--summary PATH.json",
+            see="[its keys](api.md#the-summary)",
+            name="summary",
+        ),
+        Option(
+            "show all outputs, boxes and streaming queries in the summary, and the first tuples of all outputs, "
+            "however many there are",
+            flag="--verbose",
+            name="verbose",
+        ),
+        Option(
+            "no status line, no tuples, no warnings and no summary on the terminal; only errors",
+            flag="--quiet",
+            name="quiet",
+        ),
+    ),
+    TRUST_TITLE: TRUST,
+}
 
 EPILOG = """\
 Paths end in .csv (with a header), .jsonl or .parquet; '-' is standard input or output as JSON lines. When every
@@ -60,206 +95,45 @@ examples:
 """
 
 
-def add_arguments(parser: Parser) -> None:
-    """Describe the command's options."""
-    parser.add_argument("file", metavar="FILE", help="the network file, YAML or JSON")
-    data = parser.add_argument_group("data")
-    schedule = parser.add_argument_group("how to run it")
-    spark = parser.add_argument_group("the engine 'spark' only")
-    sim = parser.add_argument_group("the engine 'sim' only")
-    report = parser.add_argument_group("reports")
-    add_trust(parser.add_argument_group("what the file may name (docs/safety.md)"))
-    data.add_argument(
-        "--input",
-        metavar="SOURCE=PATH",
-        action=Pair,
-        default={},
-        help="where a source's tuples come from, instead of what the file says; may be repeated",
-    )
-    data.add_argument(
-        "--output",
-        metavar="OUTPUT=PATH",
-        action=Pair,
-        default={},
-        help="where an output's tuples go, instead of what the file says; may be repeated",
-    )
-    data.add_argument(
-        "--rate",
-        metavar="SOURCE=N",
-        action=Pair,
-        default={},
-        help="let a source's tuples arrive in time, N per second, instead of as fast as they are read",
-    )
-    add_tables(data)
-    add_functions(data)
-    data.add_argument(
-        "--strict",
-        action="store_true",
-        help="stop at the first malformed row or failing tuple, instead of counting it as a dead letter",
-    )
-    data.add_argument(
-        "--dead-letters",
-        metavar="PATH",
-        help="write all malformed rows and failing tuples, with their reasons, to this file",
-    )
-    schedule.add_argument(
-        "--engine",
-        metavar="ENGINE",
-        help=f"what carries the network out: {', '.join(engine_names())} (default: the file's, or {DEFAULT_ENGINE}); "
-        "'spark' goes on after crashes and runs on clusters, 'local' starts at once and answers in milliseconds, "
-        "'sim' runs in virtual time, at modelled costs",
-    )
-    schedule.add_argument(
-        "--policy", metavar="P", help="which box runs when, such as qos/superbox/mc/auto; 'headway policies' lists them"
-    )
-    schedule.add_argument(
-        "--train",
-        metavar="N",
-        type=train,
-        help="the most tuples that one step takes: small for latency, large for throughput; or another rule, such as "
-        "50%%, 5ms or auto ('headway policies' lists them)",
-    )
-    schedule.add_argument(
-        "--longest-wait",
-        metavar="TIME",
-        help="serve a unit that has been ready for so long, such as 10s, whatever the policy says; 'off' for never "
-        "(default: 10s)",
-    )
-    schedule.add_argument(
-        "--workers",
-        metavar="N",
-        type=positive,
-        help="how many boxes, on Spark how many streaming queries, may run at once "
-        "(default: 1; on Spark as many as cores)",
-    )
-    schedule.add_argument(
-        "--memory",
-        metavar="SIZE",
-        type=size,
-        help="above this much queued data the sources wait, such as 64k, 256M or 2G (default: 256M)",
-    )
-    schedule.add_argument(
-        "--remember",
-        metavar="CALLS",
-        type=positive,
-        help="how many calls of a box its statistics (cost, selectivity, size) remember (default: 1000)",
-    )
-    schedule.add_argument(
-        "--half-life",
-        metavar="SECONDS",
-        type=seconds,
-        help="after so many seconds a tuple counts half in rates and recent utilities (default: 5)",
-    )
-    schedule.add_argument(
-        "--shed",
-        metavar="HOW",
-        type=choice,
-        help="drop tuples when there is too much to do: on, off, a strategy (loss, uniform), or settings such as "
-        "'{most: 0.5, headroom: 0.8}' (default: the file's, or off)",
-    )
-    schedule.add_argument(
-        "--adaptive",
-        metavar="LAYER",
-        type=choice,
-        help="change policies while it runs: amos (learns which is best), optimizer (meets goals of latency, memory "
-        "and throughput), off, or settings such as '{use: amos, objectives: {latency: 1}}'",
-    )
-    add_run_options(spark)
-    sim.add_argument(
-        "--model",
-        metavar="FILE",
-        help="what boxes cost and what else takes time: a YAML file with costs, overheads and seed, or the summary "
-        "(--summary) of a real run; default: 1us a tuple, and what universal boxes say",
-    )
-    report.add_argument(
-        "--trace",
-        metavar="FILE",
-        help="record every step and why it was chosen, in a file such as run.json: open it in ui.perfetto.dev or "
-        "chrome://tracing to see the schedule, or read it with 'headway explain'",
-    )
-    report.add_argument("--summary", metavar="PATH.json", help="write the summary as JSON too; '-' is standard output")
-    report.add_argument(
-        "--verbose",
-        action="store_true",
-        help="show all outputs, boxes and streaming queries in the summary, and the first tuples of all outputs, "
-        "however many there are",
-    )
-    report.add_argument(
-        "--quiet",
-        action="store_true",
-        help="no status line, no tuples, no warnings and no summary on the terminal; only errors",
-    )
-
-
 def run_file(args: argparse.Namespace) -> int:
     """Run a network file and report; returns the exit code."""
     with orderly():
         return _run_file(args)
 
 
+COMMAND = Command("run a network until its inputs end", EPILOG, run_file, GROUPS)
+
+
 def _run_file(args: argparse.Namespace) -> int:
     import_functions(args.functions)
     network = load(Path(args.file), trust=trust_of(args))
     engine = engine_of(args, network)
-    check_options(args, network, engine)
-    _check_names(args, network)
-    writes: dict[str, object] = {f"output '{name}'": path for name, path in args.output.items()}
-    if args.dead_letters is not None:
-        writes["--dead-letters"] = args.dead_letters
-    if args.summary is not None:
-        writes["--summary"] = args.summary
-        check_summary_path(Path(args.summary))
-    if args.trace is not None:
-        writes["--trace"] = args.trace
-        if args.trace == "-":
-            raise OutputError(
-                "trace: expected a file such as run.json, not '-'; a trace does not go to standard output"
-            )
-        check_writable(Path(args.trace), "trace", "run.json")
-    check_files(network, args.input, writes, Path(args.file))
-    rates = {source: rate(source, text) for source, text in args.rate.items()}
-    tables = load_tables(network, args.table)
-    destinations = {output.name: args.output.get(output.name, thaw(output.sink)) for output in network.outputs}
-    checked = check(network, None, tables, contact=True)
+    check_options(args, network, engine, COMMAND.flags)
+    _check_writes(args, network)
+    options = cast(RunOptions, {name: getattr(args, name) for name in RunOptions.__annotations__ if name in args})
+    options["tables"] = load_tables(network, args.tables)
+    options["rates"] = rates_of(args.rates)
+    options["cut"] = {name: getattr(args, name) for name in CUT_KEYS if getattr(args, name) is not None}
+    options["trace"] = args.trace is not None
+    options["functions"] = None
+    options["trust"] = None
+    destinations = {output.name: args.outputs.get(output.name, thaw(output.sink)) for output in network.outputs}
+    checked = check(network, None, options["tables"], contact=True)
     if not args.quiet:
         warn(checked.warnings)
     previews = {
         name: Preview(name, checked.output_schema(name)) for name, where in destinations.items() if where is None
     }
+    options["outputs"] = {**args.outputs, **previews}
     uses_stdout = any(is_standard(where) for where in (*destinations.values(), args.dead_letters, args.summary))
     status = None if args.quiet or (uses_stdout and sys.stdout.isatty()) else StatusLine(sys.stderr)
-    if status is not None and engine == SPARK:
-        status.begin("starting Spark")
+    if status is not None:
+        options["on_status"] = status.show
+        if engine == SPARK:
+            status.begin("starting Spark")
     try:
         with notices(sys.stderr, status):
-            result = run_network(
-                network,
-                args.input,
-                engine=args.engine,
-                policy=args.policy,
-                train=args.train,
-                workers=args.workers,
-                outputs={**args.output, **previews},
-                rates=rates,
-                tables=tables,
-                strict=args.strict,
-                memory=args.memory,
-                dead_letters=args.dead_letters,
-                on_status=None if status is None else status.show,
-                wait=args.longest_wait,
-                remember=args.remember,
-                half_life=args.half_life,
-                trace=args.trace is not None,
-                model=args.model,
-                shed=args.shed,
-                adaptive=args.adaptive,
-                master=args.master,
-                state=args.state,
-                keep=args.keep or 0.0,
-                restart=args.restart,
-                cut=cut_of(args),
-                spark=args.conf,
-            )
+            result = run_network(network, args.inputs, **options)
     finally:
         if status is not None:
             status.clear()
@@ -278,19 +152,25 @@ def _run_file(args: argparse.Namespace) -> int:
     return 0 if by is None else exit_code(by)
 
 
+def _check_writes(args: argparse.Namespace, network: Network) -> None:
+    """Raise now, not after a long run, for files that cannot be written, or not without harm."""
+    writes: dict[str, object] = {f"output '{name}'": path for name, path in args.outputs.items()}
+    if args.dead_letters is not None:
+        writes["--dead-letters"] = args.dead_letters
+    if args.summary is not None:
+        writes["--summary"] = args.summary
+        check_summary_path(Path(args.summary))
+    if args.trace is not None:
+        writes["--trace"] = args.trace
+        if args.trace == "-":
+            raise OutputError(
+                "trace: expected a file such as run.json, not '-'; a trace does not go to standard output"
+            )
+        check_writable(Path(args.trace), "trace", "run.json")
+    check_files(network, args.inputs, writes, Path(args.file))
+
+
 def _report(result: RunResult, network: Network, previews: dict[str, Preview], verbose: bool, to_stderr: bool) -> None:
     texts = [previews_text(list(previews.values()), verbose)] if previews else []
     title = f"network '{printable(result.summary['network'])}'\n"
     emit("\n".join([*texts, title + summary_text(result.summary, verbose, network)]), to_stderr)
-
-
-def _check_names(args: argparse.Namespace, network: Network) -> None:
-    sources = [source.name for source in network.sources]
-    outputs = [output.name for output in network.outputs]
-    for option, given in (("--input", args.input), ("--rate", args.rate)):
-        for name in given:
-            if name not in sources:
-                raise InputError(f"{option}: {unknown('source', name, sources)}")
-    for name in args.output:
-        if name not in outputs:
-            raise OutputError(f"--output: {unknown('output', name, outputs)}")

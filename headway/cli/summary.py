@@ -25,7 +25,7 @@ from headway.cli.printing import (
     text_table,
 )
 from headway.connectors.texts import render_texts
-from headway.engines.plaintext import cut
+from headway.engines.showing import cut
 from headway.errors import OutputError
 from headway.network import Network
 from headway.schema import Schema

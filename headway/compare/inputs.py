@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND
-from headway.connectors.base import Chunk, Malformed
+from headway.connectors.protocol import Chunk, Malformed
 from headway.engines.base import RunSettings
 from headway.engines.opening import open_readers
 from headway.scheduling.schedule import Schedule

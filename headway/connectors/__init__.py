@@ -1,30 +1,29 @@
 """Sources and sinks. Importing the package registers the connectors that come with Headway."""
 
-from headway.connectors import spark_source  # noqa: F401  (before arrow, which takes any data frame as a whole)
+from headway.connectors import spark_source  # noqa: F401  (before memory, which takes any data frame as a whole)
 
 # isort: split
 from headway.connectors import (  # noqa: F401  (they register themselves)
-    arrow,
     console,
-    csv,
     directories,
     generate,
-    iterables,
-    jsonl,
-    parquet,
+    memory,
     replay,
-    sinks,
     spark_sink,
     spark_tables,
 )
-from headway.connectors.base import (
+from headway.connectors.memory import CallbackSink, DiscardSink, TableSink
+from headway.connectors.protocol import (
     Chunk,
     Malformed,
     PipeClosedError,
     Reader,
+    Resumable,
     SinkRequest,
     SourceRequest,
     Writer,
+)
+from headway.connectors.registry import (
     open_sink,
     open_source,
     register_sink,
@@ -35,7 +34,6 @@ from headway.connectors.base import (
     source_kinds,
     source_suffixes,
 )
-from headway.connectors.sinks import CallbackSink, DiscardSink, TableSink
 
 __all__ = [
     "CallbackSink",
@@ -44,6 +42,7 @@ __all__ = [
     "Malformed",
     "PipeClosedError",
     "Reader",
+    "Resumable",
     "SinkRequest",
     "SourceRequest",
     "TableSink",

@@ -14,35 +14,33 @@ import numpy.typing as npt
 from headway.boxes.durations import Duration
 from headway.clock import SECOND
 from headway.columns import Int64s
-from headway.connectors.base import FASTEST, check_keys
-from headway.connectors.pacing import LONGEST, whole_moments
+from headway.connectors.readers import LONGEST, whole_moments
+from headway.connectors.registry import FASTEST, check_keys, is_whole
 from headway.errors import InputError, NetworkError, choices, unknown
 
 _YEARS = LONGEST // (365 * 86_400 * SECOND)
 ARRIVALS = ("constant", "poisson", "bursty")
 
 
-class Arrivals(Protocol):
-    """Gives the moments of tuples, block after block."""
+class ArrivalProcess(Protocol):
+    """Says when tuples arrive, block after block."""
 
     finite: ClassVar[bool]
-    """Whether they end by themselves."""
+    """Whether arrivals end by themselves."""
 
     def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
         """Return the moments, ascending, of the tuples with these numbers; blocks are asked for in order.
 
         Finite arrivals return fewer moments than numbers where the last tuple comes, and none after that.
         """
-        ...
 
 
-class Constant:
+class ConstantRate:
     """Tuple i arrives at i/rate."""
 
     finite: ClassVar[bool] = False
 
     def __init__(self, rate: float) -> None:
-        """Take the rate in tuples per second."""
         self._gap = SECOND / rate
 
     def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
@@ -51,12 +49,11 @@ class Constant:
 
 
 class Poisson:
-    """Gaps between tuples are independent and exponential, with a mean of 1/rate."""
+    """Gaps between tuples are independent and exponential, with a mean of 1/rate: `rate` is in tuples per second."""
 
     finite: ClassVar[bool] = False
 
     def __init__(self, rate: float) -> None:
-        """Take the mean rate in tuples per second."""
         self._gap = SECOND / rate
         self._last = 0
 
@@ -71,12 +68,11 @@ class Poisson:
 
 
 class Bursts:
-    """Bursts of `size` tuples, one burst every `every` nanoseconds; in a burst they are `gap` apart."""
+    """Bursts of `size` tuples, one burst every `every` nanoseconds; in a burst they are `gap` nanoseconds apart."""
 
     finite: ClassVar[bool] = False
 
     def __init__(self, size: int, every: int, gap: float) -> None:
-        """Take the size of a burst, its period and the gap in a burst, in nanoseconds."""
         self._size, self._every, self._gap = size, every, gap
 
     def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
@@ -89,12 +85,11 @@ class Bursts:
 
 
 class OnOff:
-    """Evenly spaced tuples for `on`, then silence for `off`, and so on."""
+    """Evenly spaced tuples for `on` nanoseconds, then silence for `off`, and so on."""
 
     finite: ClassVar[bool] = False
 
     def __init__(self, rate: float, on: int, off: int) -> None:
-        """Take the rate while on, and both spans in nanoseconds."""
         self._gap, self._on, self._off = SECOND / rate, on, off
 
     def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
@@ -121,7 +116,7 @@ class Phase:
 
 
 class _Phases:
-    """What is common to rates that change: where each phase begins and ends, in time and in tuples.
+    """The base of rates that change: where each phase begins and ends, in time and in tuples.
 
     With r(t) the rate and R(t) its integral from 0, the tuple at place x comes where R reaches x; where R stays at x
     for a while, as in silence, it comes when the rate rises again. All tuples come before the last phase ends.
@@ -130,7 +125,6 @@ class _Phases:
     finite: ClassVar[bool] = True
 
     def __init__(self, phases: Sequence[Phase]) -> None:
-        """Take the phases in order; at least one rate is above 0."""
         places = [Fraction(0)]
         for phase in phases:
             places.append(places[-1] + phase.tuples)
@@ -149,7 +143,6 @@ class ConstantPhases(_Phases):
     """Tuple i arrives where the integral of the rate reaches i: evenly spaced in each phase."""
 
     def __init__(self, phases: Sequence[Phase]) -> None:
-        """Take the phases in order; at least one rate is above 0."""
         super().__init__(phases)
         bounds = [math.ceil(place) for place in self._places]
         self._firsts = np.array([min(bound, LONGEST) for bound in bounds], np.int64)
@@ -166,7 +159,6 @@ class PoissonPhases(_Phases):
     """A Poisson process whose rate changes: one with rate 1, put through the inverse of the rate's integral."""
 
     def __init__(self, phases: Sequence[Phase]) -> None:
-        """Take the phases in order; at least one rate is above 0."""
         super().__init__(phases)
         self._bounds = np.array([float(place) for place in self._places])
         self._last = 0.0
@@ -182,7 +174,7 @@ class PoissonPhases(_Phases):
         return self._moments(phase, places - self._bounds[phase])
 
 
-def parse_arrivals(settings: Mapping[str, object], rate: float | None, who: str) -> Arrivals | None:
+def parse_arrivals(settings: Mapping[str, object], rate: float | None, who: str) -> ArrivalProcess | None:
     """Read `arrivals`, `rate`, `burst` and `phases` of a generator; None if tuples come as fast as they are asked for.
 
     `rate` is that of the settings, or the one that the run wants instead.
@@ -201,7 +193,7 @@ def parse_arrivals(settings: Mapping[str, object], rate: float | None, who: str)
         raise InputError(f"{who}: arrivals: poisson needs a rate, tuples per second, or phases")
     if rate is None:
         return None
-    return Poisson(rate) if kind == "poisson" else Constant(rate)
+    return Poisson(rate) if kind == "poisson" else ConstantRate(rate)
 
 
 def parse_phases(phases: object, who: str) -> tuple[Phase, ...]:
@@ -226,7 +218,7 @@ def parse_phases(phases: object, who: str) -> tuple[Phase, ...]:
     return tuple(found)
 
 
-def _parse_phased(settings: Mapping[str, object], kind: str, rate: float | None, who: str) -> Arrivals:
+def _parse_phased(settings: Mapping[str, object], kind: str, rate: float | None, who: str) -> ArrivalProcess:
     if settings.get("burst") is not None or kind == "bursty":
         raise InputError(f"{who}: phases go with arrivals: constant or poisson, not with bursts")
     if settings.get("rate") is not None:
@@ -237,14 +229,14 @@ def _parse_phased(settings: Mapping[str, object], kind: str, rate: float | None,
     return PoissonPhases(phases) if kind == "poisson" else ConstantPhases(phases)
 
 
-def _parse_burst(burst: object, rate: float | None, who: str) -> Arrivals:
+def _parse_burst(burst: object, rate: float | None, who: str) -> ArrivalProcess:
     forms = "{size: 100, every: 1s} or {on: 1s, off: 4s}"
     if burst is None:
         raise InputError(f"{who}: arrivals: bursty needs burst: {forms}")
     spec = check_keys(burst, ("size", "every", "on", "off"), who, "burst")
     if set(spec) == {"size", "every"}:
         size, every = spec["size"], nanoseconds(spec["every"], f"{who}: burst: every")
-        if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= LONGEST:
+        if not is_whole(size, 1) or size > LONGEST:
             raise InputError(f"{who}: burst: size is a whole number from 1 to {LONGEST}, not {size!r}")
         gap = 0.0 if rate is None else SECOND / rate
         if gap * (size - 1) > every:

@@ -1,4 +1,4 @@
-"""Bring Arrow data to a source's schema; a value that would be changed makes its row a malformed one."""
+"""Cast Arrow data to a source's schema; a row with a value that the cast would change is malformed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.connectors.values import show
+from headway.connectors.values import kind_of, show
 from headway.errors import InputError, choices, did_you_mean, shorten
-from headway.moments import to_python
+from headway.expressions.timestamps import to_python
 from headway.schema import Schema, type_name
 
 _INTO: dict[str, tuple[str, ...]] = {
@@ -17,7 +17,7 @@ _INTO: dict[str, tuple[str, ...]] = {
     "decimal": ("decimal", "integer"),
     "date": ("date", "timestamp"),
 }
-"""Kinds of types whose values another kind may hold exactly; every other kind only goes into itself."""
+"""By kind of type, the kinds that it may be cast to where the value stays the same; others only to their own kind."""
 
 
 Misfits = dict[int, tuple[str, str]]
@@ -63,27 +63,21 @@ class Caster:
         """Match the columns by name and check the types; raises InputError that names column and types."""
         self._arrow = schema.to_arrow()
         self._who, self._place = who, place
-        self._positions = match_columns(schema, given.names, who, place)
+        positions = match_columns(schema, given.names, who, place)
+        self.names = [given.names[at] for at in positions]
+        """The columns that are read, in the order of the source's fields."""
         self._same = given.remove_metadata().equals(self._arrow)
-        for field, at in zip(schema, self._positions, strict=True):
+        for field, at in zip(schema, positions, strict=True):
             if not _fits(given.field(at).type, field.type):
                 raise self._lossy(field.name, given.field(at).type, field.type, "")
 
-    @property
-    def columns(self) -> list[int]:
-        """The positions of the columns that are read."""
-        return self._positions
-
     def cast(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Misfits]:
-        """Return the rows that fit the source's schema, and those with a value that would be changed."""
-        return self.cast_columns([batch.column(at) for at in self._positions])
+        """Return the rows that fit the source's schema, and those with a value that would be changed.
 
-    def cast_columns(self, arrays: list[pa.Array]) -> tuple[pa.RecordBatch, Misfits]:
-        """Do the same with arrays that stand in the order of the source's fields.
-
-        Arrow looks at no text when it takes one over, and fails wherever the text is used.
+        The batch needs no more than the columns in `names`. Arrow looks at no text when it takes one over, and fails
+        wherever the text is used: so texts are checked here.
         """
-        arrays = [_plain(array) for array in arrays]
+        arrays = [_plain(batch.column(name)) for name in self.names]
         bad = self._invalid(arrays)
         if not bad:
             return self._cast_valid(arrays)
@@ -139,13 +133,13 @@ class Caster:
 def _invalid(array: pa.Array, wanted: pa.DataType) -> dict[int, str]:
     """Return where values are none of their type, and why; raises ArrowInvalid if the array itself is damaged.
 
-    What a field of a struct holds that nobody reads, and what stands under a NULL, is nobody's business.
+    Struct fields that nobody reads do not matter, nor does what stands under a NULL.
     """
     try:
         array.validate(full=True)
         return {}
     except pa.ArrowInvalid as error:
-        why, kind = str(error), _kind(array.type)
+        why, kind = str(error), kind_of(array.type)
         if kind == "struct" and pa.types.is_struct(wanted):
             children = {field.name: child for field, child in zip(array.type, array.flatten(), strict=True)}
             found: dict[int, str] = {}
@@ -164,7 +158,7 @@ def _invalid(array: pa.Array, wanted: pa.DataType) -> dict[int, str]:
 
 
 def _invalid_ones(array: pa.Array, offset: int) -> dict[int, str]:
-    """Return the same of numbers and times, whose slices are looked at by themselves."""
+    """Do the same for numbers and times, half by half."""
     try:
         array.validate(full=True)
         return {}
@@ -205,7 +199,7 @@ def _cast_values(
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Return an array as values: one bad text in a dictionary says nothing of rows that do not name it."""
+    """Return an array as plain values: a bad text in a dictionary must not spoil rows that do not refer to it."""
     if pa.types.is_dictionary(array.type):
         return _plain(array.dictionary_decode())
     if pa.types.is_string_view(array.type):  # Arrow cannot filter it
@@ -215,7 +209,7 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _own(array: pa.Array) -> pa.Array:
-    """Return an array of these values only: Arrow also casts the items that stand outside a slice."""
+    """Return a copy of these values only: Arrow also casts the items outside a slice."""
     return array.take(pa.array(np.arange(len(array)))) if pa.types.is_nested(array.type) else array
 
 
@@ -251,7 +245,7 @@ def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
         return _fits(given.value_type, wanted)
     if given == wanted or pa.types.is_null(given):
         return True
-    kind, target = _kind(given), _kind(wanted)
+    kind, target = kind_of(given), kind_of(wanted)
     if target not in _INTO.get(kind, (kind,)):
         return False
     if kind == "list":
@@ -260,24 +254,3 @@ def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
         names = {field.name: field.type for field in given}
         return all(field.name in names and _fits(names[field.name], field.type) for field in wanted)
     return True
-
-
-def _kind(type_: pa.DataType) -> str:
-    types = pa.types
-    if types.is_integer(type_):
-        return "integer"
-    if types.is_floating(type_):
-        return "float"
-    if types.is_decimal(type_):
-        return "decimal"
-    if types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_):
-        return "string"
-    if types.is_binary(type_) or types.is_large_binary(type_) or types.is_fixed_size_binary(type_):
-        return "binary"
-    if types.is_date(type_):
-        return "date"
-    if types.is_timestamp(type_):
-        return "timestamp"
-    if types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_):
-        return "list"
-    return "struct" if types.is_struct(type_) else str(type_)

@@ -6,24 +6,23 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from headway.connectors.base import SinkRequest, Writer, register_sink
-from headway.connectors.files import StandardOutput
+from headway.connectors.output_files import ImmediateSink, StandardOutput
+from headway.connectors.protocol import SinkRequest, Writer
+from headway.connectors.registry import check_keys, is_whole, register_sink
 from headway.connectors.texts import render_texts
-from headway.errors import OutputError, unknown
+from headway.errors import OutputError
 from headway.trust import STANDARD
 
 ROWS = 20
-"""Tuples of a batch that are shown unless the user says otherwise."""
+"""How many tuples of a batch are shown by default."""
 CELL = 40
-"""Longer values are cut."""
-_KEYS = ("rows",)
+"""Longer values are truncated."""
 
 
-class ConsoleSink:
+class ConsoleSink(ImmediateSink):
     """Prints the first tuples of each batch. The names of the fields stand above them whenever a column widens."""
 
     def __init__(self, request: SinkRequest, rows: int) -> None:
-        """Show at most `rows` tuples of a batch."""
         self._target = StandardOutput(request.who)
         self._name, self._rows = request.name, rows
         self._names = list(request.schema.names)
@@ -33,7 +32,7 @@ class ConsoleSink:
         self._widths = [0] * len(self._names)
 
     def begin(self, unit: str, batch: int) -> None:
-        """Do nothing: having this tells an engine that what is printed needs no second delivery."""
+        """Do nothing; that this exists tells an engine not to print a micro-batch twice."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Print the tuples."""
@@ -50,12 +49,6 @@ class ConsoleSink:
         if batch.num_rows > shown.num_rows:
             lines.append(f"{self._name}  ... {batch.num_rows - shown.num_rows} more")
         self._target.write(("\n".join(lines) + "\n").encode())
-
-    def close(self) -> None:
-        """Do nothing: all is printed."""
-
-    def abort(self) -> None:
-        """Do nothing: what is printed cannot be taken back."""
 
     def _line(self, cells: object, widths: list[int]) -> str:
         assert isinstance(cells, list | tuple)
@@ -77,11 +70,8 @@ def _open_sink(request: SinkRequest) -> Writer:
     settings = {} if request.settings is None else request.settings
     if not isinstance(settings, Mapping):
         raise OutputError(f"{request.who}: console expects nothing, or {{rows: N}}, not {settings!r}")
-    for key in settings:
-        if key not in _KEYS:
-            raise OutputError(f"{request.who}: console: {unknown('key', str(key), _KEYS)}")
-    rows = settings.get("rows", ROWS)
-    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+    rows = check_keys(settings, ("rows",), request.who, "console", OutputError).get("rows", ROWS)
+    if not is_whole(rows, 1):
         raise OutputError(f"{request.who}: console: rows is a whole number above 0, not {rows!r}")
     return ConsoleSink(request, rows)
 

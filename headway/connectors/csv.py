@@ -18,30 +18,21 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from headway.columns import Int64s
-from headway.connectors.base import (
-    Reader,
-    SinkRequest,
-    SourceRequest,
-    Writer,
-    permit_file,
-    permit_target,
-    register_sink,
-    register_source,
-)
 from headway.connectors.casting import match_columns
-from headway.connectors.cutting import BatchReader
-from headway.connectors.files import check_encoding, input_path, open_input
-from headway.connectors.identity import Identity, TrackedFile
+from headway.connectors.input_files import TrackedFile, check_encoding, input_path, open_input
+from headway.connectors.output_files import TextSink
+from headway.connectors.protocol import Identity, SourceRequest
+from headway.connectors.readers import BatchReader
 from headway.connectors.records import OPEN, STRAY, Records, filled, first_break, part, scan, several_lines
+from headway.connectors.registry import permit_path, register_source
 from headway.connectors.texts import parse_texts, render_texts
 from headway.connectors.values import Bad
-from headway.connectors.writers import TextSink
 from headway.errors import InputError, choices
-from headway.moments import in_python
+from headway.expressions.timestamps import in_python
 
 BLOCK = 1 << 20
 MAX_RECORD = 1 << 22
-"""A quoted value may not make a record longer than this; then its quote is taken for one that is never closed."""
+"""A quoted value may not make a record longer than this; beyond, its quote counts as one that is never closed."""
 
 _PARTS = 4
 """How often a record over several lines is taken apart before each of its lines is read by itself."""
@@ -55,9 +46,9 @@ class CsvReader(BatchReader):
 
     def __init__(self, request: SourceRequest) -> None:
         """Open the file and match its header; raises InputError if a column is missing."""
-        super().__init__(request.name, request.strict)
+        super().__init__(request)
         path = input_path(request)
-        self._who, self._path, self._place = request.who, path, path.name
+        self._path, self._place = path, path.name
         self._schema = request.schema.to_arrow()
         self.anew = stat.S_ISREG(path.stat().st_mode)
         self._file = TrackedFile(open_input(path, request.who), path)
@@ -218,7 +209,7 @@ class CsvReader(BatchReader):
         """Return the good rows of a block that has malformed ones, refuse those, and say how much of it that was.
 
         A record over several lines that is no row is taken apart: its first line has a quote that is not closed in
-        it and is refused, the lines after it are read anew. Where that finds no row at all, the record was one after
+        it and is refused, the lines after it are read again. Where that finds no row at all, the record was one after
         all, and is refused as a whole.
         """
         records = records or scan(block, True)
@@ -406,13 +397,4 @@ def _quote(texts: pa.Array) -> pa.Array:
     return pc.if_else(needed, quoted, texts)
 
 
-def _open_source(request: SourceRequest) -> Reader:
-    return CsvReader(request)
-
-
-def _open_sink(request: SinkRequest) -> Writer:
-    return CsvSink(request)
-
-
-register_source("csv", _open_source, (".csv",), permit_file)
-register_sink("csv", _open_sink, (".csv",), permit_target)
+register_source("csv", CsvReader, (".csv",), permit_path)

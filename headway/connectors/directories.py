@@ -1,4 +1,4 @@
-"""Directories as outputs: a path that ends in "/" gets one whole file for every micro-batch."""
+"""Files and directories as outputs: a path that ends in "/" gets one whole file for every micro-batch."""
 
 from __future__ import annotations
 
@@ -9,23 +9,19 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headway.connectors.base import SinkRequest, Writer, find_path, permit_target, register_sink
 from headway.connectors.csv import CsvSink
-from headway.connectors.heaps import Heap
 from headway.connectors.jsonl import JsonLinesSink
+from headway.connectors.output_files import GatheringSink
 from headway.connectors.parquet import ParquetSink
+from headway.connectors.protocol import SinkFactory, SinkRequest, Writer
+from headway.connectors.registry import check_keys, find_path, permit_path, register_sink
 from headway.errors import OutputError, unknown
 from headway.storage.filesystems import is_uri
 
-_FORMATS: dict[str, Callable[[SinkRequest], Writer]] = {
-    "csv": CsvSink,
-    "jsonl": JsonLinesSink,
-    "parquet": ParquetSink,
-}
-_KEYS = ("path", "format")
+_FORMATS: dict[str, SinkFactory] = {"csv": CsvSink, "jsonl": JsonLinesSink, "parquet": ParquetSink}
 
 
-class DirectorySink:
+class DirectorySink(GatheringSink):
     """Writes files into a directory, each complete when it appears; files of other runs stay.
 
     An engine with micro-batches calls `begin` before `write`: the file is named by unit and batch, and writing it
@@ -34,14 +30,15 @@ class DirectorySink:
     """
 
     def __init__(self, request: SinkRequest, path: str | Path, format_: str) -> None:
-        """Make the directory if its parent is there; raises OutputError if it cannot be."""
+        """Make the directory if its parent exists; raises OutputError if that fails."""
+        super().__init__()
         self._request, self._format = request, format_
         who = request.who
         if is_uri(str(path)):
             raise OutputError(
                 f"{who}: '{path}' is no directory of this machine; {{spark: {{format, path}}}} writes there"
             )
-        self._folder = find_path(path, who, request.base, OutputError)
+        self._folder = find_path(request, path)
         if self._folder.exists() and not self._folder.is_dir():
             raise OutputError(f"{who}: '{self._folder}' is a file; expected a directory")
         try:
@@ -51,7 +48,6 @@ class DirectorySink:
         except OSError as error:
             raise OutputError(f"{who}: '{self._folder}' cannot be made: {error.strerror or error}") from error
         self._run = f"run-{secrets.token_hex(4)}"
-        self._heap = Heap()
         self._part = 0
         self._written: list[Path] = []
         self._begun: str | None = None
@@ -63,18 +59,17 @@ class DirectorySink:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a file, or gather."""
-        if self._begun is not None:
-            more = f"_{self._part}" if self._part else ""  # sorts behind the first
-            self._part += 1
-            self._save([batch], self._begun + more)
+        if self._begun is None:
+            super().write(batch)
             return
-        if self._heap.add(batch):
-            self._flush()
+        more = f"_{self._part}" if self._part else ""  # sorts behind the first
+        self._part += 1
+        self._save([batch], self._path(self._begun + more))
 
     def prepare(self) -> None:
         """Write what is gathered."""
         if not self._closed:
-            self._flush()
+            self.flush()
 
     def close(self) -> None:
         """Write what is gathered, and keep it."""
@@ -82,22 +77,23 @@ class DirectorySink:
         self._closed = True
 
     def abort(self) -> None:
-        """Take back the files of a run that has no micro-batches; those of one that has can be continued."""
+        """Delete the files of a run without micro-batches; a run with micro-batches can continue with its files."""
         if not self._closed:
             self._closed = True
             for path in self._written:
                 with contextlib.suppress(OSError):
                     path.unlink()
 
-    def _flush(self) -> None:
-        batches = self._heap.take()
-        if batches:
-            name = f"{self._run}-{len(self._written):010d}"
-            self._written.append((self._folder / f"{name}.{self._format}").absolute())  # known before it is there
-            self._save(batches, name)
+    def save(self, batches: list[pa.RecordBatch]) -> None:
+        """Write a file of what is gathered."""
+        path = self._path(f"{self._run}-{len(self._written):010d}")
+        self._written.append(path)  # known before it is there
+        self._save(batches, path)
 
-    def _save(self, batches: list[pa.RecordBatch], name: str) -> None:
-        path = (self._folder / f"{name}.{self._format}").absolute()
+    def _path(self, name: str) -> Path:
+        return (self._folder / f"{name}.{self._format}").absolute()
+
+    def _save(self, batches: list[pa.RecordBatch], path: Path) -> None:
         writer = _FORMATS[self._format](SinkRequest(self._request.name, self._request.schema, path))
         try:
             for batch in batches:
@@ -109,20 +105,18 @@ class DirectorySink:
 
 
 def _open_directory(request: SinkRequest) -> Writer:
-    settings = request.settings
+    settings, who = request.settings, f"{request.who}: directory"
     if isinstance(settings, str | Path):
         settings = {"path": settings}
     if not isinstance(settings, Mapping):
-        raise OutputError(f"{request.who}: directory expects a path or {{path, format}}, not {settings!r}")
-    for key in settings:
-        if key not in _KEYS:
-            raise OutputError(f"{request.who}: directory: {unknown('key', str(key), _KEYS)}")
+        raise OutputError(f"{who} expects a path or {{path, format}}, not {settings!r}")
+    settings = check_keys(settings, ("path", "format"), request.who, "directory", OutputError)
     path, format_ = settings.get("path"), settings.get("format", "parquet")
     if not isinstance(path, str | Path) or not str(path):
-        raise OutputError(f"{request.who}: directory: expected a path, not {path!r}")
+        raise OutputError(f"{who}: expected a path, not {path!r}")
     if format_ not in _FORMATS:
-        raise OutputError(f"{request.who}: directory: {unknown('format', str(format_), _FORMATS)}")
-    return DirectorySink(request, path, format_)
+        raise OutputError(f"{who}: {unknown('format', str(format_), _FORMATS)}")
+    return DirectorySink(request, path, str(format_))
 
 
 def _permit(request: SinkRequest) -> None:
@@ -142,6 +136,6 @@ def _opener(kind: str) -> Callable[[SinkRequest], Writer]:
     return open_sink
 
 
-for _kind in _FORMATS:  # the single files stay as they are; only a "/" at the end means something new
-    register_sink(_kind, _opener(_kind), (f".{_kind}",), permit_target)
+for _kind in _FORMATS:
+    register_sink(_kind, _opener(_kind), (f".{_kind}",), permit_path)
 register_sink("directory", _open_directory, permit=_permit)

@@ -1,33 +1,37 @@
 """A source of made-up tuples: repeatable from a seed, whichever way it is read.
 
 Tuples are made in blocks of 65,536. Each field of each block has its own counter-based random stream (Philox),
-keyed by seed and field, so a block does not depend on what was read before it.
+keyed by seed and field, so a block does not depend on what was read before it. The values of a field follow a
+distribution, a sequence or an expression, or are constant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from headway.columns import Column, Int64s
-from headway.connectors.arrivals import Arrivals, parse_arrivals
-from headway.connectors.base import (
-    Chunk,
-    Malformed,
-    Reader,
-    SourceRequest,
-    check_keys,
-    check_rate,
-    permit_anyone,
-    register_source,
-)
-from headway.connectors.distributions import FieldMaker, parse_field
-from headway.errors import InputError, choices, did_you_mean
+from headway.columns import Column, Int64s, numpy_type, to_arrow
+from headway.connectors.arrivals import ArrivalProcess, nanoseconds, parse_arrivals
+from headway.connectors.protocol import Chunk, Malformed, SourceRequest
+from headway.connectors.registry import check_keys, check_rate, is_whole, permit_anyone, register_source
+from headway.connectors.values import convert, to_array
+from headway.errors import HeadwayError, InputError, choices, did_you_mean, finite, unknown
+from headway.schema import Field, Schema, type_name
 
 BLOCK = 1 << 16
 KEYS = ("rate", "arrivals", "seed", "count", "burst", "phases", "fields")
+MOST_RANKS = 10_000_000
+
+FieldMaker = Callable[[Sequence[Column | None], int, np.random.Generator], pa.Array]
+"""(the tuples' numbers `i` and arrival seconds `t`, how many, a random stream) to the values."""
+
+_Numbers = npt.NDArray[Any]
 
 
 class GenerateReader:
@@ -40,12 +44,12 @@ class GenerateReader:
         who = f"{request.who}: generate"
         settings = check_keys(request.settings, KEYS, request.who, "generate")
         seed, count = settings.get("seed", 1), settings.get("count")
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        if not is_whole(seed, 0):
             raise InputError(f"{who}: seed is a whole number from 0, not {seed!r}")
-        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
+        if count is not None and not is_whole(count, 0):
             raise InputError(f"{who}: count is a whole number from 0, not {count!r}; leave it out for no end")
         rate = request.rate if request.rate is not None else check_rate(settings.get("rate"), who)
-        self._arrivals: Arrivals | None = parse_arrivals(settings, rate, who)
+        self._arrivals: ArrivalProcess | None = parse_arrivals(settings, rate, who)
         self._seed = seed
         self._count: int | None = count
         self._schema = request.schema.to_arrow()
@@ -84,7 +88,7 @@ class GenerateReader:
         return []
 
     def close(self) -> None:
-        """Let go of the current block."""
+        """Drop the current block."""
         self._batch = self._due = None
 
     def _make(self, block: int) -> None:
@@ -126,8 +130,224 @@ def _makers(request: SourceRequest, fields: object, timed: bool, who: str) -> li
     return makers
 
 
-def _open(request: SourceRequest) -> Reader:
-    return GenerateReader(request)
+def parse_field(spec: object, type_: pa.DataType, timed: bool, who: str) -> FieldMaker:
+    """Read how a field is made; raises InputError that starts with `who`."""
+    if isinstance(spec, str):
+        return _expression(spec, type_, timed, who)
+    if not isinstance(spec, Mapping):
+        return _constant(spec, type_, who)
+    kinds = [str(key) for key in spec if key not in ("weights", "null")]
+    for kind in kinds:
+        if kind not in KINDS:
+            raise InputError(f"{who}: {unknown('distribution', kind, KINDS)}")
+    if len(kinds) != 1:
+        raise InputError(f"{who}: name one distribution, not {choices(kinds)}; choices: {choices(sorted(KINDS))}")
+    if "weights" in spec and kinds[0] != "choice":
+        raise InputError(f"{who}: weights go with choice, not with {kinds[0]}")
+    if kinds[0] == "choice":
+        maker = _choice(spec["choice"], spec.get("weights"), type_, who)
+    else:
+        maker = KINDS[kinds[0]](spec[kinds[0]], type_, f"{who}: {kinds[0]}")
+    return maker if spec.get("null") is None else _with_nulls(maker, spec["null"], type_, who)
 
 
-register_source("generate", _open, permit=permit_anyone)
+def _expression(text: str, type_: pa.DataType, timed: bool, who: str) -> FieldMaker:
+    from headway.expressions import EvaluationError, Scope, compile_expression
+
+    fields = (Field("i", pa.int64()), Field("t", pa.float64()))
+    scope = Scope.of(Schema(fields if timed else fields[:1]))
+    try:
+        expression = compile_expression(text, scope)
+        if expression.type != type_:
+            expression = compile_expression(f"CAST(({text}) AS {type_name(type_)})", scope)
+    except HeadwayError as error:
+        hint = "i is the tuple's number and t its arrival in seconds" + ("" if timed else " (t needs a rate)")
+        raise InputError(f"{who}: {error}; {hint}") from None
+
+    def make(columns: Sequence[Column | None], count: int, random: np.random.Generator) -> pa.Array:
+        try:
+            return to_arrow(expression.evaluate(columns, count), type_)
+        except EvaluationError as error:
+            raise InputError(f"{who}: '{text}' fails: {error}") from None
+
+    return make
+
+
+def _constant(value: object, type_: pa.DataType, who: str) -> FieldMaker:
+    try:
+        scalar = pa.scalar(convert(value, type_), type_)
+    except ValueError as error:
+        raise InputError(f"{who}: {error}") from None
+    return lambda columns, count, random: pa.repeat(scalar, count)
+
+
+def _with_nulls(maker: FieldMaker, share: object, type_: pa.DataType, who: str) -> FieldMaker:
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise InputError(f"{who}: null is a share from 0 to 1, not {share!r}")
+    nothing = pa.scalar(None, type_)
+
+    def make(columns: Sequence[Column | None], count: int, random: np.random.Generator) -> pa.Array:
+        values = maker(columns, count, random)
+        return pc.if_else(pa.array(random.random(count) < share), nothing, values)
+
+    return make
+
+
+def _choice(pool: object, weights: object, type_: pa.DataType, who: str) -> FieldMaker:
+    if not isinstance(pool, list | tuple) or not pool:
+        raise InputError(f"{who}: choice expects a list of values, not {pool!r}")
+    values, bad = to_array(pool, type_)
+    if bad:
+        raise InputError(f"{who}: choice: {next(iter(bad.values()))}")
+    if weights is None:
+        return lambda columns, count, random: values.take(pa.array(random.integers(0, len(pool), count)))
+    if not isinstance(weights, list | tuple) or len(weights) != len(pool):
+        raise InputError(f"{who}: weights is a list of {len(pool)} numbers, not {weights!r}")
+    numbers = _numbers(weights, len(pool), "a list of weights", f"{who}: weights")
+    if min(numbers) < 0 or sum(numbers) <= 0:
+        raise InputError(f"{who}: weights are numbers from 0 that are not all 0, not {weights!r}")
+    bounds = np.cumsum(numbers) / sum(numbers)
+    last = max(at for at, weight in enumerate(numbers) if weight > 0)
+
+    def make(columns: Sequence[Column | None], count: int, random: np.random.Generator) -> pa.Array:
+        picked = np.minimum(np.searchsorted(bounds, random.random(count), "right"), last)
+        return values.take(pa.array(picked))
+
+    return make
+
+
+def _uniform(spec: object, type_: pa.DataType, who: str) -> FieldMaker:
+    low, high = _bounds(spec, type_, who)
+    if low > high:
+        raise InputError(f"{who}: the lower bound {low} is above the upper bound {high}")
+    dtype = _dtype(type_, who)
+    if dtype.kind == "f":
+        return lambda columns, count, random: _store(low + (high - low) * random.random(count), type_)
+    return lambda columns, count, random: _store(random.integers(low, high, count, dtype, endpoint=True), type_)
+
+
+def _normal(spec: object, type_: pa.DataType, who: str) -> FieldMaker:
+    mean, deviation = _numbers(spec, 2, "[mean, standard deviation]", who)
+    _number_type(type_, who)
+    if deviation < 0:
+        raise InputError(f"{who}: the standard deviation is a number from 0, not {deviation}")
+    return lambda columns, count, random: _store(mean + deviation * random.standard_normal(count), type_)
+
+
+def _exponential(spec: object, type_: pa.DataType, who: str) -> FieldMaker:
+    (mean,) = _numbers(spec if isinstance(spec, list | tuple) else [spec], 1, "[mean]", who)
+    _number_type(type_, who)
+    if mean < 0:
+        raise InputError(f"{who}: the mean is a number from 0, not {mean}")
+    return lambda columns, count, random: _store(mean * random.standard_exponential(count), type_)
+
+
+def _zipf(spec: object, type_: pa.DataType, who: str) -> FieldMaker:
+    exponent, ranks = _numbers(spec, 2, "[exponent, number of ranks]", who)
+    _number_type(type_, who)
+    if ranks != int(ranks) or not 1 <= ranks <= MOST_RANKS:
+        raise InputError(f"{who}: the number of ranks is a whole number from 1 to {MOST_RANKS}, not {ranks}")
+    weights = np.arange(1, int(ranks) + 1, dtype=np.float64) ** -exponent
+    bounds = np.cumsum(weights) / weights.sum()
+
+    def make(columns: Sequence[Column | None], count: int, random: np.random.Generator) -> pa.Array:
+        picked = np.searchsorted(bounds, random.random(count), "right")
+        return _store(np.minimum(picked, len(bounds) - 1) + 1, type_)
+
+    return make
+
+
+def _sequence(spec: object, type_: pa.DataType, who: str) -> FieldMaker:
+    if not isinstance(spec, list | tuple) or len(spec) != 2:
+        raise InputError(f"{who}: expected [start, step], not {spec!r}")
+    dtype = _dtype(type_, who)
+    if pa.types.is_temporal(type_):
+        start = _native(spec[0], type_, who)
+        span = nanoseconds(spec[1], who)
+        unit = 86_400_000_000_000 if pa.types.is_date(type_) else 1_000
+        if span % unit:
+            raise InputError(f"{who}: the step {spec[1]!r} is finer than a {type_name(type_)}")
+        step: int | float = span // unit
+    else:
+        start, step = _numbers(spec, 2, "[start, step]", who)
+        if dtype.kind == "i" and (start != int(start) or step != int(step)):
+            raise InputError(f"{who}: start and step of an {type_name(type_)} field are whole numbers, not {spec!r}")
+    limits = np.iinfo(dtype) if dtype.kind == "i" else None
+
+    def make(columns: Sequence[Column | None], count: int, random: np.random.Generator) -> pa.Array:
+        assert columns[0] is not None
+        numbers = columns[0].values
+        ends = [start + step * int(numbers[at]) for at in (0, -1)]
+        if limits is not None and not (limits.min <= min(ends) and max(ends) <= limits.max):
+            raise InputError(f"{who}: leaves the range of {type_name(type_)} before tuple {int(numbers[-1]) + 1}")
+        return _store(start + step * numbers, type_)
+
+    return make
+
+
+KINDS: dict[str, Callable[[object, pa.DataType, str], FieldMaker]] = {
+    "uniform": _uniform,
+    "normal": _normal,
+    "exponential": _exponential,
+    "zipf": _zipf,
+    "sequence": _sequence,
+    "choice": lambda spec, type_, who: _choice(spec, None, type_, who),
+}
+
+
+def _store(values: _Numbers, type_: pa.DataType) -> pa.Array:
+    """Return numbers as values of the field: rounded and kept in range for whole numbers."""
+    dtype = numpy_type(type_)
+    assert dtype is not None
+    if dtype.kind == "i" and values.dtype.kind == "f":
+        limits = np.iinfo(dtype)
+        high = float(limits.max)
+        high = math.nextafter(high, 0) if high > limits.max else high  # 2^63 - 1 is no double
+        values = np.clip(np.rint(values), float(limits.min), high)
+    return to_arrow(Column(values.astype(dtype, copy=False)), type_)
+
+
+def _dtype(type_: pa.DataType, who: str) -> np.dtype[Any]:
+    dtype = numpy_type(type_)
+    if dtype is None or dtype.kind == "b":
+        raise InputError(f"{who}: makes numbers, dates and timestamps, not {type_name(type_)}; use choice")
+    return dtype
+
+
+def _number_type(type_: pa.DataType, who: str) -> None:
+    if not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
+        raise InputError(f"{who}: makes numbers, not {type_name(type_)}; use choice, uniform or sequence")
+
+
+def _numbers(spec: object, count: int, form: str, who: str) -> list[Any]:
+    if isinstance(spec, list | tuple) and len(spec) == count:
+        fine = [finite(part) is not None for part in spec]
+        if all(fine):
+            return list(spec)
+    raise InputError(f"{who}: expected {form}, not {spec!r}")
+
+
+def _bounds(spec: object, type_: pa.DataType, who: str) -> tuple[Any, Any]:
+    if not isinstance(spec, list | tuple) or len(spec) != 2:
+        raise InputError(f"{who}: expected [lowest, highest], not {spec!r}")
+    if pa.types.is_floating(type_):
+        low, high = _numbers(spec, 2, "[lowest, highest]", who)
+        return float(low), float(high)
+    _dtype(type_, who)
+    return _native(spec[0], type_, who), _native(spec[1], type_, who)
+
+
+def _native(value: object, type_: pa.DataType, who: str) -> int:
+    """Return a value as the whole number that stands for it in a column."""
+    try:
+        array = pa.array([convert(value, type_)], type_)
+    except ValueError as error:
+        raise InputError(f"{who}: {error}") from None
+    if array.null_count:
+        raise InputError(f"{who}: expected {type_name(type_)}, not NULL")
+    width = pa.int32() if pa.types.is_date(type_) else pa.int64()
+    number: int = (array.view(width) if pa.types.is_temporal(type_) else array)[0].as_py()
+    return number
+
+
+register_source("generate", GenerateReader, permit=permit_anyone)

@@ -9,7 +9,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -17,31 +17,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.connectors.base import (
-    Reader,
-    SinkRequest,
-    SourceRequest,
-    Writer,
-    permit_file,
-    permit_target,
-    register_sink,
-    register_source,
-)
-from headway.connectors.cutting import BatchReader
-from headway.connectors.files import check_encoding, input_path, open_input
-from headway.connectors.identity import Identity, TrackedFile
-from headway.connectors.iterables import RowConverter
-from headway.connectors.sightings import Sightings
-from headway.connectors.tagging import Tagged
+from headway.connectors.input_files import TrackedFile, check_encoding, input_path, open_input
+from headway.connectors.output_files import TextSink
+from headway.connectors.protocol import Identity, SinkRequest, SourceRequest
+from headway.connectors.readers import BatchReader
+from headway.connectors.registry import permit_path, register_source
+from headway.connectors.rows import RowConverter, Sightings
 from headway.connectors.texts import plain, render_texts, to_json
 from headway.connectors.values import show
-from headway.connectors.writers import TextSink
 from headway.errors import InputError
-from headway.moments import to_python
+from headway.expressions.timestamps import to_python
 
 BLOCK = 1 << 20
 MAX_LINE = 1 << 24
-"""A longer line is malformed; so memory has a bound whatever comes in."""
+"""A longer line is malformed, so that memory is bounded."""
 
 
 class JsonLinesReader(BatchReader):
@@ -52,8 +41,7 @@ class JsonLinesReader(BatchReader):
 
     def __init__(self, request: SourceRequest) -> None:
         """Open the file, or standard input for "-"."""
-        super().__init__(request.name, request.strict)
-        self._who = request.who
+        super().__init__(request)
         self._stdin = str(request.settings) == "-"
         if self._stdin:
             self._place = "standard input"
@@ -201,14 +189,44 @@ def _is_file(stream: Any) -> bool:
         return False
 
 
+class Tagged(str):
+    """The path ``-`` of an output that shares standard output with others.
+
+    Its lines are ``{"output": NAME, "tuple": {...}}``: the fields have an object of their own, so that a field
+    may be called output.
+    """
+
+    __slots__ = ()
+
+
+TAGGED = Tagged("-")
+
+
+def tag_shared(destinations: Mapping[str, object]) -> dict[str, object]:
+    """Return what to write to instead, by name, where more than one destination is standard output; else nothing."""
+    shared = [name for name, what in destinations.items() if what == "-" or _named(what) == "-"]
+    if len(shared) < 2:
+        return {}
+    return {name: TAGGED for name in shared if destinations[name] == "-" or "jsonl" in _mapping(destinations[name])}
+
+
+def _mapping(what: object) -> Mapping[object, object]:
+    return what if isinstance(what, Mapping) else {}
+
+
+def _named(what: object) -> object:
+    """Return what a connector such as ``{jsonl: "-"}`` names."""
+    named = list(_mapping(what).values())
+    return named[0] if len(named) == 1 else None
+
+
 class JsonLinesSink(TextSink):
     """Writes one JSON object per line: all fields, NULL as null, NaN and infinities as text.
 
-    Where several outputs share standard output, each line says of which it is (see `tagging`).
+    Where several outputs share standard output, each line says of which it is (see `Tagged`).
     """
 
     def __init__(self, request: SinkRequest) -> None:
-        """Start the file, or standard output."""
         super().__init__(request)
         tagged = isinstance(request.settings, Tagged)
         self._before = f'{{"output":{to_json(request.name)},"tuple":{{' if tagged else "{"
@@ -241,13 +259,4 @@ def _json(column: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise('"', texts, '"', "")
 
 
-def _open_source(request: SourceRequest) -> Reader:
-    return JsonLinesReader(request)
-
-
-def _open_sink(request: SinkRequest) -> Writer:
-    return JsonLinesSink(request)
-
-
-register_source("jsonl", _open_source, (".jsonl",), permit_file)
-register_sink("jsonl", _open_sink, (".jsonl",), permit_target)
+register_source("jsonl", JsonLinesReader, (".jsonl",), permit_path)

@@ -3,92 +3,57 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headway.connectors.base import (
-    Reader,
-    SinkRequest,
-    SourceRequest,
-    Writer,
-    permit_file,
-    permit_target,
-    register_sink,
-    register_source,
-)
-from headway.connectors.casting import Caster
-from headway.connectors.cutting import BatchReader
-from headway.connectors.files import PartialFile, input_path, open_input
-from headway.connectors.heaps import GROUP_ROWS, Heap
-from headway.connectors.identity import Identity, identify_whole
+from headway.connectors.input_files import identify_whole, input_path, open_input
+from headway.connectors.output_files import GROUP_ROWS, GatheringSink, PartialFile
+from headway.connectors.protocol import Identity, SinkRequest, SourceRequest
+from headway.connectors.readers import CastingReader
+from headway.connectors.registry import permit_path, register_source
 from headway.errors import InputError, OutputError
 
 BATCH = 1 << 16
 """Tuples that are decoded at a time."""
 
 
-class ParquetReader(BatchReader):
+class ParquetReader(CastingReader):
     """Reads the needed columns of a Parquet file in batches, cast to the source's schema where nothing is lost."""
+
+    unreadable = "cannot be read as Parquet"
 
     def __init__(self, request: SourceRequest) -> None:
         """Open the file; raises InputError if it is no Parquet or its columns do not fit."""
-        super().__init__(request.name, request.strict)
-        path = input_path(request)
-        self._who, self._path = request.who, path
+        self._path = path = input_path(request)
         self._known: Identity | None = None
-        self._handle = open_input(path, request.who)
-        try:
-            self._file = pq.ParquetFile(self._handle, pre_buffer=False)
-            given = self._file.schema_arrow
-        except (pa.ArrowException, OSError, ValueError) as error:
-            self._handle.close()
-            raise self._unreadable(error) from error
-        try:
-            self._caster = Caster(request.schema, given, request.who, f"'{path}'")
-        except InputError:
-            self._handle.close()
-            raise
-        self._row = 0
-        self._names = [given.names[at] for at in self._caster.columns]
-        self._batches: Iterator[pa.RecordBatch] = self._file.iter_batches(BATCH, columns=self._names)
+        with contextlib.ExitStack() as opened:
+            handle = opened.enter_context(open_input(path, request.who))
+            try:
+                file = opened.enter_context(pq.ParquetFile(handle, pre_buffer=False))
+                given = file.schema_arrow
+            except (pa.ArrowException, OSError, ValueError) as error:
+                raise InputError(f"{request.who}: '{path}' {self.unreadable}: {error}") from error
+            super().__init__(request, given, f"'{path}'", path.name)
+            self.batches = file.iter_batches(BATCH, columns=self.caster.names)
+            self._opened = opened.pop_all()
 
     def identity(self) -> tuple[Path, Identity] | None:
         """Return which file this is."""
-        found = identify_whole(self._path) if self._known is None else self._known
-        self._known = found
-        return None if found is None else (self._path, found)
-
-    def next_batch(self, limit: int) -> pa.RecordBatch | None:
-        """Decode the next batch."""
-        try:
-            batch = next(self._batches, None)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise self._unreadable(error) from error
-        if batch is None:
-            return None
-        start, self._row = self._row, self._row + batch.num_rows
-        made, misfits = self._caster.cast_columns([batch.column(name) for name in self._names])
-        for at, (text, reason) in misfits.items():
-            self.refuse(f"{self._path.name} row {start + at + 1}", text, reason)
-        return made
+        self._known = identify_whole(self._path) if self._known is None else self._known
+        return None if self._known is None else (self._path, self._known)
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
-        self._handle.close()
-
-    def _unreadable(self, error: Exception) -> InputError:
-        return InputError(f"{self._who}: '{self._path}' cannot be read as Parquet: {error}")
+        self._opened.close()
 
 
-class ParquetSink:
+class ParquetSink(GatheringSink):
     """Writes a Parquet file; small batches are gathered to row groups of a sensible size."""
 
     def __init__(self, request: SinkRequest) -> None:
-        """Start the file beside its target."""
+        super().__init__()
         self._target = PartialFile(request)
         self._schema = request.schema.to_arrow()
         try:
@@ -96,18 +61,17 @@ class ParquetSink:
         except (pa.ArrowException, OSError) as error:
             self._target.remove()
             raise OutputError(f"{request.who}: '{self._target.path}' cannot be written: {error}") from error
-        self._heap = Heap()
         self._open = True
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Gather the batch, and write a row group when there is enough."""
-        if self._heap.add(batch):
-            self._flush()
+    def save(self, batches: list[pa.RecordBatch]) -> None:
+        """Write a row group."""
+        with self._target.guard():
+            self._writer.write_table(pa.Table.from_batches(batches, schema=self._schema), row_group_size=GROUP_ROWS)
 
     def prepare(self) -> None:
         """Write the last row group and the footer."""
         if self._open:
-            self._flush()
+            self.flush()
             with self._target.guard():
                 self._writer.close()
             self._open = False
@@ -126,21 +90,5 @@ class ParquetSink:
                 self._writer.close()
         self._target.remove()
 
-    def _flush(self) -> None:
-        batches = self._heap.take()
-        if batches:
-            table = pa.Table.from_batches(batches, schema=self._schema)
-            with self._target.guard():
-                self._writer.write_table(table, row_group_size=GROUP_ROWS)
 
-
-def _open_source(request: SourceRequest) -> Reader:
-    return ParquetReader(request)
-
-
-def _open_sink(request: SinkRequest) -> Writer:
-    return ParquetSink(request)
-
-
-register_source("parquet", _open_source, (".parquet",), permit_file)
-register_sink("parquet", _open_sink, (".parquet",), permit_target)
+register_source("parquet", ParquetReader, (".parquet",), permit_path)

@@ -1,7 +1,7 @@
 """Where the records of CSV text start and end, also where quotes stray.
 
 A record is found by its quotes alone, so a stray quote can make one record of many lines. What follows from the text
-is told here (`scan`); that such a record is no row after all is for the reader to find, who takes it apart (`part`).
+is found here (`scan`); that such a record is no row after all is found by the reader, which takes it apart (`part`).
 Both depend on the text only, never on how it was read.
 """
 
@@ -92,7 +92,7 @@ def first_break(data: bytes) -> int:
 
 
 def several_lines(data: bytes, start: int, end: int) -> bool:
-    """Whether a record, which ends before the line break at `end`, goes over more than one line."""
+    """Whether a record, which ends before the line break at `end`, spans more than one line."""
     return _BREAK.search(data, start, end - (data[end - 1 : end + 1] == b"\r\n")) is not None
 
 
@@ -100,7 +100,7 @@ def part(data: bytes, records: Records, reasons: Mapping[int, str], by_line: boo
     """Break the first lines of the records with these starts, and find records in the lines after them.
 
     Those end where the old ones did, or else the last of them, which then is opened by a quote, may be longer: then
-    the new records end before it, and so does what is returned as their length; the rest is to be scanned anew.
+    the new records end before it, and so does what is returned as their length; the rest must be scanned again.
     With `by_line` each of their lines is a record.
     """
     starts: list[int] = []

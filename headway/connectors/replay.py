@@ -10,20 +10,17 @@ import numpy.typing as npt
 
 from headway.clock import MICROSECOND, SECOND
 from headway.columns import Int64s, from_arrow
-from headway.connectors.base import (
+from headway.connectors.protocol import Chunk, Reader, SourceRequest
+from headway.connectors.readers import LONGEST, PacedReader, Wrapped
+from headway.connectors.registry import (
     FASTEST,
     SLOWEST,
-    Chunk,
-    Reader,
-    SourceRequest,
     check_keys,
     check_rate,
     open_source,
     permit_source,
     register_source,
 )
-from headway.connectors.pacing import PacedReader
-from headway.connectors.wrapping import Wrapped
 from headway.errors import InputError, SchemaError, finite
 from headway.schema import Schema, type_name
 
@@ -41,7 +38,6 @@ class ReplayReader(Wrapped):
     timed = True
 
     def __init__(self, reader: Reader, schema: Schema, field: str, speed: float) -> None:
-        """Replay a reader; this object closes it."""
         super().__init__(reader)
         self._at = schema.index(field)
         self._unit = _unit(schema.fields[self._at].type)
@@ -68,7 +64,7 @@ class ReplayReader(Wrapped):
             exact = np.where(known & near, values, self._first).astype(np.int64) - np.int64(self._first)
             since = np.where(near, exact, since)
         factor = self._unit / self._speed
-        moments = np.clip(since, 0, 2.0**62 / factor) * factor
+        moments = np.clip(since, 0, LONGEST / factor) * factor
         due: Int64s = np.where(known, np.rint(moments), 0).astype(np.int64)
         due = np.maximum.accumulate(np.maximum(due, self._last))
         self._last = int(due[-1]) if len(due) else self._last

@@ -20,7 +20,7 @@ _lock = threading.Lock()
 
 
 def register_session(open_session: Callable[[], Any]) -> None:
-    """Say how a session is opened where there is none."""
+    """Set how a session is opened when there is none."""
     _openers[:] = [open_session]
 
 

@@ -10,19 +10,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from headway.connectors.base import SinkRequest, Writer, register_sink
-from headway.connectors.heaps import Heap
+from headway.connectors.output_files import GatheringSink
+from headway.connectors.protocol import SinkRequest, Writer
+from headway.connectors.registry import check_keys, register_sink
 from headway.connectors.sessions import first_line, need_session
 from headway.connectors.spark_options import check_settings
 from headway.connectors.spark_source import read_options, spark_schema
-from headway.errors import OutputError, choices, unknown
+from headway.errors import OutputError, unknown
 from headway.storage.filesystems import is_uri
 
 _KEYS = ("format", "path", "table", "options", "mode")
 _MODES = ("append", "overwrite", "ignore", "error")
 _TABLE = re.compile(r"\w+(?:\.\w+){0,2}")
 _FILES = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
-"""Formats whose directories can be put together from directories."""
+"""Formats whose directories may consist of directories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,8 @@ class SparkTarget:
     @classmethod
     def parse(cls, request: SinkRequest) -> SparkTarget:
         """Read the settings of `{spark: ...}`; raises OutputError that names the key."""
-        who, given = f"{request.who}: spark", request.settings
-        if not isinstance(given, Mapping):
-            raise OutputError(f"{who} expects a mapping with the keys {choices(_KEYS)}, not {given!r}")
-        for key in given:
-            if key not in _KEYS:
-                raise OutputError(f"{who}: {unknown('key', str(key), _KEYS)}")
+        who = f"{request.who}: spark"
+        given = check_keys(request.settings, _KEYS, request.who, "spark", OutputError)
         texts: dict[str, str | None] = {}
         for key in ("format", "path", "table"):
             value = given.get(key)
@@ -83,7 +80,7 @@ class SparkTarget:
         return found
 
 
-class SparkSink:
+class SparkSink(GatheringSink):
     """Writes an output with Spark.
 
     An engine with micro-batches calls `begin` before `write`. A file format writes each of them into a directory
@@ -93,6 +90,7 @@ class SparkSink:
 
     def __init__(self, request: SinkRequest, target: SparkTarget) -> None:
         """Prepare; Spark is asked with the first write."""
+        super().__init__()
         self._who, self._target = request.who, target
         self._schema = request.schema.to_arrow()
         names = {name.lower() for name in request.schema.names}
@@ -100,7 +98,6 @@ class SparkSink:
         self._run = f"run-{secrets.token_hex(4)}"
         self._count = 0
         self._begun: tuple[str, int] | None = None
-        self._heap = Heap()
 
     def begin(self, unit: str, batch: int) -> None:
         """Say which micro-batch is written next."""
@@ -110,23 +107,20 @@ class SparkSink:
         """Write a micro-batch, or gather."""
         if self._begun is not None:
             self._save([batch], *self._begun)
-            return
-        if self._heap.add(batch):
-            self._flush()
+        else:
+            super().write(batch)
 
     def close(self) -> None:
         """Write what is gathered."""
-        self._flush()
+        self.flush()
 
     def abort(self) -> None:
-        """Let go of what is gathered; what Spark has written stays."""
-        self._heap.take()
+        """Leave what Spark has written, and drop what is gathered."""
 
-    def _flush(self) -> None:
-        batches = self._heap.take()
-        if batches:
-            self._save(batches, self._run, self._count)
-            self._count += 1
+    def save(self, batches: list[pa.RecordBatch]) -> None:
+        """Write what is gathered as a micro-batch of this run."""
+        self._save(batches, self._run, self._count)
+        self._count += 1
 
     def _save(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
         target = self._target

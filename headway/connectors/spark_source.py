@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,22 +17,14 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.connectors.base import (
-    Chunk,
-    Malformed,
-    Reader,
-    SourceRequest,
-    check_keys,
-    register_source,
-    register_source_object,
-)
 from headway.connectors.casting import Caster
-from headway.connectors.cutting import BatchReader
-from headway.connectors.pacing import constant_due
+from headway.connectors.protocol import Chunk, Malformed, Reader, SourceRequest
+from headway.connectors.readers import BatchReader, Handover, constant_due
+from headway.connectors.registry import check_keys, register_source, register_source_object
 from headway.connectors.sessions import first_line, need_session
 from headway.connectors.spark_columns import check_select, select_columns
 from headway.connectors.spark_options import check_settings
-from headway.connectors.spools import Rest, Spool
+from headway.connectors.spools import Spool, Unlogged
 from headway.errors import ExpressionError, HeadwayError, InputError
 from headway.schema import Schema
 from headway.storage.filesystems import is_uri
@@ -46,9 +37,9 @@ AHEAD = 1 << 18
 
 _KEYS = ("format", "path", "options", "schema", "select", "available_now", "frame")
 _TYPED = ("avro", "csv", "json", "orc", "parquet", "xml")
-"""Formats whose columns are the reader's to say."""
+"""Formats whose columns the reader declares."""
 _MARKING = ("csv", "json")
-"""Formats that can hand over a row that is none."""
+"""Formats that can return a row that does not parse."""
 _CORRUPT = "__hw_corrupt"
 _PACKAGES = {
     "avro": "org.apache.spark:spark-avro_2.13",
@@ -155,30 +146,27 @@ class SparkReader(BatchReader):
 
     def __init__(self, request: SourceRequest, feed: SparkFeed) -> None:
         """Prepare; nothing is opened."""
-        super().__init__(request.name, request.strict)
-        self._request, self._feed, self._who = request, feed, request.who
+        super().__init__(request)
+        self._request, self._feed = request, feed
         self.timed = request.rate is not None
         self.finite = feed.available_now
-        self._change = threading.Condition()
-        self._rows = threading.Lock()
-        self._ready: deque[Rest] = deque()
-        self._waiting = self._given = 0
+        self._lock = threading.Lock()
+        self._ready: Handover[Unlogged] = Handover(AHEAD, lambda rest: int(rest.table.num_rows))
+        self._given = 0
         self._acknowledged = (0, 0)
         self._spool: Spool | None = None
         self._caster: Caster | None = None
         self._query: Any = None
-        self._begun = self._ended = self._closed = False
-        self._error: Exception | None = None
+        self._begun = False
 
-    # What an engine with a state directory says
+    # Resuming
 
     def resume(self, folder: str, tuples: int, refused: int) -> None:
-        """Go on where a saved run stopped, and keep batches in `folder` until they are acknowledged."""
+        """Resume where a saved run stopped, and keep batches in `folder` until they are acknowledged."""
         self._spool = Spool(folder, self._request.schema.to_arrow(), self.name, tuples, refused)
         self._acknowledged, self._given = (tuples, refused), tuples
         for rest in self._spool.rest():
-            self._ready.append(rest)
-            self._waiting += rest.table.num_rows
+            self._ready.put(rest, wait=False)
 
     def acknowledge(self, tuples: int, refused: int) -> None:
         """Note how much is durable; the feeding query forgets it with its next batch."""
@@ -199,35 +187,28 @@ class SparkReader(BatchReader):
         if not self._begun:
             self._begun = True
             self._start()
-        with self._change:
-            self._change.wait_for(lambda: self._ready or self._ended or self._closed)
-            if self._closed:
-                return None
-            if not self._ready:
-                if self._error is not None:
-                    raise self._error
-                return None
-            rest = self._ready.popleft()
-            self._waiting -= rest.table.num_rows
-            self._change.notify_all()
+        found = self._ready.take()
+        if not found:
+            if self._ready.error is not None and not self._ready.closed:
+                raise self._ready.error
+            return None
+        (rest,) = found
         for row in rest.malformed:
-            with self._rows:
+            with self._lock:
                 self.refuse(row.where, row.text, row.reason)
         batches = rest.table.combine_chunks().to_batches()
         return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=self._request.schema.to_arrow())
 
     def malformed(self) -> list[Malformed]:
         """Return the malformed rows met since the last call; another thread may be reading."""
-        with self._rows:
+        with self._lock:
             return super().malformed()
 
     def close(self) -> None:
-        """Stop the feeding query; what is in no spool and was not read is let go."""
-        with self._change:
-            self._closed = True
-            self._ready.clear()
+        """Stop the feeding query; what is neither spooled nor read is dropped."""
+        self._ready.close()
+        with self._lock:
             query, self._query = self._query, None
-            self._change.notify_all()
         _stop(query)
 
     # The feeding query
@@ -248,10 +229,9 @@ class SparkReader(BatchReader):
             raise self._stopped(error) from error
         finally:
             context.setLocalProperty("spark.scheduler.pool", None)
-        with self._change:
-            closed = self._closed
-            if not closed:
-                self._query = query
+        with self._lock:
+            closed = self._ready.closed
+            self._query = None if closed else query
         if closed:
             _stop(query)
             return
@@ -293,14 +273,13 @@ class SparkReader(BatchReader):
         wanted = [one for one in frame.schema.fields if one.name != _CORRUPT]
         given = to_arrow_schema(StructType(wanted), timezone="UTC")
         caster = Caster(self._request.schema, given, self._who, self._feed.place)
-        names = [given.names[at] for at in caster.columns]
-        names += [_CORRUPT] if _CORRUPT in frame.columns else []
+        names = caster.names + ([_CORRUPT] if _CORRUPT in frame.columns else [])
         return frame.select(*["`" + name.replace("`", "``") + "`" for name in names])
 
     def _take(self, frame: DataFrame, number: int) -> None:
         """Take a micro-batch; called by Spark, which commits it when this returns."""
         try:
-            if self._closed:
+            if self._ready.closed:
                 raise InputError(f"{self._who} is closed")
             if self._spool is not None and not self._is_new(number):
                 return
@@ -308,14 +287,8 @@ class SparkReader(BatchReader):
             if self._spool is not None:
                 self._spool.keep(number, rest.table, rest.malformed)
                 self._spool.trim(*self._acknowledged)
-            with self._change:
-                room = AHEAD - rest.table.num_rows
-                self._change.wait_for(lambda: self._waiting <= max(0, room) or self._closed)
-                if not self._closed:
-                    self._ready.append(rest)
-                    self._waiting += rest.table.num_rows
-                    self._change.notify_all()
-        except BaseException as error:  # whatever ends it, somebody waits for tuples
+            self._ready.put(rest)
+        except BaseException as error:  # whatever it is: the reader waits for tuples and must be told
             self._fail(error)
             raise
 
@@ -329,7 +302,7 @@ class SparkReader(BatchReader):
             )
         return number > self._spool.newest
 
-    def _cast(self, table: pa.Table, number: int) -> Rest:
+    def _cast(self, table: pa.Table, number: int) -> Unlogged:
         malformed: tuple[Malformed, ...] = ()
         if _CORRUPT in table.column_names:
             texts = table.column(_CORRUPT)
@@ -349,23 +322,18 @@ class SparkReader(BatchReader):
             batches.append(made)
             where = f"{self._feed.place}, batch {number}"
             malformed += tuple([Malformed(self.name, where, text, reason) for text, reason in misfits.values()])
-        return Rest(pa.Table.from_batches(batches, self._request.schema.to_arrow()), malformed)
+        return Unlogged(pa.Table.from_batches(batches, self._request.schema.to_arrow()), malformed)
 
     def _watch(self, query: Any) -> None:
         try:
             query.awaitTermination()
         except BaseException as error:
             self._fail(error)
-        with self._change:
-            self._ended = True
-            self._change.notify_all()
+        self._ready.end()
 
     def _fail(self, error: BaseException) -> None:
-        with self._change:
-            if self._error is None:  # what Python raised comes again, wrapped by Spark
-                self._error = error if isinstance(error, HeadwayError) else self._stopped(error)
-            self._ended = True
-            self._change.notify_all()
+        """End with an error, unless there is one: what Python raised comes again, wrapped by Spark."""
+        self._ready.end(error if isinstance(error, HeadwayError) else self._stopped(error))
 
     def _stopped(self, error: BaseException) -> InputError:
         return InputError(f"{self._who}: {self._feed.place} cannot be read: {first_line(error)}")

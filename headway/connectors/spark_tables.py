@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from headway.connectors.sessions import find_session, first_line
 from headway.errors import NetworkError
-from headway.inferring import csv_options, keep_texts
 from headway.storage.filesystems import FAILURES, Place, is_uri, locate, reason
-from headway.tables import is_name, register_table_loader, split_quoted
+from headway.tables import csv_options, is_name, keep_texts, register_table_loader, split_quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,7 +1,7 @@
 """Batches of a feed, kept on disk from the moment their origin counts them as read until the log has them.
 
-A feed commits a batch when it is kept here. So each batch is read once, whatever order its origin would give it
-in another time, and however much of it had reached the log when the process died.
+A feed commits a batch when it is kept here. So each batch is read once, even if its origin would order
+it differently the next time, and however much of it had reached the log when the process died.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from headway.connectors.base import Malformed
+from headway.connectors.protocol import Malformed
 from headway.errors import InputError, RunError
-from headway.storage.files import read_table, write_table
+from headway.storage.checked import RESTORE, read_table, write_table
 from headway.storage.filesystems import FAILURES, locate, reason
 
 _FOLDER = "batches"
 _NAME = re.compile(r"(\d+)-(\d+)-(\d+)-(\d+)-(\d+)\.[0-9a-f]{8}\.arrow")
-_MEND = "restore it, or give another --state"
 _REFUSED = b"headway.malformed"
 
 
-class Kept(NamedTuple):
+class SpooledBatch(NamedTuple):
     """A batch in the spool: its number at its origin, and the numbers of its tuples and malformed rows."""
 
     batch: int
@@ -42,8 +41,8 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
-    """What of a batch is not logged yet."""
+class Unlogged:
+    """The part of a batch that is not logged yet."""
 
     table: pa.Table
     malformed: tuple[Malformed, ...]
@@ -63,7 +62,7 @@ class Spool:
         except FAILURES as error:
             raise self._failed(folder, error) from error
         found = [match for match in map(_NAME.fullmatch, names) if match]
-        self._names = {Kept(*map(int, match.groups())): f"{_FOLDER}/{match[0]}" for match in found}
+        self._names = {SpooledBatch(*map(int, match.groups())): f"{_FOLDER}/{match[0]}" for match in found}
         self._kept = sorted(self._names)
         self._check_gaps()
 
@@ -79,14 +78,14 @@ class Spool:
             gap = self._kept[0].batch - 1
         if gap is not None:
             where = self._place.name(_FOLDER)
-            raise InputError(f"source '{self._source}': '{where}' has no file for batch {gap} any more; {_MEND}")
+            raise InputError(f"source '{self._source}': '{where}' has no file for batch {gap} any more; {RESTORE}")
 
     @property
     def newest(self) -> int:
         """The number of the last batch kept, -1 before the first."""
         return self._kept[-1].batch if self._kept else -1
 
-    def rest(self) -> Iterator[Rest]:
+    def rest(self) -> Iterator[Unlogged]:
         """Yield what the log does not have, in order."""
         for kept in list(self._kept):
             skip, forget = self._tuples - kept.first, self._refused - kept.first_refused
@@ -105,13 +104,13 @@ class Spool:
                     "as it was until they are, or give another --state"
                 )
             malformed = tuple(Malformed(self._source, *row) for row in rows[max(0, forget) :])
-            yield Rest(table.slice(min(max(0, skip), table.num_rows)), malformed)
+            yield Unlogged(table.slice(min(max(0, skip), table.num_rows)), malformed)
 
     def keep(self, batch: int, table: pa.Table, malformed: Sequence[Malformed]) -> None:
         """Make a batch durable; returns when it is."""
-        last = self._kept[-1] if self._kept else Kept(-1, 0, self._tuples, 0, self._refused)
+        last = self._kept[-1] if self._kept else SpooledBatch(-1, 0, self._tuples, 0, self._refused)
         first, first_refused = max(last.upto, self._tuples), max(last.upto_refused, self._refused)
-        kept = Kept(batch, first, first + table.num_rows, first_refused, first_refused + len(malformed))
+        kept = SpooledBatch(batch, first, first + table.num_rows, first_refused, first_refused + len(malformed))
         rows = json.dumps([[row.where, row.text, row.reason] for row in malformed])
         try:
             noted = table.replace_schema_metadata({_REFUSED: rows.encode()})

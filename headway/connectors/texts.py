@@ -10,6 +10,7 @@ import base64
 import json
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -17,12 +18,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.connectors.values import NO_ZONE, Bad, convert, show
-from headway.moments import date_texts, in_python, timestamp_texts, to_python
+from headway.connectors.values import NO_ZONE, Bad, convert, kind_of, show
+from headway.expressions.timestamps import date_texts, in_python, timestamp_texts, to_python
 from headway.schema import type_name
 
 _SMALL = 512
-"""Below this many values they are asked one by one, which bounds the cost where nearly all of them fail."""
+"""So few values are parsed one by one, which bounds the cost where nearly all of them fail."""
 
 _TRUE, _FALSE = ("true", "1"), ("false", "0")
 
@@ -30,7 +31,7 @@ _TRUE, _FALSE = ("true", "1"), ("false", "0")
 def parse_texts(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad]:
     """Return the values that a column of text stands for, NULL where one does not convert, and those positions.
 
-    Empty text is NULL for every type but string and binary. Only the parts that fail are looked at value by value.
+    Empty text is NULL for every type but string and binary. Only the parts that fail are parsed value by value.
     What a text stands for does not depend on the others: whatever Arrow takes, `parse_text` takes for the same value.
     """
     if pa.types.is_string(type_):
@@ -44,7 +45,7 @@ def parse_texts(texts: pa.Array, type_: pa.DataType) -> tuple[pa.Array, Bad]:
 
 
 def _parse(texts: pa.Array, type_: pa.DataType, offset: int, bad: Bad) -> list[pa.Array]:
-    vectorised = _vectorised(type_)
+    vectorised = _VECTORISED.get(kind_of(type_))
     if vectorised is not None:
         try:
             return [vectorised(texts, type_)]
@@ -65,23 +66,20 @@ def _parse(texts: pa.Array, type_: pa.DataType, offset: int, bad: Bad) -> list[p
 
 def parse_text(text: str, type_: pa.DataType) -> Any:
     """Return the value that one text stands for, or raise ValueError with the reason."""
-    if pa.types.is_boolean(type_):
+    kind = kind_of(type_)
+    if kind == "boolean":
         if text.lower() in _TRUE + _FALSE:
             return text.lower() in _TRUE
-    elif pa.types.is_integer(type_):
+    elif kind == "integer":
         if text.lstrip("+-").isdecimal() and text.isascii():
             return convert(int(text), type_)
-    elif pa.types.is_floating(type_):
-        try:
+    elif kind == "float":
+        with suppress(ValueError):
             if "_" not in text and text.isascii():
                 return convert(_nearest(text, type_), type_)
-        except ValueError:
-            pass
-    elif pa.types.is_list(type_) or pa.types.is_struct(type_):
-        try:
+    elif kind in ("list", "struct"):
+        with suppress(json.JSONDecodeError, RecursionError):
             return convert(json.loads(text), type_)
-        except (json.JSONDecodeError, RecursionError):
-            pass
     else:
         return convert(text, type_)
     raise ValueError(f"expected {type_name(type_)}, not {show(text)}")
@@ -109,10 +107,6 @@ def _parse_timestamps(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     return _readable(moments.cast(type_))
 
 
-def _parse_dates(texts: pa.Array, type_: pa.DataType) -> pa.Array:
-    return _readable(texts.cast(type_))
-
-
 def _readable(moments: pa.Array) -> pa.Array:
     if not in_python(moments):  # year 0, say, or a zone that moves year 9999 to the next
         raise pa.ArrowInvalid("outside the years 1 to 9999")
@@ -120,23 +114,23 @@ def _readable(moments: pa.Array) -> pa.Array:
 
 
 def _parse_integers(texts: pa.Array, type_: pa.DataType) -> pa.Array:
-    return _cast_without(texts, type_, "x", "X")  # 0xFFFFFFFF, which Arrow takes for -1
+    return _cast_without(texts, type_, r"[xX]")  # 0xFFFFFFFF, which Arrow takes for -1
 
 
 def _parse_floats(texts: pa.Array, type_: pa.DataType) -> pa.Array:
-    return _cast_without(texts, type_, "(")  # nan(abc)
+    return _cast_without(texts, type_, r"\(")  # nan(abc)
 
 
 def _parse_decimals(texts: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Cast decimals as they are written; of longer ones, and with exponents, Arrow drops the first digits unsaid."""
+    """Cast decimals as they are written; of longer ones, and with exponents, Arrow silently drops the first digits."""
     plain = rf"^[+-]?\d{{0,{type_.precision - type_.scale}}}(\.\d{{0,{type_.scale}}})?$"
     if pc.all(pc.match_substring_regex(texts, plain)).as_py() is False:
         raise pa.ArrowInvalid("not a plain decimal")
     return texts.cast(type_)
 
 
-def _cast_without(texts: pa.Array, type_: pa.DataType, *marks: str) -> pa.Array:
-    if any(pc.any(pc.match_substring(texts, mark)).as_py() for mark in marks):
+def _cast_without(texts: pa.Array, type_: pa.DataType, mark: str) -> pa.Array:
+    if pc.any(pc.match_substring_regex(texts, mark)).as_py():
         raise pa.ArrowInvalid("written in a way that only Arrow knows")
     return texts.cast(type_)
 
@@ -150,19 +144,15 @@ def _parse_booleans(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     return pc.if_else(texts.is_valid(), true, pa.scalar(None, pa.bool_()))
 
 
-_VECTORISED: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array, pa.DataType], pa.Array]], ...] = (
-    (pa.types.is_integer, _parse_integers),
-    (pa.types.is_floating, _parse_floats),
-    (pa.types.is_boolean, _parse_booleans),
-    (pa.types.is_timestamp, _parse_timestamps),
-    (pa.types.is_date, _parse_dates),
-    (pa.types.is_decimal, _parse_decimals),
-)
+_VECTORISED: dict[str, Callable[[pa.Array, pa.DataType], pa.Array]] = {
+    "integer": _parse_integers,
+    "float": _parse_floats,
+    "boolean": _parse_booleans,
+    "timestamp": _parse_timestamps,
+    "date": lambda texts, type_: _readable(texts.cast(type_)),
+    "decimal": _parse_decimals,
+}
 """They raise ArrowInvalid for whatever `parse_text` takes for another value, or for none."""
-
-
-def _vectorised(type_: pa.DataType) -> Callable[[pa.Array, pa.DataType], pa.Array] | None:
-    return next((parse for accepts, parse in _VECTORISED if accepts(type_)), None)
 
 
 def render_texts(array: pa.Array) -> pa.Array:

@@ -26,17 +26,16 @@ _NONE = type(None)
 _NOT_FINITE = {"nan": math.nan, "infinity": math.inf, "+infinity": math.inf, "-infinity": -math.inf}
 _NOT_FINITE |= {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
 NO_ZONE = re.compile(r"[0-9][+-][0-9]{2}:?[6-9][0-9]\s*$")
-"""An offset with more than 59 minutes, which neither Arrow nor Python minds."""
+"""An offset with more than 59 minutes, which both Arrow and Python accept."""
 _WIDE = Context(prec=100)
 _SHOWN = 50
 
 
 def to_array(values: Sequence[Any], type_: pa.DataType) -> tuple[pa.Array, Bad]:
     """Return the values as an array of the type, with NULL where a value does not convert, and those positions."""
-    kinds = set(map(type, values))
-    exact = _exact_types(type_)
-    whole = pa.types.is_floating(type_) and kinds == {int, float}
-    if whole or (exact and kinds <= exact):
+    kinds, kind = set(map(type, values)), kind_of(type_)
+    whole = kind == "float" and kinds == {int, float}
+    if whole or (kind in _EXACT and kinds <= {_EXACT[kind], _NONE}):
         try:
             return pa.array([float(value) for value in values] if whole else values, type_), {}
         except (pa.ArrowException, OverflowError, UnicodeError, ValueError):
@@ -50,7 +49,7 @@ def to_array(values: Sequence[Any], type_: pa.DataType) -> tuple[pa.Array, Bad]:
         except (ValueError, TypeError, OverflowError) as error:
             bad[position] = str(error)
             converted.append(None)
-        except Exception as error:  # of an object that somebody else wrote
+        except Exception as error:  # raised by a foreign object
             bad[position] = f"{_wrong(value, type_)}, which raised {type(error).__name__}"
             converted.append(None)
     return pa.array(converted, type_), bad
@@ -72,7 +71,7 @@ def show_whole(value: Any) -> str:
     try:
         return repr(value)
     except Exception:
-        pass  # too many digits, too deep, or an object that somebody else wrote
+        pass  # too many digits, too deep, or a foreign object
     if type(value) is dict:
         return "{" + ", ".join(f"{show(key)}: {show(one)}" for key, one in islice(value.items(), _SHOWN)) + "}"
     if type(value) in (list, tuple):
@@ -86,19 +85,25 @@ def _wrong(value: object, type_: pa.DataType) -> ValueError:
     return ValueError(f"expected {type_name(type_)}, not {show(value)}")
 
 
-def _exact_types(type_: pa.DataType) -> frozenset[type] | None:
-    """Return the Python types that Arrow converts exactly as we want; it would cut 1.5 to an int without a word."""
-    if pa.types.is_integer(type_):
-        return frozenset((int, _NONE))
-    if pa.types.is_floating(type_):
-        return frozenset((float, _NONE))
-    if pa.types.is_string(type_):
-        return frozenset((str, _NONE))
-    if pa.types.is_boolean(type_):
-        return frozenset((bool, _NONE))
-    if pa.types.is_date(type_):
-        return frozenset((date, _NONE))
-    return frozenset((bytes, _NONE)) if pa.types.is_binary(type_) else None
+def kind_of(type_: pa.DataType) -> str:
+    """Return the kind of an Arrow type: types of one kind hold the same values but for range and precision."""
+    return next((kind for kind, accepts in _KINDS if accepts(type_)), str(type_))
+
+
+_KINDS: tuple[tuple[str, Callable[[pa.DataType], bool]], ...] = (
+    ("integer", pa.types.is_integer),
+    ("float", pa.types.is_floating),
+    ("string", lambda t: pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t)),
+    ("boolean", pa.types.is_boolean),
+    ("timestamp", pa.types.is_timestamp),
+    ("date", pa.types.is_date),
+    ("decimal", pa.types.is_decimal),
+    ("binary", lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_fixed_size_binary(t)),
+    ("list", lambda t: pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t)),
+    ("struct", pa.types.is_struct),
+)
+_EXACT = {"integer": int, "float": float, "string": str, "boolean": bool, "date": date, "binary": bytes}
+"""By kind the Python type that Arrow converts exactly as we want; it would silently cut 1.5 to an int."""
 
 
 def _boolean(value: Any, type_: pa.DataType) -> bool:
@@ -232,22 +237,22 @@ def _struct(value: Any, type_: pa.DataType) -> dict[str, Any]:
     return {field.name: convert(value.get(field.name), field.type) for field in type_}
 
 
-_CONVERTERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any, pa.DataType], Any]], ...] = (
-    (pa.types.is_integer, _integer),
-    (pa.types.is_floating, _float),
-    (pa.types.is_string, _string),
-    (pa.types.is_boolean, _boolean),
-    (pa.types.is_timestamp, _timestamp),
-    (pa.types.is_date, _date),
-    (pa.types.is_decimal, _decimal),
-    (pa.types.is_binary, _binary),
-    (pa.types.is_list, _list),
-    (pa.types.is_struct, _struct),
-)
+_CONVERTERS: dict[str, Callable[[Any, pa.DataType], Any]] = {
+    "integer": _integer,
+    "float": _float,
+    "string": _string,
+    "boolean": _boolean,
+    "timestamp": _timestamp,
+    "date": _date,
+    "decimal": _decimal,
+    "binary": _binary,
+    "list": _list,
+    "struct": _struct,
+}
 
 
 def _converter(type_: pa.DataType) -> Callable[[Any, pa.DataType], Any]:
-    for accepts, converter in _CONVERTERS:
-        if accepts(type_):
-            return converter
-    raise ValueError(f"no values of type {type_name(type_)} can be read")
+    try:
+        return _CONVERTERS[kind_of(type_)]
+    except KeyError:
+        raise ValueError(f"no values of type {type_name(type_)} can be read") from None

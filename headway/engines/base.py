@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from headway.adaptive.layer import Adaption
 from headway.adaptive.master import Master
-from headway.catalog import HALF_LIFE, REMEMBER
 from headway.checking import CheckedNetwork
 from headway.clock import Clock
 from headway.engines import showing
@@ -18,6 +17,7 @@ from headway.engines.control import Control
 from headway.engines.models import Model
 from headway.engines.traces import Trace
 from headway.errors import HeadwayError, unknown
+from headway.options.table import default_of
 from headway.scheduling.policy import Policy, make_policy
 from headway.scheduling.schedule import Schedule
 from headway.shedding.settings import ShedSettings
@@ -56,7 +56,7 @@ class Status:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Everything that a run needs beside the network."""
+    """What the options of a run (`headway.options`) parse to: checked, with defaults for what nobody has said."""
 
     schedule: Schedule
     inputs: Mapping[str, object]
@@ -64,38 +64,26 @@ class RunSettings:
     rates: Mapping[str, float] = field(default_factory=dict)
     tables: Mapping[str, Any] | None = None
     workers: int | None = None
-    strict: bool = False
-    memory: int = 256 << 20
-    """Queued bytes above which sources are paused."""
+    strict: bool = default_of("strict")
+    memory: int = default_of("memory")
     dead_letters: object = None
     clock: Clock | None = None
     on_status: Callable[[Status], None] | None = None
     master: str | None = None
-    """The cluster, for the engine 'spark'."""
     spark: Mapping[str, str] = field(default_factory=dict)
-    """Settings of the Spark session, such as spark.jars.packages; they count if this run starts it."""
     state: str | None = None
-    """A directory or URI in which everything is kept that a run needs to go on after a crash."""
-    keep: float = 0.0
-    """Seconds for which the log keeps what everybody has read."""
+    keep: float = default_of("keep")
     restart: frozenset[str] = frozenset()
-    """Boxes that may begin anew although the state holds something else for them."""
-    remember: float = REMEMBER
-    """How many calls of a box its statistics remember."""
-    half_life: float = HALF_LIFE
-    """Seconds after which a tuple counts half in rates and recent utilities."""
-    trace: bool = False
-    """Whether to record why each step was chosen, and when it ran."""
+    remember: float = default_of("remember")
+    half_life: float = default_of("half_life")
+    trace: bool = default_of("trace")
     model: Model | None = None
-    """What boxes cost and what else takes time, for the engine 'sim'."""
     shed: ShedSettings | None = None
     """When and how much load is shed; None: nothing is, unless an adaptive layer wants it."""
     adaptive: Adaption | None = None
-    """The layer that changes policies while the run goes on."""
     control: Control | None = None
-    """Through which other threads change a run that goes on."""
     cut: Mapping[str, Any] = field(default_factory=dict)
-    """How a network is cut into streaming queries: `units`, `spread`, `shards`, where the rules should not decide."""
+    """What the call says of the cut, over what the file says."""
 
     @property
     def fading(self) -> tuple[float, float]:

@@ -16,8 +16,8 @@ from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock
 from headway.columns import Column, as_floats, exporter
 from headway.connectors import TableSink, open_sink
-from headway.connectors.base import Writer, prepare
-from headway.connectors.sinks import DiscardSink
+from headway.connectors.memory import DiscardSink
+from headway.connectors.protocol import Writer, prepare
 from headway.engines.base import RunSettings
 from headway.engines.ingest import ArrivalTimes
 from headway.engines.interrupts import Stopping

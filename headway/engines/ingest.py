@@ -18,8 +18,7 @@ import numpy as np
 from headway.catalog import HALF_LIFE, Floats
 from headway.clock import MILLISECOND, Clock
 from headway.columns import Int64s
-from headway.connectors.base import Chunk, Malformed, Reader
-from headway.connectors.resuming import Resumable, begins_anew
+from headway.connectors.protocol import Chunk, Malformed, Reader, Resumable, begins_anew
 from headway.errors import HeadwayError, InputError, raised
 from headway.fading import Rates
 from headway.trains import NOTHING, Tick, Train, constant, join_trains

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headway.errors import RunError
+from headway.expressions.timestamps import to_python
 from headway.kernels.kernel import DeadLetter
-from headway.moments import to_python
 
 if TYPE_CHECKING:
-    from headway.connectors.base import Malformed
+    from headway.connectors.protocol import Malformed
 
 DEAD_LETTERS = pa.schema(
     [("box", pa.string()), ("reason", pa.string()), ("tuple", pa.string()), ("where", pa.string())]

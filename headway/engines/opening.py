@@ -6,7 +6,8 @@ import contextlib
 
 from headway.checking import CheckedNetwork
 from headway.connectors import open_sink, open_source
-from headway.connectors.base import Reader, Writer, permit_sink, permit_source
+from headway.connectors.protocol import Reader, Writer
+from headway.connectors.registry import permit_sink, permit_source
 from headway.engines.base import RunSettings
 from headway.engines.letters import DEAD_LETTERS, DeadLetters
 from headway.errors import InputError

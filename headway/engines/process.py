@@ -8,7 +8,7 @@ from typing import Any
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock
-from headway.connectors.base import Reader
+from headway.connectors.protocol import Reader
 from headway.engines.base import RunResult, RunSettings
 from headway.engines.control import Command, Stop
 from headway.engines.delivery import Outlets

@@ -13,7 +13,7 @@ from headway.catalog import HALF_LIFE, REMEMBER, Statistics
 from headway.checking import CheckedNetwork
 from headway.clock import Clock, stopwatch
 from headway.columns import Indices, Mask
-from headway.connectors.base import Reader
+from headway.connectors.protocol import Reader
 from headway.engines.delivery import Delivery
 from headway.engines.ingest import Feed
 from headway.engines.letters import DeadLetters

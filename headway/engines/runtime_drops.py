@@ -13,11 +13,10 @@ from headway.engines.monitor import Effort, Flow, upstream
 from headway.engines.runtime import Arc
 from headway.engines.runtime_reading import RuntimeReading
 from headway.fading import Faded
-from headway.kept import Kept, Together
 from headway.network import arc_name
 from headway.shedding.sites import Entry, find_sites, nested
 from headway.shedding.strategies import work_saved
-from headway.sieves import DropBox, Sieve
+from headway.sieves import CombinedShares, DropBox, KeptShares, Sieve
 from headway.storage.queues import Cursor
 from headway.trains import Train, join_trains
 
@@ -58,14 +57,14 @@ class RuntimeDrops:
         self._called: Int64s = np.zeros(count, np.int64)
         self._avoidable = 0.0
 
-    def _estimates(self) -> dict[int, Kept]:
+    def _estimates(self) -> dict[int, KeptShares]:
         """Let boxes that estimate know what drop boxes before them keep; return by site before one where to note it."""
-        kept: dict[int, Kept] = {}
+        kept: dict[int, KeptShares] = {}
         for box in self._runtime.boxes:
             if self._runtime.program.boxes[box.index].spec.approximate:
                 above = upstream(self._topology, box.index)
                 sites = [at for at, site in enumerate(self.sites) if any(one.consumer in above for one in site.entries)]
-                box.kernel.weigh_by(Together(tuple([kept.setdefault(at, Kept()) for at in sites])))
+                box.kernel.weigh_by(CombinedShares(tuple([kept.setdefault(at, KeptShares()) for at in sites])))
         return kept
 
     def flow(self, now: int, rates: Floats, keep: Floats) -> Flow:

@@ -32,6 +32,7 @@ from headway.expressions.nodes import (
     relabel,
     unary,
 )
+from headway.expressions.timestamps import date_texts, timestamp_texts
 from headway.expressions.types import (
     BOOLEAN,
     DATE,
@@ -47,7 +48,6 @@ from headway.expressions.types import (
     is_timestamp,
     limits,
 )
-from headway.moments import date_texts, timestamp_texts
 from headway.schema import TIMESTAMP, TIMESTAMP_NTZ, type_name
 
 CONTEXT = decimal.Context(prec=80, rounding=ROUND_HALF_UP)

@@ -17,11 +17,11 @@ from headway.boxes.aggregate import Aggregate
 from headway.boxes.approximate import HIDDEN, widened
 from headway.columns import Column
 from headway.expressions import Functions
-from headway.kept import Kept, Shares
 from headway.kernels.aggregate import AggregateKernel, AggregateState
 from headway.kernels.kernel import DeadLetter, Kernel, Result
 from headway.kernels.sessions import SessionKernel, SessionState
 from headway.schema import Schema
+from headway.sieves import KeptShares, ShareLookup
 from headway.trains import Train
 
 
@@ -30,11 +30,11 @@ class Weighted(Kernel):
 
     def __init__(self, schema: Schema) -> None:
         """Take an input schema."""
-        self.kept: Shares = Kept()
+        self.kept: ShareLookup = KeptShares()
         self._narrow = schema
         self._wide = widened(schema)
 
-    def weigh_by(self, kept: Shares) -> None:
+    def weigh_by(self, kept: ShareLookup) -> None:
         """Hear how much is kept of the tuples that come in."""
         self.kept = kept
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from headway.columns import Int64s, Values
-from headway.kept import Shares
 from headway.schema import Schema
+from headway.sieves import ShareLookup
 from headway.trains import Train
 
 
@@ -75,7 +75,7 @@ class Kernel(ABC):
         """Read a state that `dump` wrote for the same kernel."""
         return None
 
-    def weigh_by(self, kept: Shares) -> None:  # noqa: B027 - most need not know
+    def weigh_by(self, kept: ShareLookup) -> None:  # noqa: B027 - most need not know
         """Hear how much is kept of the tuples that come in: only what is `approximate` minds."""
 
     def ranks(self, state: Any, output: Train) -> tuple[Values, Int64s]:

@@ -83,6 +83,10 @@ class Policy(ABC):
         """
         return False
 
+    def __str__(self) -> str:
+        """Return what summaries and traces call it if it was not made by name."""
+        return type(self).__name__
+
     def start(self) -> Any:
         """Return the memory before the first plan."""
         return None
@@ -240,6 +244,9 @@ class _Adopted(Policy):
 
     planner: Planner
 
+    def __str__(self) -> str:
+        return type(self.planner).__name__
+
     def start(self) -> Any:
         return self.planner.start()
 
@@ -304,11 +311,6 @@ def register_policy(
 ) -> None:
     """Make a policy known by name; the arguments are those of `PolicyEntry`."""
     _policies[name] = PolicyEntry(name, make, about, formula, paper, use, takes_argument)
-
-
-def forget_policy(name: str) -> None:
-    """Make a policy unknown again, if it was known."""
-    _policies.pop(name, None)
 
 
 def registered_policies() -> tuple[PolicyEntry, ...]:

@@ -13,8 +13,17 @@ from typing import Any
 from headway.boxes.durations import Duration
 from headway.catalog import Topology
 from headway.errors import NetworkError, PolicyError, choices, unknown
+from headway.options.table import default_of
 from headway.scheduling.bounded import Bounded
-from headway.scheduling.policy import Plan, Policy, make_policy, register_policy, registered_policies
+from headway.scheduling.policy import (
+    Plan,
+    Planner,
+    Policy,
+    as_policy,
+    make_policy,
+    register_policy,
+    registered_policies,
+)
 from headway.scheduling.snapshot import Snapshot, Unit
 from headway.scheduling.superboxes import TRAVERSALS, Traverser, box_units, superbox_units
 from headway.scheduling.trains import TRAINS, Auto, Budget, TrainRule, Tuples, parse_train
@@ -30,13 +39,13 @@ _SPAN = 5
 PARTS = ("policy", "unit", "traversal", "train", "wait", "plan")
 """What a schedule consists of: the keys of its mapping."""
 DEFAULT_TRAIN = 65_536
-LONGEST_WAIT = Duration(10_000_000)
+LONGEST_WAIT = Duration.parse(default_of("wait"))
 WAITS = {
     "wait:10s": "a unit that has been ready for so long is served whatever the policy says (the default)",
     "wait:off": "it may wait for ever: for experiments",
 }
 THREADS = "threads"
-DEFAULT_PLAN = 256
+DEFAULT_PLAN: int = default_of("plan")
 PLANS = {"plan:1": "steps that are carried out before the policy is asked again: engine local (default 256)"}
 
 
@@ -44,7 +53,8 @@ PLANS = {"plan:1": "steps that are carried out before the policy is asked again:
 class Schedule:
     """Which unit (`policy`, `unit`), in which order within it (`traversal`), and on how many tuples (`train`)."""
 
-    policy: str = "round-robin"
+    policy: str | Policy = "round-robin"
+    """A name of the registry, with its argument, or a policy itself."""
     unit: str = "superbox"
     traversal: str = "mc"
     train: TrainRule = Tuples(DEFAULT_TRAIN)  # noqa: RUF009 - frozen
@@ -55,14 +65,16 @@ class Schedule:
 
     @classmethod
     def parse(
-        cls, text: str | None, train: int | str | None = None, default: Schedule | None = None, **parts: Any
+        cls, text: str | Planner | None, train: int | str | None = None, default: Schedule | None = None, **parts: Any
     ) -> Schedule:
         """Read ``policy/unit/traversal/train``; what is given beside the text (`train`, `unit`, ...) overrides it.
 
-        What neither says is taken from `default`.
+        What neither says is taken from `default`. A policy itself stands for its name.
         """
         schedule = default or cls()
-        if text is not None:
+        if isinstance(text, Planner):
+            schedule = replace(schedule, policy=as_policy(text))
+        elif text is not None:
             if not isinstance(text, str):
                 raise PolicyError(f"a policy is text such as 'qos/superbox/mc/auto', not {text!r}")
             policy, *rest = text.split("/")
@@ -155,7 +167,8 @@ class Schedule:
 
     def make_policy(self) -> Policy:
         """Return the policy, with trains and the longest wait put around it where it does not see to them itself."""
-        return self.bound(self.train.wrap(make_policy(self.policy)))
+        policy = make_policy(self.policy) if isinstance(self.policy, str) else self.policy
+        return self.bound(self.train.wrap(policy))
 
     def bound(self, policy: Policy) -> Policy:
         """Return a policy with the longest wait put around it, unless it sees to everybody itself."""

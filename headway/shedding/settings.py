@@ -7,13 +7,13 @@ limits are ours: how much an output may lose, and how much all of them together 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headway.boxes.durations import Duration
 from headway.errors import NetworkError, PolicyError, choices, did_you_mean, finite, unknown
 from headway.qos import QoS
-from headway.shedding.strategies import registered_strategies
+from headway.shedding.strategies import Strategy, make_strategy, registered_strategies
 
 DEFAULT_STRATEGY = "loss"
 KEYS = {
@@ -54,17 +54,25 @@ class ShedSettings:
     """The time in which a backlog should go; None: 2 s, or half of the shortest good zone if that is more."""
     hold: int = 2
     band: float = 0.05
+    own: Strategy | None = None
+    """A strategy that is not in the registry; `strategy` is then what it is called."""
 
     @classmethod
     def parse(cls, value: object) -> ShedSettings | None:
         """Read what stands under ``shed``: None where nothing is to be shed. Raises a PolicyError.
 
+        Settings may stand for themselves, and a strategy of one's own for its name.
+
         Names of outputs are looked at when the network is known: see `limits`.
         """
         if value is None or value is False or value == "off":
             return None
+        if isinstance(value, ShedSettings):
+            return value
         if value is True or value == "on":
             return cls()
+        if isinstance(value, Strategy):
+            return cls(strategy=type(value).__name__, own=value)
         if isinstance(value, str):
             return cls(strategy=_strategy(value))
         if not isinstance(value, Mapping):
@@ -74,6 +82,10 @@ class ShedSettings:
         for key in value:
             if key not in KEYS:
                 raise PolicyError(f"shed: {unknown('key', str(key), KEYS)}")
+        made = value.get("by")
+        if isinstance(made, Strategy):
+            settings = cls.parse({key: one for key, one in value.items() if key != "by"})
+            return None if settings is None else replace(settings, strategy=type(made).__name__, own=made)
         return cls(**{_FIELDS.get(key, key): _READERS[key](key, value[key]) for key in KEYS if key in value})
 
     def limits(self, names: Sequence[str], qos: Sequence[QoS]) -> tuple[float, ...]:
@@ -89,6 +101,10 @@ class ShedSettings:
         else:
             may = {name for name, graphs in zip(names, qos, strict=True) if graphs.loss or graphs.value} or {*names}
         return tuple(self.outputs.get(name, self.most if name in may else 0.0) for name in names)
+
+    def make_strategy(self) -> Strategy:
+        """Return the strategy."""
+        return make_strategy(self.strategy) if self.own is None else self.own
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the settings as a network file can hold them; `parse` reads them back."""

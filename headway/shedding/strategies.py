@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -62,6 +62,7 @@ def work_saved(works: Floats, keep: Floats, nested: Sequence[Sequence[int]]) -> 
     return float((works * passing * (1.0 - keep)).sum())
 
 
+@runtime_checkable
 class Strategy(Protocol):
     """Decides what to drop. Pure. One with ``by_value = False`` drops at random also where value graphs are."""
 

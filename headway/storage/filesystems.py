@@ -212,7 +212,7 @@ def _known(directory: str) -> Place:
 
 
 def _private(path: str, flags: int) -> int:
-    """Open a file that nobody else may read, if it is new: what streams hold is not for everybody on the machine."""
+    """Open a file that nobody else may read, if it is new: streams may hold private data."""
     return os.open(path, flags, 0o600)
 
 

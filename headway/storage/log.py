@@ -17,13 +17,13 @@ from typing import Any
 from headway.clock import SECOND
 from headway.errors import InputError, RunError, unknown
 from headway.schema import Schema
+from headway.storage.commits import Commit, CommitFiles, Refusal
 from headway.storage.filesystems import FAILURES, Place, locate, reason
-from headway.storage.log_commits import Commit, Refusal
-from headway.storage.log_files import CommitFiles
-from headway.storage.log_index import SourceIndex
 from headway.storage.segments import (
-    Segment,
-    Slice,
+    MEND,
+    LogSegment,
+    LogSlice,
+    SourceIndex,
     check_schema,
     encode,
     open_segment,
@@ -32,12 +32,10 @@ from headway.storage.segments import (
 )
 from headway.trains import NOTHING, Tick, Train
 
-__all__ = ["Commit", "Log", "Segment", "Slice", "read_slice", "verify_log"]
+__all__ = ["Commit", "Log", "LogSegment", "LogSlice", "read_slice", "verify_log"]
 
 _OWN = re.compile(r"segments/[^/]+/\d{12}\.arrow")
 """What recovery may delete: files that a log names like this."""
-
-_MEND = "restore the file, or start anew with another --state"
 
 
 class Log:
@@ -84,7 +82,7 @@ class Log:
     def _check(self, commits: Sequence[Commit], present: Mapping[str, int]) -> None:
         """Refuse a log with missing segments, or of another network."""
         _check_sizes(self._place, commits, present)
-        newest: dict[str, Segment] = {}
+        newest: dict[str, LogSegment] = {}
         for commit in commits:
             newest.update(commit.segments)
         for source, segment in newest.items():
@@ -92,7 +90,7 @@ class Log:
             if source not in self._schemas:
                 raise RunError(
                     f"the log's segment '{name}': {unknown('source', source, self._schemas)}; "
-                    "run the network that wrote it, or start anew with another --state"
+                    "run the network that wrote it, or start over with another --state"
                 )
             # One is enough: all segments of a source were written under a schema that was checked like this.
             check_schema(open_segment(name, source, segment.crc), name, source, self._schemas[source])
@@ -115,11 +113,6 @@ class Log:
     def end(self) -> int | None:
         """The arrival number of the end mark, if it is in the log."""
         return self._end
-
-    @property
-    def moment(self) -> int:
-        """The moment of the newest commit; 0 if there is none."""
-        return self._commits[-1].moment if self._commits else 0
 
     @property
     def reached(self) -> int:
@@ -220,7 +213,7 @@ class Log:
         if any(later <= earlier for earlier, later in pairwise(marks)):
             raise ValueError("the numbers of ticks and the end must ascend")
 
-    def _write(self, source: str, train: Train, sequence: int) -> Segment:
+    def _write(self, source: str, train: Train, sequence: int) -> LogSegment:
         file = f"{self._directories[source]}/{sequence:012d}.arrow"
         segment, data = encode(source, train, self._schemas[source], file)
         # No rename: nobody looks at a segment before its commit is there.
@@ -238,7 +231,7 @@ class Log:
     def _unwritten(self, error: BaseException) -> RunError:
         return RunError(f"cannot write the log '{self._place.root}': {reason(error)}")
 
-    def slices(self, sources: Iterable[str], after: int, upto: int) -> list[Slice]:
+    def slices(self, sources: Iterable[str], after: int, upto: int) -> list[LogSlice]:
         """Return what these sources have in (after, upto], ascending by first number."""
         with self._lock:
             found = [piece for index in self._chosen(sources, after) for piece in index.slices(after, upto)]
@@ -273,12 +266,6 @@ class Log:
                 low, high = (low, middle) if too_many(middle) else (middle, high)
             return low
 
-    def oldest(self, sources: Iterable[str], after: int) -> int | None:
-        """Return the least stamp of each source's first tuple after `after`; stamps ascend within a source."""
-        with self._lock:
-            stamps = [index.stamp_after(after) for index in self._chosen(sources, after)]
-        return min([stamp for stamp in stamps if stamp is not None], default=None)
-
     def stamps(self, sources: Iterable[str], after: int, upto: int) -> tuple[int, int] | None:
         """Return the oldest and the mean stamp of the tuples in (after, upto], the mean rounded down, or None."""
         with self._lock:
@@ -306,12 +293,12 @@ class Log:
         """Return the moment of the first commit that covers an arrival number, or of the newest if none does."""
         with self._lock:
             at = bisect_left(self._issued, upto)
-            return self._commits[at].moment if at < len(self._commits) else self.moment
+            return self._commits[min(at, len(self._commits) - 1)].moment if self._commits else 0
 
     def drop(self, upto: int, now: int) -> int:
         """Forget the commits wholly at or below `upto` that are as old as the log keeps them; return bytes freed.
 
-        The newest commit stays. Whoever still asks for what is forgotten gets a RunError.
+        The newest commit stays. Asking for what is forgotten raises a RunError.
         """
         with self._writing, self._lock:
             count, most = 0, bisect_right(self._issued, upto, hi=max(0, len(self._issued) - 1))
@@ -347,7 +334,7 @@ class Log:
         if after < self._forgotten:
             raise RunError(
                 f"the log '{self._place.root}' no longer holds the arrivals after {after}, only those after "
-                f"{self._forgotten}; keep more of it, or start anew with another --state"
+                f"{self._forgotten}; keep more of it, or start over with another --state"
             )
         try:
             return [self._indexes[source] for source in dict.fromkeys(sources)]
@@ -356,9 +343,9 @@ class Log:
 
 
 def verify_log(path: str) -> tuple[Commit | None, int]:
-    """Look whether a log is whole; return its newest commit, and the largest arrival number that is forgotten.
+    """Check that a log is whole; return its newest commit, and the largest arrival number that is forgotten.
 
-    Every byte on a local disk is looked at, elsewhere what costs no transfer: there readers notice what is damaged.
+    On a local disk every byte is checked, elsewhere only what needs no transfer: readers notice damage there.
     Raises a RunError that names the first file that is missing or damaged. Nobody may have the log open.
     """
     place = locate(path)
@@ -377,7 +364,7 @@ def _check_sizes(place: Place, commits: Sequence[Commit], present: Mapping[str, 
             size = present.get(segment.file)
             if size != segment.bytes:
                 what = "missing" if size is None else f"damaged: {size} bytes, not {segment.bytes}"
-                raise RunError(f"source '{source}': the log's segment '{place.name(segment.file)}' is {what}; {_MEND}")
+                raise RunError(f"source '{source}': the log's segment '{place.name(segment.file)}' is {what}; {MEND}")
 
 
 def _number(tick: Any) -> int:

@@ -1,9 +1,8 @@
 """Queues: one per arc, shared by all its consumers.
 
-Each consumer has a cursor with two positions: its head, the next tuple that it has not processed, and its
-tail, the oldest tuple that it still needs. A tuple is released when every tail is past it. Sizes are kept as
-tuples come and go, so that reading them costs nothing; the readings of all cursors of a network lie in the
-arrays of one board, which a snapshot copies.
+Each consumer has a cursor at the next tuple that it has not taken. A tuple is released when every cursor is past
+it. Sizes are kept as tuples come and go, so that reading them costs nothing; the readings of all cursors of a
+network lie in the arrays of one board, which a snapshot copies.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ class Board:
     """
 
     def __init__(self, cursors: int) -> None:
-        """Make room for a number of cursors."""
         self.arrived: Int64s = np.zeros(cursors, np.int64)
         self.taken: Int64s = np.zeros(cursors, np.int64)
         self.marks: Int64s = np.zeros(cursors, np.int64)
@@ -60,25 +58,21 @@ class Drop(Protocol):
 
     def stretch(self, limit: int) -> int:
         """Return how many tuples to take so that about `limit` of them pass."""
-        ...
 
     def sift(self, train: Train) -> Train:
         """Return the tuples of a train that pass, with its progress, ticks and end."""
-        ...
 
 
 class Cursor:
-    """A consumer's positions in a queue. Used by one thread at a time."""
+    """A consumer's position in a queue. Used by one thread at a time."""
 
-    __slots__ = ("_kept", "_queue", "_segment", "_within", "drop", "ended", "number")
+    __slots__ = ("_queue", "_segment", "_within", "drop", "ended", "number")
 
     def __init__(self, queue: Queue, number: int) -> None:
-        """Start at the queue's present end."""
         self._queue = queue
         self.number = number
         self._segment = queue._end
         self._within = 0
-        self._kept = 0
         self.ended = False
         self.drop: Drop | None = None
         """The drop box that stands between the queue and the consumer; None: there is none."""
@@ -149,12 +143,6 @@ class Cursor:
                 summed -= queue._sum_within(self._segment, self._within)
             board, number = queue._board, self.number
             return int(board.arrived[number]) - int(board.taken[number]), summed
-
-    def keep(self, tuples: int) -> None:
-        """Let the tail stay this many tuples behind the head: a window that the consumer still needs."""
-        with self._queue._lock:
-            self._kept = tuples
-            self._queue._release()
 
     def peek(self, limit: int) -> Train:
         """Return the tuples that would be taken next, at most `limit`, without moving on."""
@@ -262,11 +250,11 @@ class Cursor:
             return Train.empty(queue.schema, queue.progress if progress is None else progress, end=self.ended)
 
     def _take_simply(self, limit: int) -> Train | None:
-        """Take a part of one segment, or all of one: what short trains mostly meet, at half the cost."""
+        """Take a part of one segment, or all of one: the usual case of short trains, at half the cost."""
         queue = self._queue
         with queue._lock:
             segments, at = queue._segments, self._segment - queue._first
-            if at >= len(segments) or self._kept:  # a tail that moves on may release something
+            if at >= len(segments):
                 return None
             segment, start = segments[at], self._within
             stop, size = start + limit, len(segment.numbers)
@@ -307,7 +295,6 @@ class Queue:
     """
 
     def __init__(self, schema: Schema, board: Board, cursors: Sequence[int]) -> None:
-        """Make a queue for consumers with these cursor numbers on the board."""
         self.schema = schema
         self.progress = NOTHING
         self.rising = True
@@ -354,7 +341,7 @@ class Queue:
         with self._lock:
             if self.cursors and (len(train.numbers) or train.ticks or train.end):
                 self._append_all(train)
-            # Last: whoever reads the promise without the lock must find queued what it is about.
+            # Last: who reads the progress without the lock must find its tuples queued.
             if train.progress > self.progress:
                 self.progress = train.progress
 
@@ -398,11 +385,11 @@ class Queue:
         self._end += 1
 
     def _release(self) -> None:
-        """Drop the segments that lie behind all tails."""
-        if len(self.cursors) == 1 and not self.cursors[0]._kept:
+        """Drop the segments that lie behind all cursors."""
+        if len(self.cursors) == 1:
             oldest = self.cursors[0]._segment
         else:
-            oldest = min([self._tail(cursor) if cursor._kept else cursor._segment for cursor in self.cursors])
+            oldest = min([cursor._segment for cursor in self.cursors])
         if self._first >= oldest:
             return
         size = 0
@@ -434,14 +421,6 @@ class Queue:
             self._within[segment] = int(stamps[0]), np.cumsum(stamps - stamps[0])
         first, later = self._within[segment]
         return first * count + int(later[count - 1])
-
-    def _tail(self, cursor: Cursor) -> int:
-        """Return the segment in which a cursor's tail lies."""
-        needed, at = cursor._kept - cursor._within, cursor._segment
-        while needed > 0 and at > self._first:
-            at -= 1
-            needed -= len(self._segments[at - self._first])
-        return at
 
 
 class Ages:

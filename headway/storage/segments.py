@@ -1,7 +1,8 @@
 """Segments: the tuples of one source that entered together, as an Arrow file that any Arrow tool can read.
 
 The user's fields stand first, under their own names. Arrival numbers and timestamps are hidden columns behind
-them, or, where they are regular (each is the one before plus a step), two numbers in the schema's metadata.
+them, or, where they are regular (each is the one before plus a step), two numbers in the schema's metadata. An index
+of a source's segments answers questions about arrival numbers without opening files.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 import threading
+from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +22,8 @@ import pyarrow as pa
 from headway.columns import Int64s
 from headway.errors import RunError
 from headway.schema import Schema
-from headway.storage.checksums import bulk_checksum
-from headway.storage.filesystems import FAILURES, Stat, open_input, reason, stat
+from headway.storage.checked import bulk_checksum
+from headway.storage.filesystems import FAILURES, Place, Stat, open_input, reason, stat
 from headway.trains import Train, constant
 
 NUMBER = "__number"
@@ -32,11 +34,13 @@ _KEY = b"headway"
 _LARGEST_STEP = 1 << 62
 _OPEN_FILES = 64
 _OPEN_BYTES = 256 << 20
-_MEND = "restore the file, or start anew with another --state"
+_RECENT = 8
+"""Segments whose irregular numbers and stamps stay in memory: those that a cut usually falls into."""
+MEND = "restore the file, or start over with another --state"
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class LogSegment:
     """What the log knows about a segment without opening it.
 
     Arrival numbers are first, first + step, ...; with `step` None they stand in the file. The same holds for
@@ -56,7 +60,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class LogSlice:
     """Rows `start` to `stop` of one segment, numbered from `first` to `last`. It travels to executors.
 
     `crc` is the checksum of the whole segment; None: nobody knows it.
@@ -71,17 +75,7 @@ class Slice:
     crc: int | None = None
 
     def __len__(self) -> int:
-        """Return the number of tuples."""
         return self.stop - self.start
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Slice:
-        """Read what `to_json` returned."""
-        return cls(**values)
 
 
 def quote_name(source: str) -> str:
@@ -116,7 +110,7 @@ def regular_values(first: int, step: int, start: int, stop: int) -> Int64s:
     return np.arange(start, stop, dtype=np.int64) * step + first
 
 
-def encode(source: str, train: Train, schema: Schema, file: str) -> tuple[Segment, pa.Buffer]:
+def encode(source: str, train: Train, schema: Schema, file: str) -> tuple[LogSegment, pa.Buffer]:
     """Return a train of at least one tuple as the bytes of a segment, and what there is to know about it."""
     numbers, stamps = train.numbers, train.stamps
     step, stamp_step = regular_step(numbers), regular_step(stamps)
@@ -143,7 +137,7 @@ def encode(source: str, train: Train, schema: Schema, file: str) -> tuple[Segmen
     else:
         total = rows * stamp + stamp_step * (rows * (rows - 1) // 2)
     crc = bulk_checksum(data)
-    segment = Segment(file, rows, first, int(numbers[-1]), data.size, step, stamp, stamp_step, total, crc)
+    segment = LogSegment(file, rows, first, int(numbers[-1]), data.size, step, stamp, stamp_step, total, crc)
     return segment, data
 
 
@@ -218,10 +212,10 @@ def open_segment(name: str, source: str, crc: int | None = None) -> Opened:
     try:
         return _cache.open(name, crc)
     except FileNotFoundError as error:
-        raise RunError(f"source '{source}': the log's segment '{name}' is missing; {_MEND}") from error
+        raise RunError(f"source '{source}': the log's segment '{name}' is missing; {MEND}") from error
     except (*FAILURES, ValueError, KeyError, TypeError, IndexError) as error:
         raise RunError(
-            f"source '{source}': the log's segment '{name}' cannot be read: {reason(error)}; {_MEND}"
+            f"source '{source}': the log's segment '{name}' cannot be read: {reason(error)}; {MEND}"
         ) from error
 
 
@@ -232,11 +226,11 @@ def check_schema(opened: Opened, name: str, source: str, schema: Schema) -> None
         held = ", ".join(f"{field.name} {field.type}" for field in found)
         raise RunError(
             f"source '{source}': the log's segment '{name}' has the fields ({held}), the network's source has "
-            f"({schema}); run the network that wrote it, or start anew with another --state"
+            f"({schema}); run the network that wrote it, or start over with another --state"
         )
 
 
-def read_slice(slice: Slice, schema: Schema) -> Train:
+def read_slice(slice: LogSlice, schema: Schema) -> Train:
     """Return the tuples of a slice, in any process; columns of local files are mapped, not copied.
 
     The train's progress is its last number. Raises a RunError for a file that is missing, damaged or another's.
@@ -246,7 +240,7 @@ def read_slice(slice: Slice, schema: Schema) -> Train:
     if not 0 <= slice.start <= slice.stop <= opened.rows:
         raise RunError(
             f"source '{slice.source}': the log's segment '{slice.path}' has {opened.rows} rows, "
-            f"not rows {slice.start} to {slice.stop}; {_MEND}"
+            f"not rows {slice.start} to {slice.stop}; {MEND}"
         )
     return Train.from_batch(
         opened.batch.slice(slice.start, slice.stop - slice.start),
@@ -266,3 +260,116 @@ def _values(held: Any, start: int, stop: int) -> Int64s:
         return held[start:stop]
     first, step = held
     return regular_values(first, step, start, stop)
+
+
+class _Spot(NamedTuple):
+    """Between two tuples: so many segments, and so many rows of the next one, lie before."""
+
+    segment: int
+    row: int
+
+
+class SourceIndex:
+    """The segments of one source in order. Counts are kept as sums from the start, so that ranges are differences."""
+
+    def __init__(self, source: str, place: Place) -> None:
+        self.source = source
+        self._place = place
+        self._segments: list[LogSegment] = []
+        self._firsts: list[int] = []
+        self._rows = [0]
+        self._sums = [0]
+        self._sizes = [0]
+        self._recent: OrderedDict[str, tuple[Int64s, Int64s]] = OrderedDict()
+
+    def add(self, segment: LogSegment, train: Train | None = None) -> None:
+        """Take up a segment; `train` holds its tuples, if they are at hand."""
+        self._segments.append(segment)
+        self._firsts.append(segment.first)
+        self._rows.append(self._rows[-1] + segment.rows)
+        self._sums.append(self._sums[-1] + segment.stamp_sum)
+        self._sizes.append(self._sizes[-1] + segment.bytes)
+        if train is not None and (segment.step is None or segment.stamp_step is None):
+            self._recent[segment.file] = (train.numbers, train.stamps)
+            if len(self._recent) > _RECENT:
+                self._recent.popitem(last=False)
+
+    def forget(self, segments: int) -> None:
+        """Leave out the oldest segments."""
+        for segment in self._segments[:segments]:
+            self._recent.pop(segment.file, None)
+        del self._segments[:segments], self._firsts[:segments], self._rows[:segments], self._sums[:segments]
+        del self._sizes[:segments]
+
+    def before(self, number: int) -> int:
+        """Return how many tuples have this arrival number or a smaller one, from some fixed start."""
+        spot = self._spot(number)
+        return self._rows[spot.segment] + spot.row
+
+    def stamps_before(self, number: int) -> int:
+        """Return the sum of the stamps of these tuples."""
+        at, row = self._spot(number)
+        total = self._sums[at]
+        if row:
+            segment = self._segments[at]
+            if segment.stamp_step is None:
+                total += exact_sum(self._hidden(segment)[1][:row])
+            else:
+                total += row * segment.stamp + segment.stamp_step * (row * (row - 1) // 2)
+        return total
+
+    def stamp_after(self, number: int) -> int | None:
+        """Return the stamp of the first tuple with a larger arrival number."""
+        at, row = self._spot(number)
+        if at == len(self._segments):
+            return None
+        segment = self._segments[at]
+        if segment.stamp_step is None:
+            return int(self._hidden(segment)[1][row])
+        return segment.stamp + segment.stamp_step * row
+
+    def bytes_after(self, number: int) -> int:
+        """Return the bytes of the segments that hold anything with a larger arrival number."""
+        at = bisect_right(self._firsts, number)
+        at -= bool(at) and number < self._segments[at - 1].last
+        return self._sizes[-1] - self._sizes[at]
+
+    def slices(self, after: int, upto: int) -> Iterator[LogSlice]:
+        """Return what lies after one arrival number, up to another."""
+        begin, end = self._spot(after), self._spot(upto)
+        for at in range(begin.segment, min(end.segment + 1, len(self._segments))):
+            segment = self._segments[at]
+            start = begin.row if at == begin.segment else 0
+            stop = end.row if at == end.segment else segment.rows
+            if start < stop:
+                first, last = self._number(segment, start), self._number(segment, stop - 1)
+                yield LogSlice(self.source, self._place.name(segment.file), first, last, start, stop, segment.crc)
+
+    def _spot(self, number: int) -> _Spot:
+        """Return the spot behind the tuples up to an arrival number."""
+        at = bisect_right(self._firsts, number) - 1
+        if at < 0:
+            return _Spot(0, 0)
+        segment = self._segments[at]
+        if number >= segment.last:
+            return _Spot(at + 1, 0)
+        if segment.step is None:
+            return _Spot(at, int(np.searchsorted(self._hidden(segment)[0], number, side="right")))
+        return _Spot(at, (number - segment.first) // segment.step + 1)
+
+    def _number(self, segment: LogSegment, row: int) -> int:
+        if row == 0:
+            return segment.first
+        if row == segment.rows - 1:
+            return segment.last
+        if segment.step is None:
+            return int(self._hidden(segment)[0][row])
+        return segment.first + segment.step * row
+
+    def _hidden(self, segment: LogSegment) -> tuple[Int64s, Int64s]:
+        """Return the numbers and the stamps of a segment."""
+        held = self._recent.get(segment.file)
+        if held is None:
+            opened = open_segment(self._place.name(segment.file), self.source, segment.crc)
+            held = (opened.numbers(0, segment.rows), opened.stamps(0, segment.rows))
+        return held

@@ -66,12 +66,18 @@ def _is_dead(folder: str) -> bool:
     finally:
         os.close(at)
     try:
-        found = os.fstat(mark)
+        return is_abandoned(mark)
+    finally:
+        os.close(mark)
+
+
+def is_abandoned(handle: int) -> bool:
+    """Whether an open file is a regular one of this user's that no process holds; it is held here from now on."""
+    try:
+        found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
             return False
-        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
     except OSError:
         return False
-    finally:
-        os.close(mark)

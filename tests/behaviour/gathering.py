@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from headway.checking import CheckedNetwork, check
 from headway.engines.base import Engine, RunResult, RunSettings
 from headway.network import Box, Network, Table
-from headway.scheduling.policy import Plan, Policy, Step, register_policy
+from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Snapshot
 
@@ -128,7 +128,7 @@ class Gathering:
         self._chance.shuffle(outputs)
         units = [outputs[at :: self._groups] for at in range(min(self._groups, len(outputs)))]
         settings = RunSettings(
-            Schedule(f"portions:{self._chance.randrange(1000)}"), inputs, {}, cut={"units": units, **self._cut}
+            Schedule(Portions(self._chance.randrange(1000))), inputs, {}, cut={"units": units, **self._cut}
         )
         result = self._engine.run(check(network), settings)
         self.batches += sum(unit["batches"] for unit in result.summary["units"].values())
@@ -198,10 +198,3 @@ class Portions(Policy):
             steps.append(Step(unit, max(1, share)))
             memory = memory | {unit: taken + 1}
         return Plan(tuple(steps)), memory
-
-
-def _make(argument: str | None) -> Policy:
-    return Portions(int(argument or 0))
-
-
-register_policy("portions", _make, "random shares of what waits, for tests")

@@ -21,7 +21,7 @@ from typing import Any
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock
 from headway.connectors import open_source
-from headway.connectors.base import Malformed, Reader
+from headway.connectors.protocol import Malformed, Reader
 from headway.engines.base import RunResult, RunSettings, register_engine
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.letters import DeadLetters
@@ -37,7 +37,7 @@ from headway.engines.spark.worker.source import LogReader, Task
 from headway.engines.spark.worker.unitcode import unit_code
 from headway.network import Table, thaw
 from headway.program import compile_program
-from headway.storage.files import write_table
+from headway.storage.checked import write_table
 from headway.storage.filesystems import locate
 from headway.storage.log import Log
 from headway.tables import load_table

@@ -38,14 +38,16 @@ APART = {
     "test_pairs_do_not_depend_on_the_interleaving": "it draws while it runs",
     "test_a_list_of_too_many_values": "it changes a limit, in its own process only",
 }
-DRAWN = 3 if THOROUGH else 1
-DRAWN_OF = {"test_random_networks": 10, "test_each_function": 1}
-"""How many examples of a property are tried in each way; DRAWN where nothing is said."""
+DRAWN = 1
+DRAWN_OF = {"test_random_networks": 10}
+"""How many examples of a property are tried in one run of all; DRAWN where nothing is said."""
+RUNS = 10 if THOROUGH else 1
+"""How often all tests run in each way, with other streams and networks each time."""
 WAYS: Mapping[str, tuple[int, Mapping[str, Any], int]] = {
     "spread": (1, {"spread": "auto"}, 1),
     "together": (2, {"spread": "none", "shards": 3}, 2),
 }
-"""The seed, how the networks are cut, and into how many units their outputs go."""
+"""The first seed, how the networks are cut, and into how many units their outputs go."""
 
 
 def _functions() -> Iterator[tuple[str, Callable[..., object]]]:
@@ -104,10 +106,19 @@ def _tests(number: int, fixtures: Mapping[str, Any]) -> Iterator[tuple[str, Call
 Raised = Mapping[str, BaseException | None]
 
 
-@pytest.fixture(scope="module", params=["spread", pytest.param("together", marks=pytest.mark.slow)])
+def _ways() -> Iterator[pytest.ParameterSet]:
+    for way in WAYS:
+        for at in range(RUNS):
+            marks = [] if way == "spread" and at == 0 else [pytest.mark.slow]
+            yield pytest.param((way, at), marks=marks, id=f"{way}-{at}" if at else way)
+
+
+@pytest.fixture(scope="module", params=_ways())
 def raised(request: pytest.FixtureRequest, spark: SparkSession, table: Any) -> Raised:
     """What every test raised when all of them ran on Spark."""
-    number, cut, groups = WAYS[request.param]
+    way, at = request.param
+    number, cut, groups = WAYS[way]
+    number += at * len(WAYS)
     gathering = Gathering(make_engine("spark"), number, cut, groups)
     register_engine("gathered", lambda: gathering)
     found = gathering.carry_out(dict(_tests(number, {"engine": "gathered", "table": table})))

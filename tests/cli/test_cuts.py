@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headway.cli.spark import default_shards
+from headway.cli.check import default_shards
 from tests.cli.helpers import BORDER, Outcome, assert_one_error, call, environment
 
 WIDE = """network: wide

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from headway.cli.arguments import Parser, UsageError
-from headway.cli.explain import EPILOG, add_arguments, explain
+from headway.cli.arguments import Parser, UsageError, add_options
+from headway.cli.explain import COMMAND, EPILOG, explain
 from headway.cli.main import main
-from headway.cli.run import add_arguments as add_run_arguments
+from headway.cli.run import COMMAND as RUN
 from headway.clock import MILLISECOND
 from headway.engines.changes import Change
 from headway.engines.reasons import Reason
@@ -56,7 +56,7 @@ def path(tmp_path: Path) -> Path:
 
 def parse(*argv: object) -> argparse.Namespace:
     parser = Parser(prog="headway explain", epilog=EPILOG)
-    add_arguments(parser)
+    add_options(parser, COMMAND.groups)
     return parser.parse_args([str(word) for word in argv])
 
 
@@ -276,7 +276,7 @@ def test_errors(path: Path, tmp_path: Path) -> None:
 def test_help_teaches() -> None:
     assert "examples:\n" in EPILOG
     parser = Parser(prog="headway run")
-    add_run_arguments(parser)
+    add_options(parser, RUN.groups)
     assert "ui.perfetto.dev" in parser.format_help()
     assert parser.parse_args(["net.yaml", "--trace", "run.json"]).trace == "run.json"
     assert parser.parse_args(["net.yaml"]).trace is None

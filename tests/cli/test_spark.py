@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from headway.cli.spark import add_cut_options, duration, spread
+from headway.cli.arguments import add_options, duration, of_run, spread
 from headway.engines.spark.driver.cut import CUTS, SPREADS
 from headway.engines.spark.driver.shipping import FRONTS as ENGINE_FRONTS
-from headway.files import FRONTS, SPREAD_RULES, UNIT_RULES
+from headway.options.kinds import FRONTS, SPREAD_RULES, UNIT_RULES
+from headway.options.table import CUT_KEYS
 from tests.cli.helpers import assert_one_error, call
 
 
@@ -22,7 +23,7 @@ def test_the_rules_are_those_of_the_engine() -> None:
 
 def test_the_help_tells_every_rule() -> None:
     parser = argparse.ArgumentParser()
-    add_cut_options(parser)
+    add_options(parser, {"": of_run(*CUT_KEYS)})
     told = " ".join(parser.format_help().split())
     for rule in (*UNIT_RULES, *SPREAD_RULES, *FRONTS):
         assert f"'{rule}'" in told

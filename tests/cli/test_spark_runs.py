@@ -9,12 +9,15 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.csv
 import pytest
 
 from tests.cli.helpers import ALARMS, ENDLESS, ROWS, call, command, environment, spawn
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SLOWLY = 300
 """Seconds after which a test gives up: Spark takes ten to start, many more on a busy machine."""
@@ -23,7 +26,7 @@ RESULTS = "state/results/counts/*.arrow"
 TIMED = ENDLESS.replace("rate: 20000", f"rate: 400, count: {COUNT}")
 
 
-def test_results_and_reports(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_results_and_reports(spark: SparkSession, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     argv = ("--input", "positions=day.csv", "--output", "alarms=a.jsonl", "--summary", "s.json", "--units", "output")
     outcome = call(capfd, "run", "border.yaml", *argv)
     assert outcome.code == 0

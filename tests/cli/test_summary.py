@@ -14,7 +14,7 @@ import pytest
 import headway as hw
 from headway.cli.printing import count_text, one_line, printable, ratio_text, seconds_text, text_table
 from headway.cli.summary import Preview, check_summary_path, previews_text, summary_text, to_json, write_summary
-from headway.engines import plaintext
+from headway.engines import showing
 from headway.errors import OutputError
 from headway.schema import Schema
 from tests.cli.helpers import BORDER, ROWS
@@ -259,13 +259,13 @@ def test_text_table() -> None:
 
 def test_a_table_on_a_narrow_terminal_wraps_words_and_loses_nothing() -> None:
     header, rows = ("policy", "what it does", "n"), [("chain", "boxes whose queues shrink fastest first", "1,234 ms")]
-    narrow = plaintext.text_table(header, rows, "llr", 40)
+    narrow = showing.text_table(header, rows, "llr", 40)
     assert max(map(len, narrow.splitlines())) <= 40
     for columns in (40, 5):
-        table = plaintext.text_table(header, rows, "llr", columns)
+        table = showing.text_table(header, rows, "llr", columns)
         assert set(" ".join(rows[0]).split()) <= set(table.split())
         assert "1,234 ms" in table, "a number stays in one line"
-    assert len(plaintext.text_table(("a",), [("word " * 1000,)]).splitlines()) == 3, "without a terminal it is wide"
+    assert len(showing.text_table(("a",), [("word " * 1000,)]).splitlines()) == 3, "without a terminal it is wide"
 
 
 def test_preview_keeps_ten_of_many() -> None:

@@ -16,8 +16,8 @@ import pytest
 import headway as hw
 from headway.cli.main import main
 from headway.connectors import sessions
-from headway.connectors.base import register_sink, register_source
-from headway.connectors.sinks import DiscardSink
+from headway.connectors.memory import DiscardSink
+from headway.connectors.registry import register_sink, register_source
 from headway.errors import HeadwayError
 
 SECRET = "hunter2-not-to-be-told"

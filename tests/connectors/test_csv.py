@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headway.connectors import csv as csv_module
 from headway.connectors import open_source
-from headway.connectors.skipping import skip
+from headway.connectors.readers import skip
 from headway.errors import InputError
 from headway.schema import Schema
 from tests.connectors.helpers import drain, read_text, rows, write

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headway.connectors import heaps, open_sink, sink_suffixes
+from headway.connectors import open_sink, output_files, sink_suffixes
 from headway.connectors.directories import DirectorySink
 from headway.errors import OutputError
 from headway.schema import Schema
@@ -65,7 +65,7 @@ def test_paths_with_a_suffix_and_a_slash(tmp_path: Path) -> None:
 
 
 def test_without_micro_batches_files_are_numbered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heaps, "GROUP_ROWS", 3)
+    monkeypatch.setattr(output_files, "GROUP_ROWS", 3)
     sink = _open({"parquet": "out/"}, tmp_path)
     for at in range(7):
         sink.write(_batch(at))
@@ -81,7 +81,7 @@ def test_without_micro_batches_files_are_numbered(tmp_path: Path, monkeypatch: p
 
 
 def test_giving_up_takes_only_own_files_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heaps, "GROUP_ROWS", 1)
+    monkeypatch.setattr(output_files, "GROUP_ROWS", 1)
     first = _open({"parquet": "out/"}, tmp_path)
     first.write(_batch(1))
     first.close()

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from headway.connectors import open_sink
-from headway.connectors.base import Writer, prepare
+from headway.connectors.protocol import Writer, prepare
 from headway.schema import Schema
 
 SCHEMA = Schema.parse("a int")

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headway.connectors.base import open_source
-from headway.connectors.identity import check_input, describe
+from headway.connectors.input_files import check_input, describe
+from headway.connectors.registry import open_source
 from headway.errors import InputError
 from headway.schema import Schema
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from headway.connectors import Reader, iterables, open_source
+from headway.connectors import Reader, memory, open_source
 from headway.errors import InputError
 from headway.schema import Schema
 from tests.connectors.helpers import drain, rows
@@ -87,7 +87,7 @@ def test_a_generator_is_taken_lazily() -> None:
     assert chunk is not None
     assert 1 <= len(chunk) <= 10
     reader.close()
-    assert taken <= iterables.AHEAD + 20
+    assert taken <= memory.AHEAD + 20
 
 
 def test_a_slow_generator_hands_over_what_is_there() -> None:
@@ -150,7 +150,7 @@ def test_a_generator_that_raises_what_ends_programs(error: BaseException, said: 
 
 
 def test_all_rows_of_a_generator_in_order() -> None:
-    count = 3 * iterables.AHEAD + 5
+    count = 3 * memory.AHEAD + 5
     reader = open_source("s", Schema.parse("a int"), ((i,) for i in range(count)))
     table, _, _ = drain(reader, [1000, 7])
     assert table is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headway.connectors import open_source
-from headway.connectors.sightings import LOOKED_AT, Sightings
+from headway.connectors.rows import LOOKED_AT, Sightings
 from headway.schema import Schema
 from tests.connectors.helpers import drain
 

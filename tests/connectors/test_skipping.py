@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.connectors import open_source
-from headway.connectors.skipping import skip
+from headway.connectors.readers import skip
 from headway.errors import InputError
 from headway.schema import Schema
 from tests.connectors.helpers import drain, read_text

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import headway as hw
-from headway.connectors import heaps, open_sink
+from headway.connectors import open_sink, output_files
 from headway.connectors.spark_sink import SparkSink
 from headway.errors import OutputError
 from headway.schema import Schema
@@ -49,7 +49,7 @@ def test_a_repeated_micro_batch_is_there_once_and_in_order(spark: SparkSession, 
 def test_without_micro_batches_tuples_are_gathered(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heaps, "GROUP_ROWS", 3)
+    monkeypatch.setattr(output_files, "GROUP_ROWS", 3)
     for _ in range(2):  # another run adds to it
         sink = _open({"format": "json", "path": f"{tmp_path}/out/"})
         for at in range(4):

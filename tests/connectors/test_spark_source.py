@@ -13,7 +13,7 @@ import pytest
 
 import headway as hw
 from headway.connectors import Malformed, Reader, open_source, spark_source
-from headway.connectors.resuming import Resumable
+from headway.connectors.protocol import Resumable
 from headway.connectors.spark_source import SparkReader
 from headway.errors import InputError
 from headway.schema import Schema
@@ -149,7 +149,7 @@ def test_the_query_waits_while_nobody_reads(
     assert first is not None
     for _ in range(20):  # it would be through by now
         threading.Event().wait(0.1)
-        assert reader._waiting <= 2
+        assert reader._ready.held <= 2
     assert reader._query.isActive
     rest = rows(reader)
     assert sorted(row["a"] for row in [*first.batch.to_pylist(), *rest]) == list(range(10))

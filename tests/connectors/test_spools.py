@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.connectors.base import Malformed
+from headway.connectors.protocol import Malformed
 from headway.connectors.spools import Spool
 from headway.errors import InputError
 from tests.searching import examples

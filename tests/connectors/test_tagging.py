@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import headway as hw
-from headway.connectors.tagging import Tagged, tag_shared
+from headway.connectors.jsonl import Tagged, tag_shared
 
 
 def test_only_what_is_shared_is_tagged() -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import headway as hw
-from headway.connectors.base import Chunk, Malformed
+from headway.connectors.protocol import Chunk, Malformed
 from headway.engines.base import Status
 from headway.engines.control import Pause, Resume, Specify
 from headway.errors import InputError

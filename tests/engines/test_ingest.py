@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import headway as hw
 from headway.clock import MILLISECOND, SECOND, ManualClock
-from headway.connectors.base import Chunk, Malformed
+from headway.connectors.protocol import Chunk, Malformed
 from headway.engines.ingest import Feed, Ingest
 from headway.schema import Schema
 from headway.trains import Train

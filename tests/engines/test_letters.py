@@ -11,7 +11,7 @@ import pytest
 
 import headway as hw
 from headway.columns import Column
-from headway.connectors.base import Malformed
+from headway.connectors.protocol import Malformed
 from headway.engines.letters import KEPT, DeadLetters
 from headway.errors import RunError
 from headway.kernels.kernel import DeadLetter

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import headway as hw
-from headway.connectors.base import PENDING_LIMIT
+from headway.connectors.protocol import PENDING_LIMIT
 
 MANY = 2 * PENDING_LIMIT + 7
 NETWORK: dict[str, Any] = {

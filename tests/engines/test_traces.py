@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import headway as hw
 from headway.clock import MILLISECOND, SECOND
 from headway.columns import Column
-from headway.connectors.base import open_source
+from headway.connectors.registry import open_source
 from headway.engines import chrome
 from headway.engines.changes import Change
 from headway.engines.ingest import Feed

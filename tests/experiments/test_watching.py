@@ -12,7 +12,7 @@ from headway.clock import SECOND
 from headway.errors import PolicyError
 from headway.totals import Totals
 from headway_experiments.trees import run_for_summary, source
-from headway_experiments.watching import Alone, Watched, intervals, run_watched, watching
+from headway_experiments.watching import Alone, Watched, intervals, run_watched, watch
 
 OPTIMIZER = {"use": "optimizer", "start": "segment", "interval": 1.0, "queries": {"results": {"latency": "10ms"}}}
 
@@ -60,19 +60,15 @@ def test_a_layer_does_what_it_does_alone() -> None:
     assert summary["outputs"]["results"]["latency"] == pytest.approx(plain["outputs"]["results"]["latency"])
 
 
-def test_nothing_stays_registered() -> None:
+def test_nothing_is_registered() -> None:
     before = registered_adaptives()
-    with watching("fifo", 1.0):
-        assert "watched" in [one.name for one in registered_adaptives()]
-    assert registered_adaptives() == before
-    with pytest.raises(RuntimeError), watching("fifo", 1.0):
-        raise RuntimeError
+    run_watched(network(), "fifo/box/1", "fifo", every=1.0)
     assert registered_adaptives() == before
 
 
 def test_an_unknown_layer_is_refused() -> None:
-    with pytest.raises(PolicyError, match="nobody"), watching({"use": "nobody"}, 1.0):
-        pass
+    with pytest.raises(PolicyError, match="nobody"):
+        watch({"use": "nobody"}, 1.0)
 
 
 def test_a_late_look_keeps_the_grid() -> None:

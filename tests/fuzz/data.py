@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from headway.connectors import csv as csv_module
 from headway.connectors import jsonl as jsonl_module
 from headway.connectors import open_source
-from headway.connectors.base import Reader
-from headway.connectors.skipping import skip
+from headway.connectors.protocol import Reader
+from headway.connectors.readers import skip
 from headway.schema import Schema
 from headway.tables import load_table
 from tests.fuzz.judging import expect

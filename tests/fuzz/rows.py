@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from headway.connectors.base import SinkRequest
 from headway.connectors.jsonl import JsonLinesSink
+from headway.connectors.protocol import SinkRequest
 from headway.schema import Schema
 
 _TEXTS = (

@@ -25,7 +25,7 @@ from tests.fuzz.nasty import mutate_bytes
 from tests.storage.test_log import train
 
 SCHEMA = Schema.parse("a bigint, s string")
-_CHECKSUMS = find_spec("headway.storage.checksums") is not None
+_CHECKSUMS = find_spec("headway.storage.checked") is not None
 """Without them damage to a value is not seen, and only what breaks a file is an error."""
 
 

@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 import headway as hw
 from headway.boxes import REGISTRY
 from headway.columns import UNREAD, Int64s
-from headway.kept import Kept
 from headway.kernels.aggregate import AggregateKernel
 from headway.kernels.approximate import Weighted, WeightedAggregate, WeightedSessions
 from headway.kernels.compile import compile_kernel
 from headway.kernels.kernel import DeadLetter
 from headway.schema import Schema
-from headway.sieves import Sieve
+from headway.sieves import KeptShares, Sieve
 from headway.trains import Train, join_trains
 from tests.behaviour import sharded  # noqa: F401  (it registers itself)
 from tests.kernels.helpers import few
@@ -46,7 +45,10 @@ def train(rows: Sequence[tuple[Any, ...]], start: int = 0, schema: Schema = SCHE
 
 
 def run(
-    made: tuple[Any, Schema], trains: Sequence[Train], kept: Kept | None = None, dead: list[DeadLetter] | None = None
+    made: tuple[Any, Schema],
+    trains: Sequence[Train],
+    kept: KeptShares | None = None,
+    dead: list[DeadLetter] | None = None,
 ) -> list[Row]:
     """Return the results over trains, the last of which ends the stream; states go through bytes."""
     kernel, schema = made
@@ -70,7 +72,7 @@ STEPS = [(0, 1.0), (1, 0.5), (3, 0.25)]
 
 
 def test_by_hand() -> None:
-    (row,) = run(make({"size": 10, "approximate": True}), [train(FOUR)], Kept.of(STEPS))
+    (row,) = run(make({"size": 10, "approximate": True}), [train(FOUR)], KeptShares.of(STEPS))
     assert row == {
         "t": 0,
         "n": 9.0,
@@ -89,7 +91,7 @@ def test_nulls_and_filters(grid: Row) -> None:
         "count(*) as n, count(x) as c, avg(x) as m, sum(x) filter (where k is null) as none, "
         "count(*) filter (where x > 2) as f, count_if(x > 2) as i"
     )
-    (row,) = run(make({"select": select, "approximate": True, **grid}), [train(rows)], Kept.of(STEPS))
+    (row,) = run(make({"select": select, "approximate": True, **grid}), [train(rows)], KeptShares.of(STEPS))
     assert (row["n"], row["n_error"]) == (9.0, pytest.approx(1.96 * 4))
     assert (row["c"], row["c_error"]) == (4.0, pytest.approx(1.96 * 2))
     assert (row["m"], row["m_error"]) == (2.5, pytest.approx(1.96 * math.sqrt(2 * 0.25 + 2 * 0.25) / 4))
@@ -100,13 +102,15 @@ def test_nulls_and_filters(grid: Row) -> None:
 
 def test_no_value_at_all() -> None:
     select = "sum(x) as s, avg(x) as m, count(x) as c"
-    (row,) = run(make({"select": select, "size": 10, "approximate": True}), [train([(0, 1, None)])], Kept.of(STEPS))
+    (row,) = run(
+        make({"select": select, "size": 10, "approximate": True}), [train([(0, 1, None)])], KeptShares.of(STEPS)
+    )
     assert row == {"t": 0, "s": None, "s_error": None, "m": None, "m_error": None, "c": 0.0, "c_error": 0.0}
 
 
 def test_expressions_are_made_of_estimates_and_other_functions_are_not_scaled() -> None:
     select = "sum(x) / count(*) as q, max(x) as high, count(distinct x) as d, median(x) as mid, first(x) as f"
-    (row,) = run(make({"select": select, "size": 10, "approximate": True}), [train(FOUR)], Kept.of(STEPS))
+    (row,) = run(make({"select": select, "size": 10, "approximate": True}), [train(FOUR)], KeptShares.of(STEPS))
     assert row == {"t": 0, "q": 3.0, "high": 4.0, "d": 4, "mid": 2.5, "f": 1.0}
 
 
@@ -115,7 +119,7 @@ def test_whole_numbers_and_decimals() -> None:
     select = "sum(i) as i, avg(d) as d, sum(i + 1) as j"
     made = make({"select": select, "size": 10, "approximate": True}, schema)
     rows = [(0, 1, 1), (1, 2, 2), (2, 3, 3), (3, 4, 4)]
-    (row,) = run(made, [train(rows, schema=schema)], Kept.of(STEPS))
+    (row,) = run(made, [train(rows, schema=schema)], KeptShares.of(STEPS))
     assert (row["i"], row["d"], row["j"]) == (27.0, 3.0, 36.0)
     assert row["i_error"] == pytest.approx(1.96 * math.sqrt(218))
     assert row["d_error"] == pytest.approx(1.96 * math.sqrt(14) / 9)
@@ -126,20 +130,20 @@ def test_infinite_values() -> None:
     made = make({"size": 10, "approximate": True})
     (row,) = run(made, [train(rows)])
     assert (row["s"], row["s_error"], row["m"], row["m_error"]) == (math.inf, 0.0, math.inf, 0.0)
-    (row,) = run(made, [train(rows)], Kept.of([(0, 0.5)]))
+    (row,) = run(made, [train(rows)], KeptShares.of([(0, 0.5)]))
     assert (row["s"], row["s_error"], row["m"]) == (math.inf, math.inf, math.inf)
     assert math.isnan(row["m_error"])
 
 
 def test_what_came_although_nothing_was_to_be_kept_stands_for_itself() -> None:
-    (row,) = run(make({"size": 10, "approximate": True}), [train(FOUR)], Kept.of([(0, 0.0)]))
+    (row,) = run(make({"size": 10, "approximate": True}), [train(FOUR)], KeptShares.of([(0, 0.0)]))
     assert (row["n"], row["s"], row["n_error"]) == (4.0, 10.0, 0.0)
 
 
 def test_a_share_that_changes_in_the_middle_of_a_window() -> None:
     """What is noted while a window is open counts for the tuples from there on."""
     kernel, schema = make({"size": 10, "approximate": True})
-    kept = kernel.kept = Kept()
+    kept = kernel.kept = KeptShares()
     state, _ = kernel.run(kernel.initial(), [train([(0, 1, 1.0), (1, 1, 1.0)])], 0)
     kept.note(2, 0.5)
     state, _ = kernel.run(state, [train([(2, 1, 1.0), (3, 1, 1.0)], 2)], 0)
@@ -193,7 +197,7 @@ def test_where_nothing_was_dropped_estimates_are_exact(grid: str, rows: list[Any
 @given(rows=streams, at=cuts, shares=steps)
 def test_however_trains_are_cut(grid: str, rows: list[Any], at: list[int], shares: list[Any]) -> None:
     made = make({**GRIDS[grid], "approximate": True})
-    kept = Kept.of(shares)
+    kept = KeptShares.of(shares)
     assert run(made, cut(rows, at), kept) == run(made, cut(rows, ()), kept)
 
 
@@ -204,7 +208,7 @@ PLAIN = make({"size": 1, "approximate": True})
 @given(rows=streams, shares=steps, offset=st.sampled_from([0.0, 1e4, -1e4]))
 def test_estimates_are_what_the_formulas_say(rows: list[Any], shares: list[Any], offset: float) -> None:
     rows = [(0, 1, None if x is None else x + offset) for _, _, x in rows]
-    kept = Kept.of(shares)
+    kept = KeptShares.of(shares)
     found = run(PLAIN, [train(rows)], kept)
     if not rows:
         assert found == []
@@ -236,7 +240,7 @@ def test_estimates_are_unbiased_and_their_intervals_cover_the_truth() -> None:
     whole = train([(0, 1, float(x)) for x in values])
     truth = {"n": COUNT, "s": values.sum(), "m": values.mean()}
     made = make({"size": 10, "approximate": True})
-    kept = Kept.of([(0, 0.3)])
+    kept = KeptShares.of([(0, 0.3)])
     # A seed shifts the numbers, so that samples are independent only if the seeds are further apart than the numbers.
     found = [run(made, [Sieve(0.3, seed * 2 * COUNT).sift(whole)], kept)[0] for seed in range(300)]
     for name, expected in truth.items():
@@ -252,7 +256,7 @@ def test_intervals_cover_the_truth_where_the_share_changes_within_the_window() -
     whole = train([(0, 1, float(x)) for x in values])
     head, tail = whole.slice(0, COUNT // 2), whole.slice(COUNT // 2, COUNT)
     made = make({"size": 10, "approximate": True})
-    kept = Kept.of([(0, 0.2), (COUNT // 2, 0.6)])
+    kept = KeptShares.of([(0, 0.2), (COUNT // 2, 0.6)])
     found = []
     for seed in range(0, 300 * 2 * COUNT, 2 * COUNT):
         found.append(run(made, [Sieve(0.2, seed).sift(head), Sieve(0.6, seed).sift(tail)], kept)[0])
@@ -282,7 +286,7 @@ def test_columns_that_nobody_reads_may_be_left_out() -> None:
     assert make({"size": 5, "select": "sum(x + 1) as s", "approximate": True})[0].reads is None
     whole = train([(at // 100, 1, float(at)) for at in range(1000)])
     slim = whole.with_columns([whole.columns[0], UNREAD, whole.columns[2]])
-    kept = Kept.of([(500, 0.5)])
+    kept = KeptShares.of([(500, 0.5)])
     assert run(made, [slim], kept) == run(made, [whole], kept)
 
 
@@ -291,7 +295,7 @@ def test_long_trains_that_a_filter_chose_from() -> None:
     whole = train([(at // 100, at % 7, float(at % 5)) for at in range(1000)])
     chosen: Int64s = np.flatnonzero(np.arange(1000) % 3 == 0)
     settings: Row = {"size": 2, "order": {"on": "t", "by": ["k"]}}
-    kept = Kept.of([(500, 0.5)])
+    kept = KeptShares.of([(500, 0.5)])
     for _ in range(2):  # with what the first has left in the train's memo
         exact, schema = make(settings)
         exact.run(exact.initial(), [whole], 0)
@@ -349,5 +353,5 @@ def test_in_a_network(engine: str) -> None:
 def test_joined_trains_weigh_as_their_parts() -> None:
     one, two = train(FOUR), train(FOUR, 4)
     made = make({"size": 10, "approximate": True})
-    kept = Kept.of([(4, 0.5)])
+    kept = KeptShares.of([(4, 0.5)])
     assert run(made, [join_trains([one, two])], kept) == run(made, [one, two], kept)

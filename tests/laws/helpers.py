@@ -5,8 +5,7 @@ Queues are counted again here, from arrivals and calls alone, so that laws do no
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -16,11 +15,10 @@ import pyarrow as pa
 
 import headway as hw
 from headway.clock import MILLISECOND
-from headway.connectors.base import Chunk, Malformed
+from headway.connectors.protocol import Chunk, Malformed
 from headway.engines.base import RunResult
 from headway.engines.traces import CallRecord, Trace
-from headway.scheduling.policy import Plan, Policy, Step, register_policy
-from headway.scheduling.policy import _policies as registered
+from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.snapshot import Snapshot
 
 SCHEMA = {"n": "bigint"}
@@ -89,7 +87,7 @@ class Net:
             "outputs": {name: {"from": one} if isinstance(one, str) else one for name, one in self.outputs.items()},
         }
 
-    def run(self, policy: str, **more: Any) -> RunResult:
+    def run(self, policy: str | Mapping[str, Any], **more: Any) -> RunResult:
         """Run it in virtual time, with a trace."""
         inputs = {name: Arrivals(moments) for name, moments in self.arrivals.items()}
         return hw.run(hw.load(self.mapping()), inputs, engine="sim", policy=policy, trace=True, **more)
@@ -194,15 +192,9 @@ def totals(net: Net, result: RunResult) -> tuple[list[int], list[int]]:
 # Policies of a test's own
 
 
-@contextlib.contextmanager
-def policy_named(name: str, policy: Policy) -> Iterator[str]:
-    """Make a policy known under a name for a while."""
-    assert name not in registered
-    register_policy(name, lambda argument: policy, "of a test")
-    try:
-        yield name
-    finally:
-        del registered[name]
+def by_box(policy: str | Policy, **parts: Any) -> dict[str, Any]:
+    """Return the schedule of a policy, a test's own or one by name, over single boxes with no longest wait."""
+    return {"policy": policy, "unit": "box", "wait": "off", **parts}
 
 
 @dataclass(frozen=True)

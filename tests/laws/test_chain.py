@@ -29,8 +29,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.clock import SECOND
-from headway.scheduling.policy import make_policy
-from tests.laws.helpers import Box, Net, Order, Sizes, policy_named, totals
+from headway.scheduling.policy import Policy, make_policy
+from tests.laws.helpers import Box, Net, Order, Sizes, by_box, totals
 from tests.laws.strategies import EVERY, ends, laws, rows
 
 MANY = 12
@@ -48,9 +48,9 @@ def scaled(boxes: Mapping[str, Box], seconds: Mapping[str, list[float]]) -> Net:
     )
 
 
-def excess(net: Net, policy: str, other: str) -> int:
+def excess(net: Net, policy: str | Policy, other: str | Policy) -> int:
     """Return by how many real tuples a policy is above another one at most, over all moments."""
-    runs = [totals(net, net.run(f"{one}/box/1/wait:off")) for one in (policy, other)]
+    runs = [totals(net, net.run(by_box(one, train=1))) for one in (policy, other)]
     moments = sorted({moment for some, _ in runs for moment in some})
     values = [np.array([0, *sizes])[np.searchsorted(some, moments, side="right")] for some, sizes in runs]
     return int((values[0] - values[1]).max(initial=0))
@@ -81,8 +81,8 @@ def test_no_policy_needs_less_memory_by_more_than_a_tuple_for_each_row(
     count = len(ends(boxes))
     drawn = {f"s{at}": sorted(data.draw(bursts)) for at in range(count)}
     net = scaled(boxes, {name: [at / 4 for at, many in some for _ in range(many)] for name, some in drawn.items()})
-    with policy_named("fixed", Order(tuple(data.draw(st.permutations(list(boxes)))))):
-        found = excess(net, "chain", data.draw(st.sampled_from(("fixed",) * len(OTHERS) + OTHERS)))
+    fixed = Order(tuple(data.draw(st.permutations(list(boxes)))))
+    found = excess(net, "chain", data.draw(st.sampled_from((fixed,) * len(OTHERS) + OTHERS)))
     assert found <= allowance(boxes)
     assert found <= MANY * count
 
@@ -99,9 +99,9 @@ def test_a_box_is_worth_what_it_leads_to() -> None:
     # a and b free a tuple in 2 s, c one in 4 s, but a alone frees nothing: who looks at single boxes begins with c.
     boxes = {"a": Box(("s",), 1), "b": Box(("a",), 1, 0.0), "c": Box(("r",), 4, 0.0)}
     net = scaled(boxes, {"s": [0, 0, 0], "r": [0, 0, 0]})
-    with policy_named("greedy", Order(("b", "c", "a"))):
-        assert excess(net, "chain", "greedy") == 0
-        assert excess(net, "greedy", "chain") == pytest.approx(1.5 * MANY, abs=HEAVIEST)  # 3 against 6/4 after 6 s
+    greedy = Order(("b", "c", "a"))
+    assert excess(net, "chain", greedy) == 0
+    assert excess(net, greedy, "chain") == pytest.approx(1.5 * MANY, abs=HEAVIEST)  # 3 against 6/4 after 6 s
 
 
 def test_others_do_need_more() -> None:
@@ -121,7 +121,7 @@ def test_the_example_of_the_theory() -> None:
     boxes = {"first": Box(("s",), 1000 / many, 0.2), "second": Box(("first",), 5000 / many, 1.0)}
     net = Net({"s": moments}, boxes, {"out": "second"})
     for name, expected in (("chain", [1, 1.2, 1.4, 1.6, 1.8]), ("fifo", [1, 1.2, 2.0, 2.2, 3.0])):
-        with policy_named("theory", Sizes(make_policy(name), {"first": many, "second": many // 5})):
-            at, sizes = totals(net, net.run("theory/box/wait:off"))
+        theory = Sizes(make_policy(name), {"first": many, "second": many // 5})
+        at, sizes = totals(net, net.run(by_box(theory)))
         found = [sizes[int(np.searchsorted(at, second * SECOND, side="right")) - 1] / many for second in range(5)]
         assert found == pytest.approx(expected), name

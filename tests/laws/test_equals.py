@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headway.scheduling.policy import Plan, Policy, make_policy, terms_of
 from headway.scheduling.snapshot import Snapshot
-from tests.laws.helpers import Box, Net, calls_of, moves_of, ms, policy_named
+from tests.laws.helpers import Box, Net, by_box, calls_of, moves_of, ms
 from tests.laws.strategies import ends, forests, laws, rows
 
 # Preemption without arrivals
@@ -93,8 +93,7 @@ def test_many_buckets_are_slope_and_slack(boxes: dict[str, Box], data: st.DataOb
     arrivals = {f"s{at}": ms(*sorted(drawn[at::count])) for at in range(count)}
     net = Net(arrivals, boxes, steep(data, boxes))
     beside = Beside(make_policy("slope-slack"), make_policy("bucketed:4096"))
-    with policy_named("beside", beside):
-        exact = net.run("beside/box/1/wait:off")
+    exact = net.run(by_box(beside, train=1))
     assert moves_of(exact) == moves_of(net.run("slope-slack/box/1/wait:off"))
     if all(beside.clear):
         assert moves_of(net.run("bucketed:4096/box/1/wait:off")) == moves_of(exact)

@@ -13,7 +13,7 @@ from headway.clock import MILLISECOND
 from headway.engines.base import RunResult
 from headway.engines.models import Model
 from headway.scheduling.policy import Policy, make_policy
-from tests.laws.helpers import Box, Net, Order, Sizes, calls_of, mean_latency, ms, names_of, policy_named, spans
+from tests.laws.helpers import Box, Net, Order, Sizes, by_box, calls_of, mean_latency, ms, names_of, spans
 
 # Traversals: Carney et al., Operator Scheduling in a Data Stream Manager, 4.1.2.
 #
@@ -141,8 +141,8 @@ def test_rate_based_and_the_opposite_order() -> None:
     result = two_paths().run("rate-based/box/1", model=model)
     assert names_of(result) == "O1 both O2 O3 O4 both O2 O3"
     assert mean_latency(result) == pytest.approx(60, rel=1e-12)
-    with policy_named("opposite", Order(("O3", "O2", "both", "O4", "O1"))):
-        opposite = two_paths().run("opposite/box/1", model=model)
+    order = Order(("O3", "O2", "both", "O4", "O1"))
+    opposite = two_paths().run({"policy": order, "unit": "box", "train": 1}, model=model)
     assert names_of(opposite) == "O4 both O2 O3 O1 both O2 O3"
     assert mean_latency(opposite) == pytest.approx(75, rel=1e-12)
     assert total(result) == total(opposite) == 90
@@ -190,8 +190,7 @@ def read_off(policy: Policy, moments: Sequence[float]) -> list[tuple[float, ...]
         },
         {"out": "Op3"},
     )
-    with policy_named("paper", Sizes(policy, STEP)):
-        result = net.run("paper/box/wait:off")
+    result = net.run(by_box(Sizes(policy, STEP)))
     found = spans(net, result)
     rows = []
     for moment in moments:

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from headway.columns import Column
 from headway.errors import InputError, RunError
 from headway.schema import Schema
+from headway.storage import commits, segments
 from headway.storage import log as log_module
-from headway.storage import log_files, segments
-from headway.storage.checksums import seal
+from headway.storage.checked import seal
 from headway.storage.filesystems import Place, locate
 from headway.storage.log import Log, read_slice
 from headway.trains import NOTHING, Tick, Train, join_trains
@@ -138,7 +138,6 @@ def test_the_log_agrees_with_a_list(
     for reopened in (log, Log(path, SCHEMAS, sync=False)):
         assert reopened.issued == model.issued
         assert reopened.positions == {source: len(model.within([source], -1, 10**9)) for source in SOURCES}
-        assert reopened.moment == (len(drawn) - 1) * 10
         sources = data.draw(chosen)
         cuts = sorted(data.draw(st.lists(st.integers(-1, model.issued + 1), max_size=5)))
         together: list[Tuple] = []
@@ -155,8 +154,6 @@ def test_the_log_agrees_with_a_list(
         assert together == model.within(sources, NOTHING, model.issued)
         after, tuples = data.draw(st.integers(-1, model.issued)), data.draw(st.integers(-1, 20))
         assert reopened.cut(sources, after, tuples) == model.cut(sources, after, tuples)
-        waiting = [model.within([source], after, model.issued)[:1] for source in sources]
-        assert reopened.oldest(sources, after) == min([first[0][2] for first in waiting if first], default=None)
         covering = [at for at, bound in enumerate(model.bounds) if bound >= after]
         assert reopened.moment_at(after) == covering[0] * 10
 
@@ -217,10 +214,10 @@ def check_rest(log: Log, model: Model) -> None:
 @examples(40)
 @given(appends(), st.data())
 def test_dropping(tmp_path_factory: pytest.TempPathFactory, drawn: list[Any], data: st.DataObject) -> None:
-    path, keep, fold = str(tmp_path_factory.mktemp("log")), data.draw(st.integers(0, 30)), log_files.FOLD
+    path, keep, fold = str(tmp_path_factory.mktemp("log")), data.draw(st.integers(0, 30)), commits.FOLD
     model = Model()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_files, "FOLD", data.draw(st.sampled_from([1, 2, 3, fold])))
+        patch.setattr(commits, "FOLD", data.draw(st.sampled_from([1, 2, 3, fold])))
         log = Log(path, SCHEMAS, sync=False, keep_seconds=keep / 10**9)
         fill(log, model, drawn)
         for _ in range(data.draw(st.integers(1, 3))):
@@ -270,14 +267,14 @@ def test_marks_malformed_and_the_end_survive(tmp_path: Path) -> None:
 
 def test_an_empty_log(tmp_path: Path) -> None:
     log = Log(str(tmp_path / "new" / "er"), SCHEMAS)
-    assert (log.issued, log.end, log.moment, log.bytes, log.commits) == (NOTHING, None, 0, 0, ())
+    assert (log.issued, log.end, log.bytes, log.commits) == (NOTHING, None, 0, ())
     assert log.positions == dict.fromkeys(SOURCES, 0)
     assert (log.cut(SOURCES, NOTHING, 5), log.slices(SOURCES, NOTHING, 9), log.drop(9, 9)) == (NOTHING, [], 0)
-    assert (log.stamps(SOURCES, NOTHING, 9), log.oldest(SOURCES, NOTHING), log.moment_at(0)) == (None, None, 0)
+    assert (log.stamps(SOURCES, NOTHING, 9), log.moment_at(0)) == (None, 0)
 
 
 def test_many_commits_are_folded_into_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_files, "FOLD", 10)
+    monkeypatch.setattr(commits, "FOLD", 10)
     log = Log(str(tmp_path), SCHEMAS, sync=False)
     for number in range(35):
         log.append({"a": train([number])}, number, number, positions={"a": number + 1})
@@ -413,7 +410,7 @@ def test_a_remote_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, r
 
     monkeypatch.setattr(log_module, "locate", remote)
     monkeypatch.setattr(Place, "name", lambda self, relative: f"{self.root}/{relative}")
-    monkeypatch.setattr(log_files, "FOLD", 3)
+    monkeypatch.setattr(commits, "FOLD", 3)
     if not renames:
         for source in SOURCES:  # a local disk needs them
             (tmp_path / "segments" / segments.quote_name(source)).mkdir(parents=True)

@@ -187,7 +187,6 @@ class Reader:
     """What a consumer should see: items are ("t", number), ("k", tick), ("e",)."""
 
     at: int = 0
-    kept: int = 0
     seen_progress: int = NOTHING
 
 
@@ -207,7 +206,7 @@ def test_random_interleavings(data: st.DataObject, consumers: int) -> None:
     readers = [Reader() for _ in range(consumers)]
     number, ended = 0, False
     for _ in range(data.draw(st.integers(1, 25))):
-        action = data.draw(st.sampled_from(["push", "take", "take", "keep"]))
+        action = data.draw(st.sampled_from(["push", "take", "take"]))
         if action == "push" and not ended:
             gaps = data.draw(st.lists(st.integers(0, 2), max_size=5))
             numbers = [number + int(sum(gaps[: at + 1])) for at in range(len(gaps))]
@@ -227,11 +226,6 @@ def test_random_interleavings(data: st.DataObject, consumers: int) -> None:
                 model.items.append(("end", last))
                 model.sizes.append(0)
             number = last + 1
-        elif action == "keep":
-            at = data.draw(st.integers(0, consumers - 1))
-            readers[at].kept = data.draw(st.integers(0, 6))
-            arc.cursors[at].keep(readers[at].kept)
-            _check_released(model, readers, arc)
         else:
             _take(data, model, readers, arc, data.draw(st.integers(0, consumers - 1)))
         for at, reader in enumerate(readers):
@@ -278,18 +272,9 @@ def _take(data: st.DataObject, model: Model, readers: list[Reader], arc: Queue, 
 
 
 def _check_released(model: Model, readers: list[Reader], arc: Queue) -> None:
-    """Released is everything before the segment in which the last tail lies; what is released stays so."""
+    """Released is everything before the segment in which the last cursor lies; what is released stays so."""
     model.released = max(model.released, _behind(model, readers))
     assert arc.tuples == sum(model.sizes) - model.released
-
-
-def _tail(model: Model, reader: Reader) -> int:
-    """Return the item at which a reader's tail lies."""
-    at, kept = reader.at, reader.kept
-    while kept > 0 and at > 0:
-        at -= 1
-        kept -= model.items[at][0] == "tuple"
-    return at
 
 
 def _needed(model: Model, readers: list[Reader]) -> int:
@@ -298,8 +283,8 @@ def _needed(model: Model, readers: list[Reader]) -> int:
 
 
 def _behind(model: Model, readers: list[Reader]) -> int:
-    """Return the tuples of the segments that lie behind all tails."""
-    oldest = min(_tail(model, reader) for reader in readers)
+    """Return the tuples of the segments that lie behind all cursors."""
+    oldest = min(reader.at for reader in readers)
     passed, behind = 0, 0
     for size in model.sizes:
         passed += max(size, 1)
@@ -307,16 +292,6 @@ def _behind(model: Model, readers: list[Reader]) -> int:
             break
         behind += size
     return behind
-
-
-def test_a_window_is_kept_behind_the_head() -> None:
-    _, arc = queue()
-    cursor = arc.cursors[0]
-    cursor.keep(3)
-    for number in range(10):
-        arc.push(train([number]))
-        cursor.take(10)
-        assert arc.tuples == min(number + 1, 3)
 
 
 @pytest.mark.parametrize("limit", [1, 3, 1000])
@@ -360,11 +335,10 @@ takes = st.tuples(st.just("take"), st.integers(1, 9), st.integers(0, 1))
 asks = st.tuples(st.just("ask"), st.just(0), st.integers(0, 1))
 
 
-@given(events=st.lists(st.one_of(pushes, takes, asks), max_size=40), keep=st.integers(0, 3))
-def test_ages_are_those_of_the_waiting_tuples(events: list[tuple[str, int, int]], keep: int) -> None:
+@given(events=st.lists(st.one_of(pushes, takes, asks), max_size=40))
+def test_ages_are_those_of_the_waiting_tuples(events: list[tuple[str, int, int]]) -> None:
     """Whenever they are asked for, and however seldom."""
     board, arc = queue(2)
-    arc.cursors[0].keep(keep)
     ages, issued = Ages(board, arc.cursors), 0
     waiting: tuple[list[int], list[int]] = ([], [])
     for kind, amount, which in events:

@@ -19,7 +19,7 @@ from headway.storage.filesystems import Place, is_uri, locate
 from headway.storage.segments import (
     NUMBER,
     STAMP,
-    Slice,
+    LogSlice,
     encode,
     exact_sum,
     quote_name,
@@ -34,12 +34,12 @@ INT64 = st.integers(-(2**63), 2**63 - 1)
 ONE = Schema.parse("a bigint")
 
 
-def store(path: Path, train: Train, schema: Schema) -> Slice:
+def store(path: Path, train: Train, schema: Schema) -> LogSlice:
     segment, data = encode("s", train, schema, path.name)
     path.write_bytes(data)
     assert segment.bytes == path.stat().st_size
     assert segment.stamp_sum == sum(train.stamps.tolist())
-    return Slice("s", str(path), segment.first, segment.last, 0, segment.rows)
+    return LogSlice("s", str(path), segment.first, segment.last, 0, segment.rows)
 
 
 def small(numbers: list[int], stamps: list[int]) -> Train:
@@ -58,7 +58,7 @@ def test_every_type_comes_back(tmp_path_factory: pytest.TempPathFactory, table: 
     whole = store(path, Train.from_batch(batch, stamps, numbers), EVERY_TYPE)
     start = data.draw(st.integers(0, rows - 1))
     stop = data.draw(st.integers(start + 1, rows))
-    part = Slice("s", whole.path, int(numbers[start]), int(numbers[stop - 1]), start, stop)
+    part = LogSlice("s", whole.path, int(numbers[start]), int(numbers[stop - 1]), start, stop)
     read = read_slice(part, EVERY_TYPE)
     assert read.numbers.tolist() == numbers[start:stop].tolist()
     assert read.stamps.tolist() == stamps[start:stop].tolist()
@@ -119,19 +119,13 @@ def test_another_file_of_the_same_name_is_seen(tmp_path: Path) -> None:
     assert read_slice(store(path, small([3, 4], [0, 0]), ONE), ONE).numbers.tolist() == [3, 4]
 
 
-def test_a_slice_travels_as_json() -> None:
-    piece = Slice("s", "/x", 1, 9, 0, 3)
-    assert Slice.from_json(json.loads(json.dumps(piece.to_json()))) == piece
-    assert len(piece) == 3
-
-
 def test_errors_name_the_file_and_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "x.arrow"
     whole = store(path, small([1, 2], [0, 0]), ONE)
     with pytest.raises(RunError, match=r"source 's'.*x\.arrow.*\(a int64\).*\(b int\).*--state"):
         read_slice(whole, Schema.parse("b int"))
     with pytest.raises(RunError, match=r"x\.arrow' has 2 rows, not rows 1 to 5"):
-        read_slice(Slice("s", str(path), 1, 5, 1, 5), ONE)
+        read_slice(LogSlice("s", str(path), 1, 5, 1, 5), ONE)
     path.write_bytes(b"no arrow")
     with pytest.raises(RunError, match=r"x\.arrow' cannot be read: .*--state"):
         read_slice(whole, ONE)

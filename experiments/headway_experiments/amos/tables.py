@@ -7,8 +7,7 @@ the first tuples arrive, which is at 1 in the tables. Tuples in process count as
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headway.clock import SECOND
 from headway.engines.traces import Trace
 from headway.runner import run
-from headway.scheduling.policy import Plan, Policy, Step, forget_policy, make_policy, register_policy
+from headway.scheduling.policy import Plan, Policy, Step, make_policy
 from headway.scheduling.snapshot import Snapshot
 from headway_experiments.base import Experiment, Task, register
 from headway_experiments.checks import Check
@@ -34,7 +33,6 @@ PORTIONS = {"op1": ONE, "op2": ONE // 4, "op3": ONE // 8}
 """By operator: how much it takes at a time, one of the paper's tuples or what is left of it."""
 BURSTS, SIZE = 3, 2
 """Two tuples arrive at 1, 2 and 3."""
-NAME = "amos-tables"
 LABELS = {"fifo": "FIFO", "most-tuples": "MTIQ"}
 STEP = 0.25
 END = 8.0
@@ -101,16 +99,6 @@ class Portions(Policy):
         return Plan(tuple(steps), plan.until), memory
 
 
-@contextmanager
-def _known(policy: str) -> Iterator[None]:
-    """Make a policy with these portions known as `NAME` for a while."""
-    register_policy(NAME, lambda argument: Portions(make_policy(policy)), "of an experiment")
-    try:
-        yield
-    finally:
-        forget_policy(NAME)
-
-
 def network() -> dict[str, Any]:
     """Return the example's network."""
     made = {"burst": {"size": SIZE * ONE, "every": "1s"}, "count": BURSTS * SIZE * ONE, "fields": {"a": 1}}
@@ -147,8 +135,8 @@ def lines_of(trace: Trace, moments: Sequence[float]) -> list[Line]:
 def measure(task: Task) -> list[Row]:
     """Run the example by one policy, and read off its queues every quarter of a unit."""
     policy = task["policy"]
-    with _known(policy):
-        result = run(network(), engine="sim", policy=f"{NAME}/box/wait:off", outputs={"results": None}, trace=True)
+    schedule = {"policy": Portions(make_policy(policy)), "unit": "box", "wait": "off"}
+    result = run(network(), engine="sim", policy=schedule, outputs={"results": None}, trace=True)
     assert result.trace is not None
     moments = [at * STEP for at in range(int(END / STEP) + 1)]
     return [{"policy": policy, "seed": 1, **one._asdict()} for one in lines_of(result.trace, moments)]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from headway.clock import SECOND
 from headway.columns import Int64s
-from headway.connectors.base import Chunk, Malformed
+from headway.connectors.protocol import Chunk, Malformed
 from headway_experiments.trees import SCHEMA, together, tree
 
 CHEAPEST, DEAREST = 0.0001, 0.001

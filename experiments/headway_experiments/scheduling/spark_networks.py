@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headway.adaptive.layer import Action, Interval, Switch, forget_adaptive, register_adaptive
+from headway.adaptive.layer import Action, Interval, Switch
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.runner import run
@@ -35,7 +35,6 @@ _SOURCE = "s"
 _EVERY = 0.1
 WARM = 4.5
 """Seconds for a first spell that does not count, and what follows from it: a query's first micro-batches are slow."""
-_LAYER = "in-turn"
 
 Points = Sequence[Sequence[float]]
 
@@ -157,21 +156,17 @@ def run_spells(
 
     One query runs at a time. A session that is there is used as it is, and one that is started stays.
     """
-    register_adaptive(_LAYER, lambda settings: InTurn(spells), "gives every spell its policy")
-    try:
-        summary, seen = run_watched(
-            network,
-            f"{spells[0].policy}/{train}/wait:off",
-            {"use": _LAYER},
-            every=_EVERY,
-            engine="spark",
-            inputs={_SOURCE: arrivals(spells)},
-            cut={"units": units},
-            workers=1,
-            master=master(),
-        )
-    finally:
-        forget_adaptive(_LAYER)
+    summary, seen = run_watched(
+        network,
+        f"{spells[0].policy}/{train}/wait:off",
+        InTurn(spells),
+        every=_EVERY,
+        engine="spark",
+        inputs={_SOURCE: arrivals(spells)},
+        cut={"units": units},
+        workers=1,
+        master=master(),
+    )
     return summary, list(split(seen, spells, len(network["outputs"])))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
-from headway.connectors.base import Reader
+from headway.connectors.protocol import Reader
 from headway.engines.base import RunResult, RunSettings, register_engine
 from headway.engines.interrupts import Stopping, ending
 from headway.engines.local.workers import quiet

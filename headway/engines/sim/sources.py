@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from headway.connectors.base import Chunk, Reader
-from headway.connectors.wrapping import Awaited
+from headway.connectors.protocol import Chunk, Reader
+from headway.connectors.readers import Awaited
 from headway.engines.ingest import blame
 
 _LOOK = 0.1

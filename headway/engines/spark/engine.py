@@ -12,8 +12,8 @@ from uuid import uuid4
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
-from headway.connectors.identity import describe
-from headway.connectors.resuming import Resumable
+from headway.connectors.input_files import describe
+from headway.connectors.protocol import Resumable
 from headway.engines.base import RunResult, RunSettings, Status
 from headway.engines.control import Command, Stop
 from headway.engines.ingest import Feed, Ingest

@@ -10,8 +10,7 @@ import pytest
 
 import headway as hw
 from headway.clock import MILLISECOND, SECOND, ManualClock
-from headway.scheduling import Plan, Snapshot, Step, register_policy
-from headway.scheduling import policy as registry
+from headway.scheduling import Plan, Snapshot, Step
 from headway.scheduling.policy import Policy
 from headway.scheduling.trains import MOST
 from tests import policies  # noqa: F401  (registers the random policy)
@@ -42,22 +41,12 @@ class Watched(Policy):
         return Plan((Step(int(np.flatnonzero(snapshot.ready)[0]), snapshot.train),)), snapshot.now
 
 
-@pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(registry, "_policies", dict(registry._policies))
-
-    def watch(policy: Policy) -> None:
-        register_policy("watched", lambda argument: policy, "for a test")
-
-    return watch
-
-
 @pytest.mark.parametrize("unit", ["box", "superbox"])
-def test_snapshots_say_what_a_policy_needs(watched: Any, unit: str) -> None:
+def test_snapshots_say_what_a_policy_needs(unit: str) -> None:
     policy = Watched()
-    watched(policy)
     clock = ManualClock(1_700_000_000 * SECOND)
-    hw.run(NETWORK, {"s": rows(20)}, policy=f"watched/{unit}/3", clock=clock, rates={"s": 100}, engine="local")
+    schedule = {"policy": policy, "unit": unit, "train": 3}
+    hw.run(NETWORK, {"s": rows(20)}, policy=schedule, clock=clock, rates={"s": 100}, engine="local")
     first, last = policy.seen[0], policy.seen[-1]
     assert (first.workers, first.free, first.busy.any()) == (1, 1, np.False_)
     assert first.more
@@ -71,26 +60,24 @@ def test_snapshots_say_what_a_policy_needs(watched: Any, unit: str) -> None:
     assert (last.costs.overhead + last.costs.cost > 0).all()
 
 
-def test_workers_that_are_busy_are_seen(watched: Any) -> None:
+def test_workers_that_are_busy_are_seen() -> None:
     policy = Watched()
-    watched(policy)
     boxes = {f"b{at}": POSITIVE for at in range(4)}
     made = network(boxes, {f"o{at}": f"b{at}" for at in range(4)})
-    hw.run(made, {"s": rows(500)}, policy="watched/box/1", workers=3, engine="local")
+    hw.run(made, {"s": rows(500)}, policy={"policy": policy, "unit": "box", "train": 1}, workers=3, engine="local")
     assert all(seen.workers == 3 and 0 <= seen.free <= 3 for seen in policy.seen)
     assert all(int(seen.busy.sum()) == 3 - seen.free for seen in policy.seen)
     assert any(seen.busy.any() for seen in policy.seen)
 
 
-def test_until_is_kept(watched: Any) -> None:
+def test_until_is_kept() -> None:
     """Nothing arrives for 10 s after the first tuple; the policy still gets its turn when it wanted."""
     policy = Watched(wait=300 * MILLISECOND)
-    watched(policy)
     clock = ManualClock()
     hw.run(
         network({"b": POSITIVE}, {"o": "b"}),
         {"s": rows(3)},
-        policy="watched",
+        policy=policy,
         rates={"s": 0.1},
         clock=clock,
         engine="local",

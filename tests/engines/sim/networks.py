@@ -50,7 +50,9 @@ def network(
     }
 
 
-def simulate(made: Mapping[str, Any] | Network, policy: str = "round-robin/box/1", **settings: Any) -> hw.RunResult:
+def simulate(
+    made: Mapping[str, Any] | Network, policy: str | Mapping[str, Any] = "round-robin/box/1", **settings: Any
+) -> hw.RunResult:
     """Run a network in virtual time, if nothing else is said by box, a tuple at a time."""
     return hw.run(made, engine="sim", policy=policy, **settings)
 

@@ -15,7 +15,7 @@ import yaml
 from pyarrow import csv
 
 import headway as hw
-from headway.engines.spark.driver.session import launcher
+from headway.engines.spark.driver.session import check_java, launcher, map_archive
 from tests.engines.spark.crashing import PATIENCE, ROOT, Process
 
 BORDER = ROOT / "examples" / "border-watch"
@@ -33,7 +33,7 @@ class Daemon(Process):
             "SPARK_HOME": str(_SPARK),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            "SPARK_DAEMON_JAVA_OPTS": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 {map_archive(check_java())}",
             "PYSPARK_PYTHON": sys.executable,
         }
         common = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
@@ -96,7 +96,9 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
 def write_settings(folder: Path) -> dict[str, str]:
     """Write Spark's settings for small workers, as an administrator does; returns the environment that finds them."""
     folder.mkdir()
-    (folder / "spark-defaults.conf").write_text("spark.executor.memory 640m\nspark.executor.cores 1\n")
+    size = "spark.executor.memory 640m\nspark.executor.cores 1\n"
+    start = f"spark.executor.extraJavaOptions -XX:+UseSerialGC {map_archive(check_java())}\n"  # sooner
+    (folder / "spark-defaults.conf").write_text(size + start)
     return {"SPARK_CONF_DIR": str(folder), "PYSPARK_PYTHON": launcher()}
 
 

@@ -20,7 +20,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
 import headway as hw
-from headway.connectors.base import Chunk, Malformed
+from headway.connectors.protocol import Chunk, Malformed
 from headway.schema import Schema
 from headway.storage.log import Commit, Log, read_slice
 from headway.trains import NOTHING, Train

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.connectors.base import Reader
+from headway.connectors.protocol import Reader
 from headway_experiments.scheduling.loads import (
     CHEAPEST,
     DEAREST,

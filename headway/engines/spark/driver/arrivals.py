@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headway.clock import SECOND, Clock
-from headway.connectors.base import Malformed, Reader
-from headway.connectors.resuming import Resumable, begins_anew
-from headway.connectors.skipping import skip
+from headway.connectors.protocol import Malformed, Reader, Resumable, begins_anew
+from headway.connectors.readers import skip
 from headway.engines.letters import LetterRow
 from headway.storage.log import Commit, Log
 from headway.storage.segments import quote_name

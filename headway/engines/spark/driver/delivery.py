@@ -24,8 +24,8 @@ from headway.catalog import HALF_LIFE, REMEMBER, Statistics
 from headway.checking import CheckedNetwork
 from headway.clock import Clock, stopwatch
 from headway.connectors import DiscardSink, TableSink, open_sink
-from headway.connectors.base import Writer, prepare
-from headway.connectors.sinks import CallbackSink
+from headway.connectors.memory import CallbackSink
+from headway.connectors.protocol import Writer, prepare
 from headway.engines.base import RunSettings
 from headway.engines.delivery import Delivery
 from headway.engines.interrupts import Stopping
@@ -40,7 +40,7 @@ from headway.engines.spark.wire.work import Lane, Work
 from headway.errors import RunError
 from headway.network import Output, thaw
 from headway.schema import Schema
-from headway.storage.files import read_table, write_table
+from headway.storage.checked import read_table, write_table
 from headway.storage.filesystems import Place
 from headway.storage.segments import quote_name
 from headway.trains import Train

@@ -21,7 +21,7 @@ from typing import Any
 
 from headway.errors import RunError
 from headway.sieves import Sieve
-from headway.storage.checksums import seal, unseal
+from headway.storage.checked import seal, unseal
 from headway.storage.filesystems import FAILURES, TEMPORARY, Place, reason
 
 FOLDER = "journal"

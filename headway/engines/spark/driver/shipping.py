@@ -16,7 +16,7 @@ from headway.engines.spark.wire.work import CutUnit, Lane, Work
 from headway.errors import NetworkError, unknown
 from headway.expressions.userfunctions import Functions
 from headway.program import Program
-from headway.storage.files import write_table
+from headway.storage.checked import write_table
 from headway.storage.filesystems import Place
 from headway.structure import owner
 

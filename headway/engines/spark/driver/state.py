@@ -22,8 +22,8 @@ from typing import Any
 from uuid import uuid4
 
 from headway.checking import CheckedNetwork
-from headway.connectors.base import Reader
-from headway.connectors.identity import check_input
+from headway.connectors.input_files import check_input
+from headway.connectors.protocol import Reader
 from headway.engines.base import RunSettings
 from headway.engines.letters import LetterRow
 from headway.engines.spark.driver.cut import Cut, cut, fingerprint
@@ -33,8 +33,9 @@ from headway.engines.spark.driver.verifying import FORMAT, PLAN, Found, read_let
 from headway.engines.spark.wire.work import CutUnit
 from headway.errors import RunError, choices, unknown
 from headway.network import Network, Source, thaw
+from headway.options.table import CUT_KEYS
 from headway.program import compile_program
-from headway.storage.checksums import checksum, seal
+from headway.storage.checked import checksum, seal
 from headway.storage.filesystems import FAILURES, locate, reason
 from headway.storage.log import Log
 from headway.storage.temporary import clean_temporary, make_temporary, remove_temporary
@@ -115,10 +116,6 @@ def open_directory(
         for source, reader in zip(sources, readers, strict=True):
             check_input(source.name, reader, found.commit.inputs.get(source.name), found.ended)
     return directory
-
-
-CUT_KEYS = ("units", "spread", "shards", "front")
-"""What a network file or a run may say about the cut."""
 
 
 class State:

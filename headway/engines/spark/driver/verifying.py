@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from headway.engines.spark.driver.journal import SIEVES, Journal, Record, journals
 from headway.errors import RunError
-from headway.storage.checksums import checksum, unseal
-from headway.storage.files import verify_table
+from headway.storage.checked import checksum, unseal, verify_table
 from headway.storage.filesystems import FAILURES, Place, reason
 from headway.storage.log import Commit, verify_log
 from headway.storage.segments import quote_name

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from headway.columns import GOLDEN, Column, Int64s, splitmix64
 from headway.errors import RunError
 from headway.kernels.kernel import Kernel
-from headway.storage.checksums import bulk_checksum
+from headway.storage.checked import bulk_checksum
 
 _MASK = 0xFFFFFFFF
 

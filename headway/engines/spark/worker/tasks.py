@@ -15,7 +15,7 @@ from headway.engines.spark.wire.work import Work
 from headway.engines.spark.worker.source import Task
 from headway.engines.spark.worker.unitcode import unit_code
 from headway.sieves import DropBox, Sieve
-from headway.storage.segments import Slice, read_slice
+from headway.storage.segments import LogSlice, read_slice
 from headway.trains import Tick, Train, join_trains
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def read_task(work: Pickled[Work], native: Pickled[NativePlan] | None, task: Tas
     code = unit_code(work)
     parts: dict[str, list[Train]] = {}
     for fields in task.slices:
-        one = Slice(*fields)
+        one = LogSlice(*fields)
         parts.setdefault(one.source, []).append(read_slice(one, code.checked.arcs[one.source]))
     readings = TaskReport()
     for source, sieve in (task.sieves or {}).items():

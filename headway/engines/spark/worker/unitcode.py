@@ -20,12 +20,11 @@ from headway.engines.spark.wire.protocol import MARKS, Pickled
 from headway.engines.spark.wire.work import Lane, Work
 from headway.engines.spark.worker.shards import ShardStates, check_state, shard_keys, shards_of
 from headway.errors import RunError
-from headway.kept import Kept
 from headway.kernels.kernel import Kernel
 from headway.kernels.results import whole
 from headway.program import compile_program
-from headway.storage.checksums import bulk_checksum
-from headway.storage.files import read_table
+from headway.sieves import KeptShares
+from headway.storage.checked import bulk_checksum, read_table
 from headway.trains import Train
 
 _PIECE = 1 << 20
@@ -153,7 +152,7 @@ class UnitCode:
             return out, None
         readings = TaskReport()
         for kernel in self._shard_kernels.values():
-            kernel.weigh_by(Kept.of(marks.kept))
+            kernel.weigh_by(KeptShares.of(marks.kept))
         arcs = self._receive(shard, by_lane, marks)
         check_state(self.work.unit.name, shard, saved, dict(marks.states).get(key))
         states = ShardStates(saved, self._shard_kernels, self.work.prints)

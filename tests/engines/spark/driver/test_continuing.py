@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from headway.clock import MILLISECOND, SECOND, ManualClock
 from headway.connectors import open_source
-from headway.connectors.base import Reader
-from headway.connectors.resuming import begins_anew
+from headway.connectors.protocol import Reader, begins_anew
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.spark.driver.arrivals import Arrivals, read_on
 from headway.schema import Schema

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from headway.engines.spark.driver.journal import _MOST, SIEVES, SieveHistory
 from headway.errors import RunError
-from headway.kept import Kept
-from headway.sieves import Sieve
+from headway.sieves import KeptShares, Sieve
 from headway.storage.filesystems import Place, locate
 from tests.searching import examples
 
@@ -147,7 +146,7 @@ def test_how_much_was_kept_by_arrival_number(place: Place) -> None:
     assert steps == [(100, 0.5), (200, 0.1), (300, 0.5), (400, 1.0)], (
         "the least of all sources: nobody is promised more"
     )
-    assert Kept.of(steps).to_list() == [[0, 1.0], [100, 0.5], [200, 0.1], [300, 0.5], [400, 1.0]]
+    assert KeptShares.of(steps).to_list() == [[0, 1.0], [100, 0.5], [200, 0.1], [300, 0.5], [400, 1.0]]
 
 
 def test_the_last_steps_are_remembered(place: Place) -> None:

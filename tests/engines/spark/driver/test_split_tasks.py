@@ -18,7 +18,7 @@ from headway.engines.spark.driver import arrivals
 from headway.engines.spark.driver.arrivals import split_tasks
 from headway.schema import Schema
 from headway.storage.log import Log
-from headway.storage.segments import Slice, read_slice
+from headway.storage.segments import LogSlice, read_slice
 from headway.trains import Train
 from tests.searching import examples
 
@@ -45,7 +45,7 @@ def read(task: list[Any]) -> dict[str, list[int]]:
     """Return by source the numbers that a task reads."""
     found: dict[str, list[int]] = {}
     for fields in task[0]:
-        train = read_slice(Slice(*fields), SCHEMA)
+        train = read_slice(LogSlice(*fields), SCHEMA)
         assert train.columns[0].values.tolist() == train.numbers.tolist()
         found.setdefault(fields[0], []).extend(train.numbers.tolist())
     return found

@@ -1,9 +1,9 @@
-"""Which file a source has read, and how far: so that a run does not go on with another file under the same name.
+"""Files as inputs: opening them, and which one was read how far, so that a run does not resume with another file.
 
-A file that is read from its beginning is known by the checksum of the bytes read so far. It may have grown since: what
-was read is still there. Once it was read to its end it may not: its source has ended, and a last row that nothing ended
-would be another one now. A file that is read in places (Parquet) is known by its size, its first and its last bytes,
-where it says what it holds.
+A file that is read from its beginning is identified by the checksum of the bytes read so far. It may have grown since:
+what was read is still there. Once it was read to its end it may not grow: its source has ended, and a last row without
+a line break would be a different row now. A file with random access (Parquet) is identified by its size and by its
+first and last bytes, where it says what it holds.
 """
 
 from __future__ import annotations
@@ -11,42 +11,51 @@ from __future__ import annotations
 import stat
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol, runtime_checkable
+from typing import Any, BinaryIO
 
-from headway.errors import InputError
-from headway.storage.checksums import checksum
+from headway.connectors.protocol import Identified, Identity, SourceRequest
+from headway.connectors.registry import find_path, source_suffixes
+from headway.errors import InputError, choices
+from headway.storage.checked import checksum
 
 _EDGE = 1 << 16
 _BLOCK = 1 << 20
 
 
-class Identity(NamedTuple):
-    """What is known of a file: its size, how many bytes of it count, their checksum, and the same for both ends."""
-
-    size: int
-    read: int
-    crc: int
-    ends: int
-    whole: bool
-    """Whether it is known by its ends, and must not grow."""
-    ended: bool | None = None
-    """Whether it was read to its end; None in states of versions that did not say so."""
+def input_path(request: SourceRequest) -> Path:
+    """Return the path of a file to read, or raise InputError if there is no such file."""
+    path = find_path(request, request.settings)
+    suffixes = f"a file ({choices(source_suffixes())})"
+    if path.is_dir():
+        raise InputError(f"{request.who}: '{path}' is a directory; expected {suffixes}")
+    if not path.exists():
+        raise InputError(f"{request.who}: there is no file '{path}'; expected {suffixes}")
+    return path
 
 
-@runtime_checkable
-class Identified(Protocol):
-    """A reader that can say which file it reads."""
+def open_input(path: Path, who: str) -> BinaryIO:
+    """Open a file to read, or raise InputError."""
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise InputError(f"{who}: '{path}' cannot be read: {error.strerror or error}") from error
 
-    def identity(self) -> tuple[Path, Identity] | None:
-        """Return the file and what is known of it by now; None if this reader has none."""
-        ...
+
+_MARKS = {b"\xff\xfe\x00\x00": "UTF-32", b"\x00\x00\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+
+
+def check_encoding(data: bytes, who: str, place: str) -> bytes:
+    """Return the first bytes of a text without UTF-8's byte-order mark; another encoding's raises InputError."""
+    for mark, encoding in _MARKS.items():
+        if data.startswith(mark):
+            raise InputError(f"{who}: {place} is in {encoding}, by its byte-order mark; expected UTF-8")
+    return data.removeprefix(b"\xef\xbb\xbf")
 
 
 class TrackedFile:
     """A file that is read from its beginning, with the checksum of what was read. Reads like a binary file."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
-        """Track a file that is open at its beginning."""
         self._file, self._path = file, path
         self._read, self._crc = 0, 0
         self._end = self._broken_off = False
@@ -60,7 +69,7 @@ class TrackedFile:
         return b"" if self._end else self._note(self._file.read1(size))  # type: ignore[attr-defined]
 
     def break_off(self) -> None:
-        """Note that the last bytes were taken for a record that nothing ends: with more bytes it would be another."""
+        """Note that the last record has no line break: with more bytes it would be another record."""
         self._broken_off = True
 
     def _note(self, data: bytes) -> bytes:
@@ -91,7 +100,7 @@ def identify_whole(path: Path) -> Identity | None:
 
 
 def check_input(source: str, reader: object, known: Any, ended: bool) -> None:
-    """Refuse an input that is not the one which the saved run has read: an InputError names the file.
+    """Raise an InputError that names the file if an input is not the one that the saved run has read.
 
     `known` is what `describe` returned then; with `ended` the saved run has read all inputs to their ends.
     """
@@ -109,9 +118,9 @@ def check_input(source: str, reader: object, known: Any, ended: bool) -> None:
 
 
 def describe(readers: Mapping[str, object], known: Mapping[str, Any], ended: Collection[str] = ()) -> dict[str, Any]:
-    """Return by source that is a file what is known of it, as JSON can hold it, where that is more than is `known`.
+    """Return what is known of each source that is a file, as plain JSON values, where that is more than `known`.
 
-    `ended` names the sources that have ended. A run that goes on reads a file from its beginning again, and knows less
+    `ended` names the sources that have ended. A run that resumes reads a file from its beginning again, and knows less
     than before until it is where it was.
     """
     found = {name: reader.identity() for name, reader in readers.items() if isinstance(reader, Identified)}

@@ -1,37 +1,82 @@
-"""The files of a log's commits, and what recovery makes of them.
+"""Commits: one line of JSON for everything that entered at once, and the only truth about the log.
 
 `commits/<sequence>.json` holds one commit. Every FOLD of them are folded into `commits/<last sequence>.jsonl`, so
 that a long log is recovered from few files. `commits/<sequence>.floor` says that what came before this sequence
 is forgotten: it is written before anything is deleted. Every name is written once, and whole.
 
-But for `commits/newest` on a local disk: it is replaced after every commit and names it, so that a log whose last
-commit was deleted is not taken for a shorter one. It needs no sync: one that names an older commit says nothing wrong.
+The exception is `commits/newest` on a local disk: it is replaced after every commit and names it, so that a log whose
+last commit was deleted is not taken for a shorter one. It needs no sync: one that names an older commit is not wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
 
 from headway.errors import RunError
-from headway.storage.checksums import seal, unseal
+from headway.storage.checked import seal, unseal
 from headway.storage.filesystems import FAILURES, TEMPORARY, Place, reason
-from headway.storage.log_commits import Commit
-from headway.trains import NOTHING
+from headway.storage.segments import MEND, LogSegment
+from headway.trains import NOTHING, Tick
 
 FOLD = 256
 """Single commits that are folded into one file."""
 
 _COMMITS = "commits"
 _NEWEST = f"{_COMMITS}/newest"
-_MEND = "restore the file, or start anew with another --state"
+
+
+Refusal = tuple[str, str, str, str]
+"""A malformed row: its source, where it stands, how it begins, and why it was refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one append put into the log.
+
+    `issued` is the largest arrival number given so far, marks included; `end` the number of the end mark if it is
+    in this commit. `positions` and `refused` count the tuples and the malformed rows of each source so far; `reached`
+    is how long the run has gone on, in nanoseconds, without the time between its processes; `inputs` says of sources
+    that are files which ones they are and how far they have been read (`headway.connectors.input_files`).
+    """
+
+    sequence: int
+    issued: int
+    moment: int
+    ticks: tuple[Tick, ...]
+    end: int | None
+    segments: Mapping[str, LogSegment]
+    positions: Mapping[str, int]
+    malformed: tuple[Refusal, ...]
+    refused: Mapping[str, int]
+    reached: int = 0
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_line(self) -> bytes:
+        """Return the commit as one line of JSON, with a checksum."""
+        values = _members(self) | {"segments": {name: _members(segment) for name, segment in self.segments.items()}}
+        return seal(values) + b"\n"
+
+    @classmethod
+    def from_line(cls, line: bytes) -> Commit:
+        """Read what `to_line` returned; a ValueError, KeyError or TypeError for anything else."""
+        values = unseal(line.rstrip(b"\n"))
+        values["ticks"] = tuple([Tick(*tick) for tick in values["ticks"]])
+        values["segments"] = {source: LogSegment(**segment) for source, segment in values["segments"].items()}
+        values["malformed"] = tuple([tuple(row) for row in values["malformed"]])
+        return cls(**values)
+
+
+def _members(record: Commit | LogSegment) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__slots__}
 
 
 class CommitFiles:
     """The directory `commits` of a log. Used by one thread at a time; raises what the file system raises."""
 
     def __init__(self, place: Place, sync: bool) -> None:
-        """Know the directory; `recover` reads it."""
         self._place = place
         self._sync = sync
         self._singles: list[int] = []
@@ -83,26 +128,26 @@ class CommitFiles:
         try:
             return self._floors[-1], int(unseal(self._place.read(file))["issued"])
         except (ValueError, KeyError, TypeError) as error:
-            raise RunError(f"the log's file '{self._place.name(file)}' is damaged; {_MEND}") from error
+            raise RunError(f"the log's file '{self._place.name(file)}' is damaged; {MEND}") from error
 
     def _read(self, file: str) -> list[Commit]:
         name = self._place.name(file)
         try:
             return [Commit.from_line(line) for line in self._place.read(file).splitlines()]
         except FAILURES as error:
-            raise RunError(f"the log's commit '{name}' cannot be read: {reason(error)}; {_MEND}") from error
+            raise RunError(f"the log's commit '{name}' cannot be read: {reason(error)}; {MEND}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RunError(f"the log's commit '{name}' is damaged ({reason(error)}); {_MEND}") from error
+            raise RunError(f"the log's commit '{name}' is damaged ({reason(error)}); {MEND}") from error
 
     def _check_order(self, commits: Sequence[Commit], floor: int) -> None:
         if not commits and floor:
-            raise RunError(f"the log's commit '{self._place.name(_file(floor, 'json'))}' is missing; {_MEND}")
+            raise RunError(f"the log's commit '{self._place.name(_file(floor, 'json'))}' is missing; {MEND}")
         if commits and not self._floors and commits[0].sequence:
             file = _file(commits[0].sequence, "floor")
-            raise RunError(f"the log's file '{self._place.name(file)}' is missing, or commits are; {_MEND}")
+            raise RunError(f"the log's file '{self._place.name(file)}' is missing, or commits are; {MEND}")
         for expected, commit in enumerate(commits, floor):
             if commit.sequence != expected:
-                raise RunError(f"the log's commit '{self._place.name(_file(expected, 'json'))}' is missing; {_MEND}")
+                raise RunError(f"the log's commit '{self._place.name(_file(expected, 'json'))}' is missing; {MEND}")
 
     def _check_newest(self, commits: Sequence[Commit], sizes: Mapping[str, int]) -> None:
         """Refuse a log whose last commit is gone. After a power failure the file that names it may be empty."""
@@ -112,16 +157,16 @@ class CommitFiles:
         try:
             newest = int(unseal(data)["sequence"])
         except (ValueError, KeyError, TypeError) as error:
-            raise RunError(f"the log's file '{self._place.name(_NEWEST)}' is damaged; {_MEND}") from error
+            raise RunError(f"the log's file '{self._place.name(_NEWEST)}' is damaged; {MEND}") from error
         if newest > (commits[-1].sequence if commits else -1):
             file, by = self._place.name(_file(newest, "json")), self._place.name(_NEWEST)
-            raise RunError(f"the log's commit '{file}' is missing, which '{by}' names; {_MEND}")
+            raise RunError(f"the log's commit '{file}' is missing, which '{by}' names; {MEND}")
 
     def write(self, commit: Commit) -> None:
         """Make a commit durable and visible."""
         self._place.write(_file(commit.sequence, "json"), commit.to_line(), sync=self._sync)
-        if self._place.local:  # elsewhere a file may cost as much as a commit, and no hand slips
-            with suppress(*FAILURES):  # the commit is durable, and an older name says nothing wrong
+        if self._place.local:  # elsewhere it may cost as much as the commit
+            with suppress(*FAILURES):  # the commit is durable, and an older name is not wrong
                 self._place.write(_NEWEST, seal({"sequence": commit.sequence}), sync=False)
         if not self._singles or self._singles[-1] != commit.sequence:
             self._singles.append(commit.sequence)

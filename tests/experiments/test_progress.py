@@ -6,9 +6,8 @@ import io
 
 import pytest
 
-from headway.cli.printing import span_text
-from headway.cli.status import Progress
 from headway.clock import ManualClock
+from headway_experiments.progress import Progress, span_text
 from tests.cli.test_status import Terminal
 
 SECOND = 1_000_000_000

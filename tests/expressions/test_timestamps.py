@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 import pyarrow as pa
 
-from headway.moments import date_texts, timestamp_texts, to_python
+from headway.expressions.timestamps import date_texts, timestamp_texts, to_python
 
 LOW, HIGH = -(2**63), 2**63 - 1
 

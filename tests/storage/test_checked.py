@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.storage.checksums import bulk_checksum, checksum, seal, unseal
+from headway.storage.checked import bulk_checksum, checksum, seal, unseal
 
 
 @given(st.binary(), st.binary())

@@ -1,0 +1,213 @@
+"""Python objects as sources and sinks: Arrow data, iterables of rows, a table, a function, or nowhere."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from headway.connectors.output_files import ImmediateSink
+from headway.connectors.protocol import Reader, SinkRequest, SourceRequest, Writer
+from headway.connectors.readers import BatchReader, CastingReader, Handover
+from headway.connectors.registry import permit_anyone, register_sink, register_source_object
+from headway.connectors.rows import RowConverter, Sightings
+from headway.connectors.values import show_whole
+from headway.errors import HeadwayError, InputError, OutputError, raised
+from headway.schema import Schema
+
+CHUNK = 1 << 17
+"""Tuples of a table that are cast at a time, so that one that needs a cast is not held twice."""
+
+AHEAD = 4096
+"""Rows that are taken from a live iterator before somebody asks for them."""
+
+
+def _open_arrow(request: SourceRequest) -> Reader:
+    """Read batches that already exist or that an Arrow reader hands over: in the thread of whoever reads them."""
+    what: Any = request.settings
+    if isinstance(what, pa.RecordBatch):
+        return _reader(request, pa.Table.from_batches([what]), "the record batch")
+    if isinstance(what, pa.Table):
+        return _reader(request, what, "the table")
+    if isinstance(what, pa.RecordBatchReader):
+        return _reader(request, what, "the Arrow reader")
+    return _reader(request, pa.RecordBatchReader.from_stream(what), f"the {type(what).__name__}")
+
+
+def _reader(request: SourceRequest, what: pa.Table | pa.RecordBatchReader, place: str) -> Reader:
+    reader = CastingReader(request, what.schema, place)
+    reader.batches = _slices(what) if isinstance(what, pa.Table) else iter(what)
+    return reader
+
+
+def _slices(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    yield from table.to_batches(max_chunksize=CHUNK)
+
+
+def _is_arrow(what: object) -> bool:
+    arrow = isinstance(what, pa.Table | pa.RecordBatch | pa.RecordBatchReader)
+    return arrow or hasattr(what, "__arrow_c_stream__")  # data frames of other libraries
+
+
+class RowReader(BatchReader):
+    """Reads the rows of a collection, whose end is known and which never blocks."""
+
+    def __init__(self, request: SourceRequest, rows: Iterable[Any]) -> None:
+        super().__init__(request)
+        self._converter = RowConverter(request.schema)
+        self._sightings = Sightings(request.who, request.schema.names)
+        self._rows: Iterator[Any] = iter(rows)
+        self._count = 0
+
+    def next_batch(self, limit: int) -> pa.RecordBatch | None:
+        """Convert at most `limit` rows."""
+        rows = self.take(limit)
+        if not rows:
+            self._sightings.end()
+            return None
+        self._sightings.look(rows)
+        batch, bad = self._converter.batch(rows)
+        for position in sorted(bad):
+            self.refuse(f"index {self._count + position}", show_whole(rows[position]), bad[position])
+        self._count += len(rows)
+        return batch
+
+    def take(self, limit: int) -> list[Any]:
+        """Return the next rows, at most `limit`; none at the end."""
+        try:
+            return list(islice(self._rows, limit))
+        except Exception as error:
+            raise self.failed(error) from error
+
+    def failed(self, error: BaseException) -> InputError:
+        """Return the error for an iterable that raised."""
+        return InputError(f"{self._who}: the iterable raised {raised(error)}")
+
+
+class LiveRowReader(RowReader):
+    """Reads an iterator that may block, and hands over what is there.
+
+    A thread takes rows ahead, at most AHEAD, because the next row of an iterator cannot be asked for without
+    perhaps waiting for it while earlier rows grow old. It starts with the first read.
+    """
+
+    finite = False
+    live = True
+    anew = True
+    """A run that continues gets its iterator from the program that made it before: it gives the same rows again."""
+
+    def __init__(self, request: SourceRequest, rows: Iterable[Any]) -> None:
+        super().__init__(request, rows)
+        self._ready: Handover[Any] = Handover(AHEAD)
+        self._thread: threading.Thread | None = None
+
+    def take(self, limit: int) -> list[Any]:
+        """Wait for one row, then return those that are there; raises what the iterator raised after its last row."""
+        if self._thread is None and not self._ready.closed:
+            self._thread = threading.Thread(target=self._pump, name=f"headway-source-{self.name}", daemon=True)
+            self._thread.start()
+        rows = self._ready.take(limit)
+        if not rows and self._ready.error is not None:
+            raise self.failed(self._ready.error) from self._ready.error
+        return rows
+
+    def close(self) -> None:
+        """Stop taking rows; if the iterator blocks, its thread ends with the next row."""
+        self._ready.close()
+
+    def _pump(self) -> None:
+        error: BaseException | None = None
+        try:
+            for row in self._rows:
+                if not self._ready.put(row):
+                    break
+        except BaseException as caught:  # also SystemExit and the like: the reader waits for rows and must be told
+            error = caught
+        self._ready.end(error)
+        closing = getattr(self._rows, "close", None)
+        if callable(closing):  # a generator's own clean-up, in the thread that ran it
+            closing()
+
+
+def _open_rows(request: SourceRequest) -> Reader:
+    rows: Any = request.settings
+    known = isinstance(rows, Sized)  # a collection, not an iterator
+    return RowReader(request, rows) if known else LiveRowReader(request, rows)
+
+
+def _is_rows(what: object) -> bool:
+    return isinstance(what, Iterable) and not isinstance(what, str | bytes | Mapping)
+
+
+class TableSink:
+    """Collects an output as an Arrow table."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema.to_arrow()
+        self._batches: list[pa.RecordBatch] = []
+        self.count = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Keep the batch."""
+        self.count += batch.num_rows
+        self._batches.append(batch)
+
+    def close(self) -> None:
+        """Do nothing: the table is complete at any time."""
+
+    def abort(self) -> None:
+        """Drop what was collected."""
+        self._batches, self.count = [], 0
+
+    @property
+    def table(self) -> pa.Table:
+        """What was written so far."""
+        return pa.Table.from_batches(self._batches, schema=self._schema)
+
+
+class DiscardSink(ImmediateSink):
+    """Counts the tuples of an output and drops them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Count the tuples."""
+        self.count += batch.num_rows
+
+
+class CallbackSink(ImmediateSink):
+    """Hands each batch of an output to a function; the run waits until it returns."""
+
+    def __init__(self, name: str, function: Callable[[pa.RecordBatch], object]) -> None:
+        self._name = name
+        self._function = function
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Call the function; what it raises becomes an OutputError."""
+        try:
+            self._function(batch)
+        except HeadwayError:
+            raise
+        except Exception as error:
+            raise OutputError(f"output '{self._name}': the callback raised {type(error).__name__}: {error}") from error
+
+
+def _discard(request: SinkRequest) -> Writer:
+    return DiscardSink()
+
+
+def _callback(request: SinkRequest) -> Writer:
+    function: Any = request.settings
+    if not callable(function):
+        raise OutputError(f"{request.who}: a callback is a function of a record batch, not {function!r}")
+    return CallbackSink(request.name, function)
+
+
+register_source_object(_is_arrow, _open_arrow)
+register_source_object(_is_rows, _open_rows)
+register_sink("discard", _discard, permit=permit_anyone)
+register_sink("callback", _callback, permit=permit_anyone)  # a file holds no functions

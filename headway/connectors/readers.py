@@ -1,0 +1,315 @@
+"""What readers have in common: cutting and casting batches, waiting for another thread, wrapping other readers."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headway.clock import SECOND
+from headway.columns import Int64s
+from headway.connectors.casting import Caster
+from headway.connectors.protocol import (
+    PENDING_LIMIT,
+    TEXT_LIMIT,
+    Chunk,
+    Identified,
+    Identity,
+    Malformed,
+    Reader,
+    SourceRequest,
+    begins_anew,
+)
+from headway.errors import InputError
+
+LONGEST = 2**62
+"""The last moment, in nanoseconds, and the most tuples: so that sums still fit into 64 bits."""
+
+_SKIPPED = 65_536
+"""At most this many tuples are read at a time while they are skipped."""
+
+_Item = TypeVar("_Item")
+
+
+class BatchReader:
+    """A reader over batches: a subclass gives the next batch, this class cuts it and keeps malformed rows."""
+
+    timed = False
+    finite = True
+    live = False
+
+    def __init__(self, request: SourceRequest) -> None:
+        self.name = request.name
+        self._who = request.who
+        self._strict = request.strict
+        self._malformed: list[Malformed] = []
+        self._batch: pa.RecordBatch | None = None
+        self._at = 0
+
+    def next_batch(self, limit: int) -> pa.RecordBatch | None:
+        """Return the next batch, of any size, or None at the end; `limit` says how many tuples are asked for.
+
+        An empty batch means: ask again.
+        """
+        raise NotImplementedError
+
+    def read(self, limit: int) -> Chunk | None:
+        """Return the next tuples, at most `limit`, without copying."""
+        batch = self._batch
+        while batch is None or self._at >= batch.num_rows:
+            if batch is not None and len(self._malformed) >= PENDING_LIMIT:
+                return Chunk(batch.slice(0, 0))
+            batch = self._batch = self.next_batch(limit)
+            self._at = 0
+            if batch is None:
+                return None
+        if self._at == 0 and batch.num_rows <= limit:
+            self._batch = None
+            return Chunk(batch)
+        start = self._at
+        self._at = min(start + limit, batch.num_rows)
+        return Chunk(batch.slice(start, self._at - start))
+
+    def refuse(self, where: str, text: str, reason: str) -> None:
+        """Note a malformed row, or raise InputError if the source is strict."""
+        row = Malformed(self.name, where, text[:TEXT_LIMIT], reason)
+        if self._strict:
+            raise InputError(str(row))
+        self._malformed.append(row)
+
+    def malformed(self) -> list[Malformed]:
+        """Return the malformed rows met since the last call."""
+        rows, self._malformed = self._malformed, []
+        return rows
+
+    def close(self) -> None:
+        """Release nothing; subclasses that hold a file close it."""
+
+
+class CastingReader(BatchReader):
+    """A reader over Arrow batches that are cast to the source's schema; a row that does not fit is malformed."""
+
+    unreadable = "cannot be read"
+
+    def __init__(self, request: SourceRequest, given: pa.Schema, place: str, short: str = "") -> None:
+        """Match the columns; messages name the data by `place`, those about rows by `short`."""
+        super().__init__(request)
+        self._place, self._short = place, short or place
+        self.caster = Caster(request.schema, given, request.who, place)
+        self.batches: Iterator[pa.RecordBatch] = iter(())
+        self._row = 0
+
+    def next_batch(self, limit: int) -> pa.RecordBatch | None:
+        """Cast the next batch."""
+        try:
+            batch = next(self.batches, None)
+        except Exception as error:  # an Arrow reader may wrap any Python iterator
+            raise InputError(f"{self._who}: {self._place} {self.unreadable}: {error}") from error
+        if batch is None:
+            return None
+        start, self._row = self._row, self._row + batch.num_rows
+        made, misfits = self.caster.cast(batch)
+        for at, (text, reason) in misfits.items():
+            self.refuse(f"{self._short} row {start + at + 1}", text, reason)
+        return made
+
+    def close(self) -> None:
+        """Drop the data."""
+        self.batches = iter(())
+
+
+class Handover(Generic[_Item]):
+    """A bounded queue between the thread that brings items, which waits for room, and the one that reads them."""
+
+    def __init__(self, room: int, size: Callable[[_Item], int] | None = None) -> None:
+        """Hold items of at most `room` in all; an item that is larger is held alone."""
+        self._room, self._size, self.held = room, size, 0
+        self._items: deque[_Item] = deque()
+        self._change = threading.Condition()
+        self._ended = False
+        self.closed = False
+        self.error: BaseException | None = None
+
+    def put(self, item: _Item, wait: bool = True) -> bool:
+        """Add an item once there is room; returns False if the reader has closed."""
+        size = 1 if self._size is None else self._size(item)
+        with self._change:
+            while wait and self.held and self.held + size > self._room and not self.closed:
+                self._change.wait()
+            if self.closed:
+                return False
+            self._items.append(item)
+            self.held += size
+            if len(self._items) == 1:
+                self._change.notify_all()
+            return True
+
+    def take(self, most: int = 1) -> list[_Item]:
+        """Wait for an item, then return those that are there; none at the end, after an error, and once closed."""
+        with self._change:
+            self._change.wait_for(lambda: self._items or self._ended or self.closed)
+            taken = [self._items.popleft() for _ in range(min(most, len(self._items)))]
+            self.held -= len(taken) if self._size is None else sum(map(self._size, taken))
+            self._change.notify_all()
+        return taken
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Note that no more items come; the first error is kept, unless the reader has closed."""
+        with self._change:
+            if self.error is None and not self.closed:
+                self.error = error
+            self._ended = True
+            self._change.notify_all()
+
+    def close(self) -> None:
+        """Stop reading: what is held is dropped."""
+        with self._change:
+            self.closed = True
+            self._items.clear()
+            self._change.notify_all()
+
+
+class Wrapped:
+    """A reader around another, which it closes; subclasses override what they change."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    @property
+    def finite(self) -> bool:
+        """Whether the inner source is known to end."""
+        return self._reader.finite
+
+    @property
+    def live(self) -> bool:
+        """Whether reads of the source under it can block."""
+        return self._reader.live
+
+    @property
+    def timed(self) -> bool:
+        """Whether the source under it has moments."""
+        return self._reader.timed
+
+    @property
+    def anew(self) -> bool:
+        """Whether the source under it begins with its first tuple whenever it is opened."""
+        return begins_anew(self._reader)
+
+    def identity(self) -> tuple[Path, Identity] | None:
+        """Return which file the source under it is, if it is one."""
+        return self._reader.identity() if isinstance(self._reader, Identified) else None
+
+    def read(self, limit: int) -> Chunk | None:
+        """Return the next tuples of the source under it."""
+        return self._reader.read(limit)
+
+    def malformed(self) -> list[Malformed]:
+        """Return the malformed rows of the source under it."""
+        return self._reader.malformed()
+
+    def close(self) -> None:
+        """Close the source under it."""
+        self._reader.close()
+
+
+class Awaited(Wrapped):
+    """A live source that is read like any other, for an engine whose time does not pass meanwhile."""
+
+    live = False
+
+
+class PacedReader(Wrapped):
+    """A source whose tuple i is due i/rate seconds after the start of the run."""
+
+    timed = True
+
+    def __init__(self, reader: Reader, rate: float) -> None:
+        super().__init__(reader)
+        self._rate = rate
+        self._count = 0
+
+    def read(self, limit: int) -> Chunk | None:
+        """Return the next tuples with their moments."""
+        chunk = self._reader.read(limit)
+        if chunk is None:
+            return None
+        start, self._count = self._count, self._count + len(chunk)
+        return Chunk(chunk.batch, constant_due(start, len(chunk), self._rate))
+
+
+def constant_due(start: int, count: int, rate: float) -> Int64s:
+    """Return the moments of tuples start, start+1, ... at `rate` tuples per second: tuple i at i/rate."""
+    return whole_moments(np.arange(start, start + count, dtype=np.float64) * (SECOND / rate))
+
+
+def whole_moments(moments: npt.NDArray[np.floating[Any]]) -> Int64s:
+    """Return moments in whole nanoseconds; what lies beyond LONGEST, 146 years from now, is put there."""
+    due: Int64s = np.minimum(np.rint(moments), LONGEST).astype(np.int64)
+    return due
+
+
+class SkippingReader(Wrapped):
+    """A source without its first tuples, which a saved run has taken: they are read and forgotten. See `skip`."""
+
+    def __init__(self, reader: Reader, tuples: int, source: str, refused: int | None) -> None:
+        super().__init__(reader)
+        self._tuples = tuples
+        self._source = source
+        self._exact = refused is not None
+        self._forget = refused or 0
+        self._skipped = 0
+        self._malformed: list[Malformed] = []
+        self._lock = threading.RLock()
+
+    def read(self, limit: int) -> Chunk | None:
+        """Return the next tuples behind the skipped ones."""
+        while self._skipped < self._tuples:
+            chunk = self._reader.read(min(self._tuples - self._skipped, _SKIPPED))
+            if chunk is None:
+                raise InputError(
+                    f"source '{self._source}' has fewer tuples ({self._skipped}) than the saved run took from it "
+                    f"({self._tuples}): give the same input, or another --state"
+                )
+            self._collect()
+            self._skipped += len(chunk)
+        return self._reader.read(limit)
+
+    def malformed(self) -> list[Malformed]:
+        """Return the malformed rows met since the last call that the saved run has not reported."""
+        with self._lock:
+            self._collect()
+            kept, self._malformed = self._malformed, []
+        return kept
+
+    def _collect(self) -> None:
+        # A live source is read by one thread while another asks for its malformed rows.
+        with self._lock:
+            met = self._reader.malformed()
+            if self._exact:
+                forgotten = min(self._forget, len(met))
+                self._forget -= forgotten
+                self._malformed += met[forgotten:]
+            elif self._skipped >= self._tuples:
+                self._malformed += met
+
+
+def skip(reader: Reader, tuples: int, source: str = "", refused: int | None = None) -> Reader:
+    """Return a reader of what comes after the first `tuples` tuples of another, which it closes.
+
+    Skipping happens at the first `read`, which raises an InputError that names the source if the input ends too
+    early. The moments of a timed source stay as they are: all sources must be shifted together.
+
+    `refused` says how many malformed rows the saved run has reported: so many are forgotten, which is exact,
+    because malformed rows come in the input's order. Without it, those met while skipping are forgotten. That
+    is exact for sources that read row by row; one that reads in blocks also forgets those that stand behind the
+    last skipped tuple in its block.
+    """
+    if tuples <= 0 and not refused:
+        return reader
+    return SkippingReader(reader, tuples, source or str(getattr(reader, "name", "?")), refused)

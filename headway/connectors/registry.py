@@ -1,0 +1,296 @@
+"""Find the connector for what the user gave, and check what the settings of connectors have in common.
+
+Kinds register themselves here (`register_source`, `register_sink`); this module names none of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Generic, TypeGuard, TypeVar
+
+from headway.connectors.protocol import (
+    TEXT_LIMIT,
+    Reader,
+    Request,
+    SinkRequest,
+    SourceFactory,
+    SourceRequest,
+    Writer,
+)
+from headway.connectors.readers import PacedReader
+from headway.errors import HeadwayError, InputError, OutputError, choices, finite, unknown
+from headway.paths import unusable
+from headway.schema import Schema
+from headway.trust import OWN, Trust
+
+SLOWEST, FASTEST = 1e-9, 1e18
+"""The bounds of rates and speeds: one tuple in 31 years, and more than any clock resolves."""
+
+_Asked = TypeVar("_Asked", SourceRequest, SinkRequest)
+_Opened = TypeVar("_Opened")
+
+
+class _Kinds(Generic[_Asked, _Opened]):
+    """The kinds of sources, or of sinks, by name and by the suffixes of files."""
+
+    def __init__(self, error: type[HeadwayError], dash: str) -> None:
+        self._error, self._dash = error, dash
+        self.factories: dict[str, Callable[[_Asked], _Opened]] = {}
+        self._permits: dict[str, Callable[[_Asked], None]] = {}
+        self._suffixes: dict[str, str] = {}
+
+    def register(
+        self,
+        kind: str,
+        factory: Callable[[_Asked], _Opened],
+        suffixes: tuple[str, ...] = (),
+        permit: Callable[[_Asked], None] | None = None,
+    ) -> None:
+        """Make `{kind: settings}` a source or a sink, and also paths with one of the suffixes.
+
+        `permit` raises the request's error for settings that its trust does not allow, and opens nothing; a kind
+        without one is closed to strangers unless the operator allows it by name.
+        """
+        self.factories[kind] = factory
+        self._permits.pop(kind, None)
+        if permit is not None:
+            self._permits[kind] = permit
+        self._suffixes.update(dict.fromkeys(suffixes, kind))
+
+    def names(self) -> tuple[str, ...]:
+        """Return the kinds that a connector mapping may name."""
+        return tuple(sorted(self.factories))
+
+    def suffixes(self) -> tuple[str, ...]:
+        """Return the file suffixes that are known."""
+        return tuple(sorted(self._suffixes))
+
+    def permit(self, request: _Asked) -> tuple[str, _Asked]:
+        """Return the kind that a request names, and the request with its settings, if its trust allows them."""
+        what, who = request.settings, request.who
+        if isinstance(what, Mapping):
+            kind, settings = self._of_mapping(what, who)
+        else:
+            kind, settings = self._of_path(str(what), who), what
+        request = replace(request, settings=settings)
+        permit = self._permits.get(kind)
+        if permit is not None:
+            permit(request)
+        elif not request.trust.own:
+            request.trust.check_format(kind, (), who, self._error, kind="connector")
+        return kind, request
+
+    def open(self, request: _Asked) -> _Opened:
+        """Open what a mapping or a path names."""
+        kind, request = self.permit(request)
+        return self.factories[kind](request)
+
+    def _of_mapping(self, what: Mapping[object, object], who: str) -> tuple[str, object]:
+        for key, settings in what.items():
+            if key not in self.factories:
+                hint = scheme_hint(key, self._error is OutputError)
+                if isinstance(settings, list | tuple):
+                    hint = "columns can be given as a pyarrow.Table or a DataFrame"
+                message = unknown("connector", str(key), self.factories)
+                raise self._error(f"{who}: {message}" + (f"; {hint}" if hint else ""))
+        if len(what) != 1:
+            kinds = choices(self.names())
+            raise self._error(f"{who}: a connector names one kind, such as {{csv: path}}; choices: {kinds}")
+        ((kind, settings),) = what.items()
+        return str(kind), settings
+
+    def _of_path(self, path: str, who: str) -> str:
+        if path == "-":
+            return "jsonl"
+        _refuse_address(path, who, self._error)
+        suffix = Path(path).suffix.lower()
+        if self._error is OutputError and path.endswith("/") and not suffix:
+            return "directory"
+        if suffix not in self._suffixes:
+            known = choices(self.suffixes())
+            raise self._error(f"{who}: '{path}' has none of the suffixes {known}; '-' is {self._dash} as JSON lines")
+        return self._suffixes[suffix]
+
+
+_sources = _Kinds[SourceRequest, Reader](InputError, "standard input")
+_sinks = _Kinds[SinkRequest, Writer](OutputError, "standard output")
+_objects: list[tuple[Callable[[object], bool], SourceFactory]] = []
+
+register_source, source_kinds, source_suffixes = _sources.register, _sources.names, _sources.suffixes
+register_sink, sink_kinds, sink_suffixes = _sinks.register, _sinks.names, _sinks.suffixes
+
+
+def register_source_object(accepts: Callable[[object], bool], factory: SourceFactory) -> None:
+    """Make Python objects a source; the first registered test that accepts an object wins."""
+    _objects.append((accepts, factory))
+
+
+def open_source(
+    name: str,
+    schema: Schema,
+    what: object,
+    *,
+    rate: float | None = None,
+    strict: bool = False,
+    base: Path | None = None,
+    trust: Trust = OWN,
+) -> Reader:
+    """Open what the user gave for a source.
+
+    `what` is a path (by suffix; "-" is standard input as JSON lines), an Arrow table, batch or reader, an
+    iterable of dicts or of tuples in field order, a connector mapping such as {csv: path}, or a Reader. With
+    `rate`, tuples per second, it becomes timed. `strict` makes a malformed row an InputError. Relative paths
+    count from `base`. Raises InputError for whatever cannot be opened, or is not allowed by `trust`.
+    """
+    who = f"source '{name}'"
+    request = SourceRequest(name, schema, what, base, trust, check_rate(rate, who), strict)
+    if isinstance(what, Reader):
+        reader = what
+    elif isinstance(what, Mapping | str | Path):
+        reader = _sources.open(request)
+    else:
+        factory = next((factory for accepts, factory in _objects if accepts(what)), None)
+        if factory is None:
+            raise InputError(
+                f"{who}: cannot read from {type(what).__name__}; give a path, an Arrow table, batch or reader, "
+                f"an iterable of dicts or tuples, or a connector ({choices(source_kinds())})"
+            )
+        reader = factory(request)
+    return reader if request.rate is None or reader.timed else PacedReader(reader, request.rate)
+
+
+def open_sink(name: str, schema: Schema, what: object, base: Path | None = None, trust: Trust = OWN) -> Writer:
+    """Open what the user gave for an output.
+
+    `what` is a path (by suffix; "-" is standard output as JSON lines), a function of a record batch, a
+    connector mapping such as {csv: path}, a Writer, or None to discard. Raises OutputError for whatever
+    cannot be opened, or is not allowed by `trust`.
+    """
+    if isinstance(what, Writer):
+        return what
+    request = SinkRequest(name, schema, what, base, trust)
+    if isinstance(what, Mapping | str | Path):
+        return _sinks.open(request)
+    if what is None or callable(what):
+        return _sinks.factories["discard" if what is None else "callback"](request)
+    raise OutputError(
+        f"{request.who}: cannot write to {type(what).__name__}; give a path, a function of a record batch, "
+        f"a connector ({choices(sink_kinds())}) or None"
+    )
+
+
+def permit_source(name: str, schema: Schema, what: object, base: Path | None, trust: Trust) -> None:
+    """Raise an InputError if a file says of a source what `trust` does not allow; opens and contacts nothing."""
+    if isinstance(what, Mapping | str | Path):
+        _sources.permit(SourceRequest(name, schema, what, base, trust))
+
+
+def permit_sink(name: str, schema: Schema, what: object, base: Path | None, trust: Trust) -> None:
+    """Raise an OutputError if a file says of an output what `trust` does not allow; opens and contacts nothing."""
+    if isinstance(what, Mapping | str | Path):
+        _sinks.permit(SinkRequest(name, schema, what, base, trust))
+
+
+def permit_path(request: Request) -> None:
+    """Permit a connector whose settings are a path: a source reads it, a sink writes it."""
+    if isinstance(request.settings, str | Path):
+        who, write = f"{request.who}: {request.part}", request.part == "sink"
+        request.trust.check_path(request.settings, request.base, who, request.error, write=write)
+
+
+def permit_anyone(request: Request) -> None:
+    """Permit a kind that reaches nothing outside the run."""
+
+
+def check_rate(rate: object, who: str) -> float | None:
+    """Return a rate in tuples per second, or raise InputError."""
+    if rate is None:
+        return None
+    number = finite(rate)
+    if number is None or number <= 0:
+        raise InputError(f"{who}: rate is a number of tuples per second above 0, not {rate!r}")
+    if not SLOWEST <= number <= FASTEST:
+        raise InputError(f"{who}: rate is from {SLOWEST:g} to {FASTEST:g} tuples per second, not {rate!r}")
+    return number
+
+
+def find_path(request: Request, path: object) -> Path:
+    """Return the path that a file connector's settings name, text or a Path; a relative one counts from the base."""
+    if not isinstance(path, str | Path) or not str(path):
+        raise request.error(f"{request.who}: expected a path, not {path!r}")
+    _refuse_address(path, request.who, request.error)
+    found = Path(path) if request.base is None else request.base / path
+    wrong = unusable(found)
+    if wrong:
+        raise request.error(f"{request.who}: '{found}' is no path: {wrong}")
+    return found
+
+
+def check_keys(
+    settings: object, allowed: tuple[str, ...], who: str, what: str, error: type[HeadwayError] = InputError
+) -> Mapping[str, object]:
+    """Return settings that are a mapping with known keys only, or raise `error`."""
+    if not isinstance(settings, Mapping):
+        raise error(f"{who}: {what} expects a mapping with the keys {choices(allowed)}, not {settings!r}")
+    for key in settings:
+        if key not in allowed:
+            raise error(f"{who}: {what}: {unknown('key', str(key), allowed)}")
+    return {str(key): value for key, value in settings.items()}
+
+
+def is_whole(value: object, least: int) -> TypeGuard[int]:
+    """Whether a setting is a whole number from `least` on."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _refuse_address(what: str | Path, who: str, error: type[HeadwayError]) -> None:
+    """Raise if a path is an address such as ``kafka://host``, with what to write instead."""
+    hint = scheme_hint(what, error is OutputError) if ":" in str(what) else ""
+    if hint:
+        verb = "written" if error is OutputError else "read"
+        raise error(f"{who}: '{str(what)[:TEXT_LIMIT]}' cannot be {verb}: {hint}")
+
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/?/")
+_DOCS = "see docs/connectors.md"
+_FILES = ("s3", "s3a", "s3n", "gs", "hdfs", "abfs", "abfss", "wasb", "wasbs", "adl", "oss", "dbfs")
+_OTHERS = ("amqp", "amqps", "mqtt", "mqtts", "nats", "pulsar", "redis", "rediss", "ws", "wss", "tcp", "udp", "zmq")
+
+
+def scheme_hint(what: object, sink: bool) -> str:
+    """Return what to write instead of an address, or an empty string if it is none; a bare name is one, too."""
+    text = str(what)
+    found = _SCHEME.match(text)
+    scheme = (found[1] if found else text).lower()
+    side = "sink" if sink else "source"
+    if scheme == "kafka":
+        topic = "topic: TOPIC" if sink else "subscribe: TOPIC"
+        options = f'options: {{kafka.bootstrap.servers: "HOST:9092", {topic}}}'
+        return f"Kafka is reached through Spark: {side}: {{spark: {{format: kafka, {options}}}}}; {_DOCS}"
+    if scheme in _FILES and found:
+        reached = f"{side}: {{spark: {{format: parquet, path: '{text[:200]}'}}}}"
+        return f"such files are reached through Spark: {reached}; {_DOCS}"
+    if scheme == "jdbc" or text.lower().startswith("jdbc:"):
+        written = "sink: {spark: {format: jdbc, options: {url: URL, dbtable: TABLE}}}"
+        read = "a database does not stream: read it as a static table of a Spark session, or export it to a file"
+        return f"{written if sink else read}; {_DOCS}"
+    if scheme in ("http", "https", "ftp", "ftps"):
+        pipe = (
+            "pipe it: headway run ... --output NAME=- | curl"
+            if sink
+            else "fetch it: curl URL | headway run ... --input NAME=-"
+        )
+        return f"nothing here speaks {scheme.upper()}; {pipe}; {_DOCS}"
+    if scheme == "file" and found:
+        return "write the path without file://"
+    if scheme in _OTHERS:
+        what_to = "--output NAME=- gives JSON lines to pipe on" if sink else "pipe JSON lines in with --input NAME=-"
+        return f"there is no connector for it; {what_to}, or write your own {side}; {_DOCS}"
+    return (
+        f"it is an address, not a file; Spark's formats are reached by {{spark: {{format: ...}}}}; {_DOCS}"
+        if found
+        else ""
+    )

@@ -1,0 +1,1 @@
+"""The one table of options of a run."""

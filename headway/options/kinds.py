@@ -1,0 +1,201 @@
+"""What an option is, and the kinds of values that options take: in words, for Python and for the JSON Schema."""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.errors import HeadwayError, choices, finite, unknown
+from headway.trust import LEVELS
+
+UNIT_RULES = ("qos", "loss", "one", "output")
+SPREAD_RULES = ("auto", "none")
+FRONTS = ("auto", "native", "kernels")
+"""The names that `units`, `spread` and `front` take; the Spark engine knows what they mean."""
+
+Fits = Callable[[object], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of value: which values are of it, in words, for Python and for the JSON Schema."""
+
+    expected: str
+    fits: Fits
+    schema: Mapping[str, Any]
+    names: tuple[str, ...] = ()
+    """The names that a text may be."""
+    what: str = "rule"
+    """What such a name is called."""
+    also: str = ""
+    """What stands beside the names, in words."""
+
+    def complaint(self, name: str, value: object, *, key: bool) -> str:
+        """Return what is wrong with a value, or nothing; of a `key` it is said as of a place in a file."""
+        if self.names and (isinstance(value, str) or not self.also):
+            wrong = not isinstance(value, str) or value not in self.names
+            return f"{name}: {unknown(self.what, str(value), self.names)}{self.also}" if wrong else ""
+        if self.fits(value):
+            return ""
+        return f"{name}{': must be' if key else ' is'} {self.expected}, not {value!r:.100}"
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _from(least: float) -> Fits:
+    """Return whether a value is a number of at least so much; infinity is one, too."""
+
+    def fits(value: object) -> bool:
+        number = math.inf if value == math.inf else finite(value)
+        return number is not None and number >= least
+
+    return fits
+
+
+def _listed(value: object, fits: Fits) -> bool:
+    return isinstance(value, list | tuple) and all(map(fits, value))
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _any(value: object) -> bool:
+    return True
+
+
+_NAME: Mapping[str, Any] = {"type": "string", "minLength": 1}
+_NAMES: Mapping[str, Any] = {"type": "array", "items": _NAME}
+_SETTINGS: Mapping[str, Any] = {"type": "object", "minProperties": 1}
+
+KINDS: Mapping[str, Kind] = {
+    "any": Kind("anything", _any, {}),
+    "flag": Kind("true or false", _any, {"type": "boolean"}),
+    "text": Kind("a name", _text, _NAME),
+    "path": Kind("a path", _any, _NAME),
+    "by name": Kind("a mapping by name", lambda value: isinstance(value, Mapping), {"type": "object"}),
+    "names": Kind("a list of names", _any, _NAMES),
+    "callable": Kind("a function of a Status", callable, {}),
+    "control": Kind("a headway.Control", lambda value: hasattr(value, "stop"), {}),
+    "positive": Kind("a whole number, one or more", _whole, {"type": "integer", "minimum": 1}),
+    "bytes": Kind("a number of bytes above 0", _whole, {"type": "integer", "minimum": 1}),
+    "calls": Kind("a number of calls, 1 or more", _from(1), {"type": "number", "minimum": 1}),
+    "seconds": Kind(
+        "a number of seconds above 0", _from(math.nextafter(0, 1)), {"type": "number", "exclusiveMinimum": 0}
+    ),
+    "duration": Kind("a number of seconds, 0 or more", _from(0), {"type": "number", "minimum": 0}),
+    "policy": Kind("a name", lambda value: _text(value) or hasattr(value, "plan"), _NAME),
+    "train": Kind(
+        "a whole number, one or more, or a rule such as 50%",
+        lambda value: _whole(value) or _text(value),
+        {"oneOf": [{"type": "integer", "minimum": 1}, _NAME]},
+    ),
+    "model": Kind(
+        "a mapping such as {default: 1ms} or a path",
+        lambda value: isinstance(value, str | Mapping) and bool(value),
+        {"oneOf": [_NAME, _SETTINGS]},
+    ),
+    "shed": Kind(
+        "off, on, a strategy or a mapping",
+        lambda value: isinstance(value, str | bool | Mapping) or hasattr(value, "limits") or hasattr(value, "shares"),
+        {"oneOf": [{"type": "boolean"}, _NAME, _SETTINGS]},
+    ),
+    "adaptive": Kind(
+        "a layer or a mapping such as {use: amos}",
+        lambda value: isinstance(value, str | bool | Mapping) or hasattr(value, "look"),
+        {"oneOf": [_NAME, {"type": "object", "required": ["use"]}]},
+    ),
+    "units": Kind(
+        f"one of {choices(UNIT_RULES)}, or lists of outputs such as [[a, b], [c]]",
+        lambda value: _listed(value, lambda group: bool(group) and _listed(group, lambda one: isinstance(one, str))),
+        {"oneOf": [{"enum": list(UNIT_RULES)}, {"type": "array", "items": {**_NAMES, "minItems": 1}}]},
+        UNIT_RULES,
+        also="; or lists of outputs: [[a, b], [c]]",
+    ),
+    "spread": Kind(
+        f"one of {choices(SPREAD_RULES)}, or a list of boxes such as [a, b]",
+        lambda value: _listed(value, lambda one: isinstance(one, str)),
+        {"oneOf": [{"enum": list(SPREAD_RULES)}, _NAMES]},
+        SPREAD_RULES,
+        also="; or a list of boxes: [a, b]",
+    ),
+    "front": Kind("", _any, {"enum": list(FRONTS)}, FRONTS, "front"),
+    "trust": Kind("a level of trust", _any, {"enum": list(LEVELS)}, LEVELS, also=" "),
+    "cut": Kind("a mapping such as {'units': 'one'}", lambda value: isinstance(value, Mapping), {"type": "object"}),
+}
+"""By name; a kind that only the command line reads need not be here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option. Texts have what is literal in backticks; a terminal shows quotes instead."""
+
+    help: str
+    kind: str = "any"
+    default: Any = None
+    flag: str = ""
+    """The command line's flag with its metavar, such as ``--rate SOURCE=N``; empty: it has none."""
+    key: bool = False
+    """Whether a file's ``schedule`` may say it, under the option's name."""
+    call: bool = True
+    """Whether `headway.run` takes it, under the option's name."""
+    engine: str = ""
+    """The only engine that knows it."""
+    told: str = ""
+    """The default in words, where it is not the value itself."""
+    takes: str = ""
+    """What `headway.run` takes for it, where its type does not say so."""
+    see: str = ""
+    """A link to what else there is to know."""
+    of: str = ""
+    """What its names are: ``source``, ``output`` or ``box``."""
+    name: str = ""
+    type: str = ""
+
+    @property
+    def long(self) -> str:
+        """The flag without its metavar."""
+        return self.flag.partition(" ")[0]
+
+    @property
+    def default_text(self) -> str:
+        """The default in words; empty where there is none worth telling."""
+        said = self.told or ("" if self.default in (None, False, ()) else f"`{_short(self.default)}`")
+        return f"the file's, or {said}" if said and self.key and self.flag else said
+
+    @property
+    def call_default(self) -> str:
+        """The default of the argument of `headway.run`, in words."""
+        said = self.told or ("" if self.default in (None, False, ()) else f"`{_short(self.default)}`")
+        return f"the file's, or {said}" if said and self.key else said
+
+    @property
+    def key_text(self) -> str:
+        """What a file's key of this option means, in a line."""
+        engine = f"engine `{self.engine}`: " if self.engine else ""
+        default = self.told or ("" if self.default is None else f"`{_short(self.default)}`")
+        return f"{engine}{self.help}" + (f" (default: {default})" if default else "")
+
+
+def _own(row: Option, name: str, annotation: Any) -> Option:
+    of = getattr(annotation.__origin__, "__forward_arg__", None) or inspect.formatannotation(annotation.__origin__)
+    return replace(row, name=name, type=of.removesuffix(" | None"))
+
+
+def options_of(table: Any) -> dict[str, Option]:
+    """Return the rows of a TypedDict whose annotations are options."""
+    return {name: _own(one.__metadata__[0], name, one) for name, one in table.__annotations__.items()}
+
+
+def check_value(option: Option, value: object, error: type[HeadwayError], *, key: bool = False) -> None:
+    """Raise an error for a value that is not of the option's kind; of a `key` it is said as of a place in a file."""
+    complaint = KINDS[option.kind].complaint(option.name, value, key=key)
+    if complaint:
+        raise error(complaint)
