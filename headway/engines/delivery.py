@@ -314,11 +314,6 @@ class Outlets:
         self._tables[name] = TableSink(schema)
         return self._tables[name]
 
-    @property
-    def tuples(self) -> int:
-        """Tuples delivered to all outputs."""
-        return sum(one.tuples for one in self.deliveries.values())
-
     def complete(self) -> dict[str, pa.Table]:
         """Complete all outputs, or none; return the tables of those that no sink was named for.
 

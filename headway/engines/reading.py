@@ -166,45 +166,15 @@ class Moment:
             raise PolicyError("a snapshot is of the past: what a policy did not read of it while it planned is gone")
         return self._reading
 
-    @cached_property
-    def rates(self) -> Floats:
-        """By source: tuples per second, lately."""
-        return self._live().rates(self._now)
-
-    @cached_property
-    def boxes(self) -> BoxReadings:
-        """Cost, selectivity and so on of the boxes."""
-        return self._live().boxes(self._now)
-
-    @cached_property
-    def outputs(self) -> OutputReadings:
-        """How the outputs do."""
-        return self._live().outputs()
-
-    @cached_property
-    def queues(self) -> QueueReadings:
-        """What waits before each box."""
-        return self._live().queues(self._now)
-
-    @cached_property
-    def latencies(self) -> Floats:
-        """By unit: the mean latency in seconds of its waiting tuples."""
-        return self._live().latencies(self._now)
-
-    @cached_property
-    def costs(self) -> UnitCosts:
-        """By unit: what a step costs until its tuples are delivered."""
-        return self._live().unit_costs(self._now)
-
-    @cached_property
-    def box_costs(self) -> UnitCosts:
-        """By box: what a step of it alone costs until its tuples are delivered."""
-        return self._live().box_costs(self._now)
-
-    @cached_property
-    def held(self) -> Floats:
-        """By output: the seconds for which results are held."""
-        return self._live().held()
+    # What each of them is, `Measures` says.
+    rates = cached_property[Floats](lambda self: self._live().rates(self._now))
+    boxes = cached_property[BoxReadings](lambda self: self._live().boxes(self._now))
+    outputs = cached_property[OutputReadings](lambda self: self._live().outputs())
+    queues = cached_property[QueueReadings](lambda self: self._live().queues(self._now))
+    latencies = cached_property[Floats](lambda self: self._live().latencies(self._now))
+    costs = cached_property[UnitCosts](lambda self: self._live().unit_costs(self._now))
+    box_costs = cached_property[UnitCosts](lambda self: self._live().box_costs(self._now))
+    held = cached_property[Floats](lambda self: self._live().held())
 
     def latency_of(self, unit: int) -> float:
         """Return one unit's entry of `latencies`, without reading the others."""

@@ -237,11 +237,6 @@ class SemanticPlanner:
         """Whether values can be told apart at all; if not, every sieve drops at random."""
         return self._trial is not None or len(self._cuts) > 0
 
-    @property
-    def needs_sample(self) -> bool:
-        """Whether nothing can be said without a sample of the entry's tuples; with one it is always better."""
-        return self._trial is not None
-
     def sieve(self, sample: Train | None, histogram: Histogram | None, keep: float, seed: int) -> Sieve:
         """Return the sieve that keeps a share of the entry's tuples, and of them the most useful.
 

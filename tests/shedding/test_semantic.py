@@ -74,7 +74,6 @@ def test_backward_keeps_what_is_useful() -> None:
     plan = planner(BACKWARD)
     assert plan.how == "by 'temperature', backward through 'shown', 'celsius', 'hot'"
     assert plan.by_value
-    assert not plan.needs_sample
     fresh = train(2, 20_000)
     useful = fresh.columns[1].values >= 30
     sieve = plan.sieve(train(1, 4096), Histogram(), 0.5, 7)
@@ -111,7 +110,6 @@ def test_a_trial_finds_the_field() -> None:
     assert plan.how == (
         "by trial over 't', 'temperature', 'a', 'room' as far as 'curved', backward through 'shown', 'sorted'"
     )
-    assert plan.needs_sample
     fresh = train(2, 20_000)
     useful = np.abs(fresh.columns[2].values) > 6.0009
     assert useful.mean() < 0.5
