@@ -29,7 +29,7 @@ from headway.catalog import BoxReadings, Floats, Statistics, Topology
 from headway.clock import SECOND
 from headway.costs import CostModel, UnitCostModel, UnitCosts
 from headway.errors import PolicyError
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 from headway.scheduling.policy import Plan, make_policy, registered_policies
 from headway.scheduling.snapshot import Layout, Occupation, OutputReadings, QueueReadings, Snapshot, Unit, Waits
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from headway.errors import HeadwayError
     from headway.files import dump, load
     from headway.functions import aggregate, function, load_functions
+    from headway.network.trust import Trust
     from headway.runner import run
     from headway.scheduling.schedule import policy_names as policies
-    from headway.trust import Trust
 
 __all__ = [
     "Control",
@@ -41,7 +41,7 @@ _HOMES = {
     "HeadwayError": "errors.HeadwayError",
     "Network": "builder.NetworkBuilder",
     "RunResult": "engines.base.RunResult",
-    "Trust": "trust.Trust",
+    "Trust": "network.trust.Trust",
     "aggregate": "functions.aggregate",
     "check": "checking.check",
     "dump": "files.dump",

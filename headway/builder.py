@@ -21,7 +21,7 @@ from headway.errors import NetworkError, UnknownFunctionError, choices
 from headway.files import parse_box, parse_output, parse_schedule, parse_source
 from headway.functions import functions
 from headway.network import Box, Network, Output, Source, Table, arc_name, check_name
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.structure import check_structure
 
 Points = Sequence[Sequence[float]]

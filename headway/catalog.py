@@ -16,7 +16,7 @@ import numpy.typing as npt
 from headway.columns import Int64s
 from headway.errors import HeadwayError
 from headway.fading import Faded, Rates, slope
-from headway.qos import QoS
+from headway.network.qos import QoS
 
 Floats = npt.NDArray[np.float64]
 Number = TypeVar("Number", np.int64, np.float64)

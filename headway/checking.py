@@ -14,8 +14,8 @@ from headway.errors import NetworkError, choices
 from headway.expressions.compiler import noting
 from headway.functions import functions as registered
 from headway.network import Box, Network, Table, arc_name
-from headway.qos import doubts
-from headway.schema import Schema, type_name
+from headway.network.qos import doubts
+from headway.network.schema import Schema, type_name
 from headway.structure import Consumer, Structure, check_structure, owner
 from headway.tables import table_schema
 

@@ -11,13 +11,13 @@ from headway.boxes.keys import IN, OP, Key, check_count, check_keys, inside, par
 from headway.boxes.operator import operator_of
 from headway.errors import NetworkError, unknown
 from headway.network import Box, FrozenMap, Network, Output, Source, Table, check_name, freeze, is_object
+from headway.network.qos import Graph, QoS, ValueGraph
+from headway.network.schema import Schema
+from headway.network.trust import OWN, Trust, read_trust
+from headway.network.yamls import read_text, write_text
 from headway.options.kinds import check_value
 from headway.options.table import OPTIONS, SCHEDULE
-from headway.qos import Graph, QoS, ValueGraph
-from headway.schema import Schema
 from headway.structure import check_structure
-from headway.trust import OWN, Trust, read_trust
-from headway.yamls import read_text, write_text
 
 NETWORK_KEYS = (
     Key("network", "name", "the network's name", required=True),

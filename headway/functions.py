@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from headway.errors import HeadwayError, InputError, NetworkError, SchemaError
 from headway.expressions.library.table import AGGREGATES, BUILTINS
 from headway.expressions.userfunctions import BUILTIN, Functions, ScalarFunction, UserAggregate
-from headway.schema import parse_type
+from headway.network.schema import parse_type
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 _NAME = re.compile(r"[A-Za-z_]\w*")

@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.checking import CheckedNetwork
 from headway.network import Box, Network, Table
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.structure import Structure, check_structure, owner
 
 _ESCAPES = {

@@ -26,11 +26,11 @@ from headway.engines.opening import LETTERS, permit
 from headway.errors import InputError, OutputError, PolicyError, RunError, unknown
 from headway.files import load
 from headway.network import Network, thaw
+from headway.network.trust import OWN, read_trust
 from headway.options.kinds import check_value
 from headway.options.table import CUT_KEYS, OPTIONS, RunOptions, check_call, default_of, signature_of
 from headway.scheduling.schedule import PARTS, Schedule, default_schedule
 from headway.shedding.settings import ShedSettings
-from headway.trust import OWN, read_trust
 
 AnyNetwork = Network | NetworkBuilder | str | Path | Mapping[str, Any]
 

@@ -17,9 +17,9 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from headway.errors import NetworkError, SchemaError, choices, did_you_mean
+from headway.network.schema import DEEPEST, Schema, normalise
+from headway.network.trust import OWN, Trust
 from headway.paths import unusable
-from headway.schema import DEEPEST, Schema, normalise
-from headway.trust import OWN, Trust
 
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 

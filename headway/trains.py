@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from headway.columns import UNREAD, Chosen, Column, Indices, Int64s, concat, empty, from_arrow, to_arrow
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 NOTHING = -1
 """The progress of an arc on which nothing is known yet; arrival numbers start at 0."""

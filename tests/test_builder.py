@@ -13,7 +13,7 @@ from headway.clock import SECOND, processor
 from headway.errors import HeadwayError, NetworkError
 from headway.files import load
 from headway.network import Network, Table
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.networks import ALL, BORDER
 
 

@@ -13,7 +13,7 @@ from headway.catalog import BoxReadings, Statistics, Topology, paths_to_outputs
 from headway.clock import SECOND
 from headway.engines.summary import summarise_boxes
 from headway.errors import HeadwayError
-from headway.qos import QoS
+from headway.network.qos import QoS
 
 NAN = float("nan")
 

@@ -14,7 +14,7 @@ from headway.errors import NetworkError
 from headway.expressions import BUILTIN, ScalarFunction
 from headway.files import load
 from headway.network import Table
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.structure import Consumer, check_structure
 from headway.tables import load_table, table_schema
 from tests.networks import ALL, BORDER

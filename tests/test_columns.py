@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.columns import Column, concat, from_arrow, from_pylist, nulls, numpy_type, to_arrow
-from headway.schema import TIMESTAMP, TIMESTAMP_NTZ
+from headway.network.schema import TIMESTAMP, TIMESTAMP_NTZ
 
 EXAMPLES: dict[pa.DataType, list[Any]] = {
     pa.bool_(): [True, False],

@@ -16,8 +16,8 @@ from headway.checking import CheckedNetwork, check
 from headway.costs import CostModel, Shares, analyse, default_arcs, measured_arcs, shares_of
 from headway.errors import HeadwayError
 from headway.files import load
+from headway.network.qos import QoS
 from headway.program import compile_program
-from headway.qos import QoS
 
 ROUTES = """
 network: routes

@@ -25,12 +25,12 @@ from headway.cli.main import main, make_parser
 from headway.engines.models import LEARNED_KEYS, MODEL_KEYS, OVERHEAD_KEYS
 from headway.engines.traces import CallRecord, StepRecord, Trace
 from headway.mermaid import mermaid
+from headway.network.yamls import read_text
 from headway.scheduling import policy as policies
 from headway.scheduling.schedule import DEFAULT_SCHEDULES, UNITS, WAITS
 from headway.scheduling.superboxes import TRAVERSALS
 from headway.scheduling.trains import TRAINS
 from headway.shedding import strategies as shedding
-from headway.yamls import read_text
 from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, UNCERTAIN
 from scripts.key_tables import filled
 

@@ -16,9 +16,9 @@ from headway.checking import check
 from headway.errors import HeadwayError, NetworkError
 from headway.files import dump, load
 from headway.network import Table, thaw
-from headway.qos import Graph, QoS, ValueGraph
-from headway.schema import Schema
-from headway.yamls import read_text
+from headway.network.qos import Graph, QoS, ValueGraph
+from headway.network.schema import Schema
+from headway.network.yamls import read_text
 from tests.networks import ALL, BORDER, network_mappings
 from tests.searching import examples
 

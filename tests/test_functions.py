@@ -13,7 +13,7 @@ import pytest
 from headway import functions as hw
 from headway.errors import ExpressionError, InputError, NetworkError
 from headway.expressions import BUILTIN, EvaluationError, Scope, compile_aggregates, compile_expression
-from headway.schema import Schema, type_name
+from headway.network.schema import Schema, type_name
 from tests.expressions.helpers import evaluate
 
 

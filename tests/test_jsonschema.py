@@ -12,7 +12,7 @@ from hypothesis import given
 from headway.boxes import REGISTRY
 from headway.files import load
 from headway.jsonschema import PATH, schema, text
-from headway.yamls import read_text
+from headway.network.yamls import read_text
 from tests.bad_networks.cases import CASES
 from tests.networks import ALL, BORDER, network_mappings
 from tests.searching import examples

@@ -34,8 +34,9 @@ LAYERS = (
     ("boxes",),
     ("functions", "structure", "tables", "options"),
     ("expressions", "catalog", "sieves"),
-    ("network", "trains"),
-    ("schema", "qos", "columns", "trust", "yamls", "extras", "fading"),
+    ("trains",),
+    ("network",),
+    ("columns", "extras", "fading"),
     ("clock", "errors", "paths"),
 )
 """From top to bottom; a package stands for all its modules. Within a layer only a package may import from itself."""

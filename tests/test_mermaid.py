@@ -7,7 +7,7 @@ import re
 from headway.checking import check
 from headway.files import load
 from headway.mermaid import mermaid
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.networks import ALL, BORDER
 
 

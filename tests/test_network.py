@@ -11,8 +11,8 @@ from headway.boxes import Filter
 from headway.errors import NetworkError
 from headway.files import load
 from headway.network import Box, FrozenMap, Network, Output, Source, arc_name, check_name, freeze, thaw
-from headway.qos import Graph, QoS
-from headway.schema import Schema
+from headway.network.qos import Graph, QoS
+from headway.network.schema import Schema
 from tests.networks import ALL, BORDER
 
 

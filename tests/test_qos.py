@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import NetworkError
-from headway.qos import Graph
+from headway.network.qos import Graph
 
 LATENCY = Graph.parse([[0, 1], [2, 1], [10, 0]], "q")
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import SchemaError
-from headway.schema import (
+from headway.network.schema import (
     DEEPEST,
     TIMESTAMP,
     TIMESTAMP_NTZ,

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.columns import Column, Int64s
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.sieves import Sieve, chances
 from headway.trains import Tick, Train, join_trains
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from headway.columns import Column
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import NOTHING, Tick, Train, join_trains
 
 SCHEMA = Schema.parse("a bigint, s string")

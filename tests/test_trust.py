@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headway.errors import HeadwayError, InputError
-from headway.trust import OWN, STRANGER, Trust, read_trust
+from headway.network.trust import OWN, STRANGER, Trust, read_trust
 
 
 def _ask(trust: Trust, path: str, base: Path | None = None, *, write: bool = False) -> None:

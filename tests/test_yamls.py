@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headway.errors import NetworkError
-from headway.yamls import read_text
+from headway.network.yamls import read_text
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{chr(98 + at)}: &{chr(98 + at)} [{', '.join(['*' + chr(97 + at)] * 9)}]\n" for at in range(9)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 import headway as hw
 from headway.network import Network
-from headway.qos import Graph
+from headway.network.qos import Graph
 
 KEYS = 100
 LEVELS = 20

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.streaming.apps import App
-from headway.qos import Graph
+from headway.network.qos import Graph
 
 Floats = npt.NDArray[np.float64]
 _POINTS = 64

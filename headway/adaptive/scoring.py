@@ -39,7 +39,7 @@ from headway.adaptive.learning import RewardedTurn
 from headway.columns import Int64s
 from headway.errors import PolicyError, choices, finite, unknown
 from headway.fading import mixed
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 from headway.totals import SYSTEM, Totals
 
 DIRECTIONS = ("maximise", "minimise")

@@ -15,7 +15,7 @@ from headway.errors import NetworkError, unknown
 from headway.expressions import AggregateSelect, Expression, Functions
 from headway.expressions.compiling import compile_aggregates, compile_predicate
 from headway.expressions.model import Scope
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 ALIGNMENTS = ("grid", "first")
 MOST_WINDOWS = 100_000

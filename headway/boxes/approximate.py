@@ -30,7 +30,7 @@ from headway.errors import ExpressionError, NetworkError, choices
 from headway.expressions.compiling import AggregateTree, find_calls
 from headway.expressions.library.table import AGGREGATES
 from headway.expressions.parsing import parse_items, parse_one, to_sql
-from headway.schema import Field, Schema
+from headway.network.schema import Field, Schema
 
 if TYPE_CHECKING:
     from headway.expressions import Functions

@@ -9,7 +9,7 @@ from headway.boxes.keys import inside
 from headway.boxes.operator import Operator, register
 from headway.boxes.order import ORDER, Order
 from headway.expressions import Functions
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 
 @register

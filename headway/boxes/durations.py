@@ -11,7 +11,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from headway.errors import NetworkError
-from headway.schema import type_name
+from headway.network.schema import type_name
 
 T = TypeVar("T", int, float)
 

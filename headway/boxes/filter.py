@@ -11,7 +11,7 @@ from headway.errors import NetworkError
 from headway.expressions import Expression, Functions
 from headway.expressions.compiling import compile_predicate
 from headway.expressions.model import Scope
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 
 def _parse_where(value: object) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from headway.errors import NetworkError
 from headway.expressions import Expression, Functions, JoinCondition
 from headway.expressions.compiling import compile_join, compile_select
 from headway.expressions.model import Scope
-from headway.schema import Field, Schema
+from headway.network.schema import Field, Schema
 
 PREFIX = "right_"
 """Put before the name of a right field whose name the left has taken."""

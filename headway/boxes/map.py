@@ -10,7 +10,7 @@ from headway.boxes.operator import Operator, Projection, register, result_schema
 from headway.expressions import Expression, Functions
 from headway.expressions.compiling import compile_select
 from headway.expressions.model import Scope
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 
 @register

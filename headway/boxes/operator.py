@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar, cast
 from headway.boxes.keys import IN, OP, Key, Settings, check_count, check_keys, inside
 from headway.errors import NetworkError, SchemaError, unknown
 from headway.expressions.safety import never_fails
-from headway.schema import Field, Schema
+from headway.network.schema import Field, Schema
 
 if TYPE_CHECKING:
     from headway.boxes.costs import Cost

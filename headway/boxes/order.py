@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headway.boxes.keys import Key, check_keys, inside, parse_names
 from headway.errors import NetworkError
-from headway.schema import Field, Schema, type_name
+from headway.network.schema import Field, Schema, type_name
 
 TUPLE_NUMBER = "#"
 """``on: "#"`` orders by the tuple's number in its partition."""

@@ -13,7 +13,7 @@ from headway.boxes.union import ORDERED
 from headway.expressions import AggregateSelect, Functions
 from headway.expressions.compiling import compile_aggregates
 from headway.expressions.model import Scope
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 
 @register

@@ -9,7 +9,7 @@ from headway.boxes.keys import Key, parse_flag
 from headway.boxes.operator import Operator, register
 from headway.errors import SchemaError, choices
 from headway.expressions import Functions
-from headway.schema import Schema, type_name
+from headway.network.schema import Schema, type_name
 
 ORDERED = Key(
     "ordered", "flag", "false: take tuples as they come, not in arrival order (default true)", read=parse_flag

@@ -15,7 +15,7 @@ from headway.boxes.operator import Modelled, Operator, register
 from headway.boxes.union import ORDERED, Union
 from headway.errors import NetworkError, finite, unknown
 from headway.expressions import Functions
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 MODES = {
     "random": "each tuple by itself, by the hash of its arrival number",

@@ -21,13 +21,13 @@ from headway.engines.claims import table_refs
 from headway.errors import HeadwayError, InputError, NetworkError, OutputError, PolicyError, choices, unknown
 from headway.functions import load_functions
 from headway.network import Network
+from headway.network.trust import LEVELS, Trust
+from headway.network.yamls import read_text
 from headway.options.kinds import KINDS, SPREAD_RULES, Option
 from headway.options.table import OPTIONS
 from headway.runner import DEFAULT_ENGINE
 from headway.scheduling.trains import parse_train
 from headway.tables import load_table
-from headway.trust import LEVELS, Trust
-from headway.yamls import read_text
 
 READ_ONLY = ":ro"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)

@@ -41,13 +41,13 @@ from headway.errors import HeadwayError, InputError, OutputError, choices, unkno
 from headway.files import load
 from headway.mermaid import mermaid
 from headway.network import thaw
+from headway.network.schema import Schema, type_name
 from headway.options.kinds import Option
 from headway.options.table import CUT_KEYS
 from headway.paths import unusable
 from headway.program import Program, compile_program
 from headway.runner import DEFAULT_ENGINE
 from headway.scheduling.schedule import Schedule
-from headway.schema import Schema, type_name
 from headway.shedding.settings import ShedSettings
 from headway.structure import owner
 

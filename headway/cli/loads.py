@@ -26,12 +26,12 @@ from headway.costs import HEADROOM, TRAIN, CostModel, Loads, analyse, default_ar
 from headway.engines.models import Model, parse_model
 from headway.errors import HeadwayError, RunError
 from headway.network import Source, thaw
+from headway.network.trust import OWN, Trust
+from headway.network.yamls import read_text
 from headway.options.kinds import Option
 from headway.program import compile_program
 from headway.scheduling.schedule import Schedule
 from headway.structure import owner
-from headway.trust import OWN, Trust
-from headway.yamls import read_text
 
 SHOWN = 10
 """Boxes in the table; all are in the JSON."""

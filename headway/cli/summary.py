@@ -28,7 +28,7 @@ from headway.connectors.texts import render_texts
 from headway.engines.showing import cut
 from headway.errors import OutputError
 from headway.network import Network
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 _REASONS = 5
 OUTPUTS, BOXES, UNITS = 20, 10, 10

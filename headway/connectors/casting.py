@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from headway.connectors.values import kind_of, show
 from headway.errors import InputError, choices, did_you_mean, shorten
 from headway.expressions.timestamps import to_python
-from headway.schema import Schema, type_name
+from headway.network.schema import Schema, type_name
 
 _INTO: dict[str, tuple[str, ...]] = {
     "integer": ("integer", "float", "decimal"),

@@ -11,7 +11,7 @@ from headway.connectors.protocol import SinkRequest, Writer
 from headway.connectors.registry import check_keys, is_whole, register_sink
 from headway.connectors.texts import render_texts
 from headway.errors import OutputError
-from headway.trust import STANDARD
+from headway.network.trust import STANDARD
 
 ROWS = 20
 """How many tuples of a batch are shown by default."""

@@ -22,7 +22,7 @@ from headway.connectors.protocol import Chunk, Malformed, SourceRequest
 from headway.connectors.registry import check_keys, check_rate, is_whole, permit_anyone, register_source
 from headway.connectors.values import convert, to_array
 from headway.errors import HeadwayError, InputError, choices, did_you_mean, finite, unknown
-from headway.schema import Field, Schema, type_name
+from headway.network.schema import Field, Schema, type_name
 
 BLOCK = 1 << 16
 KEYS = ("rate", "arrivals", "seed", "count", "burst", "phases", "fields")

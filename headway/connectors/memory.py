@@ -16,7 +16,7 @@ from headway.connectors.registry import permit_anyone, register_sink, register_s
 from headway.connectors.rows import RowConverter, Sightings
 from headway.connectors.values import show_whole
 from headway.errors import HeadwayError, InputError, OutputError, raised
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 CHUNK = 1 << 17
 """Tuples of a table that are cast at a time, so that one that needs a cast is not held twice."""

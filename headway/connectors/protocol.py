@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from headway.columns import Int64s
 from headway.errors import HeadwayError, InputError, OutputError
-from headway.schema import Schema
-from headway.trust import OWN, Trust
+from headway.network.schema import Schema
+from headway.network.trust import OWN, Trust
 
 TEXT_LIMIT = 500
 """At most this many characters of a malformed row are kept."""

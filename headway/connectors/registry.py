@@ -22,9 +22,9 @@ from headway.connectors.protocol import (
 )
 from headway.connectors.readers import PacedReader
 from headway.errors import HeadwayError, InputError, OutputError, choices, finite, unknown
+from headway.network.schema import Schema
+from headway.network.trust import OWN, Trust
 from headway.paths import unusable
-from headway.schema import Schema
-from headway.trust import OWN, Trust
 
 SLOWEST, FASTEST = 1e-9, 1e18
 """The bounds of rates and speeds: one tuple in 31 years, and more than any clock resolves."""

@@ -22,7 +22,7 @@ from headway.connectors.registry import (
     register_source,
 )
 from headway.errors import InputError, SchemaError, finite
-from headway.schema import Schema, type_name
+from headway.network.schema import Schema, type_name
 
 KEYS = ("file", "rate", "by", "speed")
 DAY = 86_400 * SECOND

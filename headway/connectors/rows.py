@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from headway.connectors.texts import parse_texts
 from headway.connectors.values import Bad, show, to_array
 from headway.errors import did_you_mean
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 LOOKED_AT = 1000
 """Only so many rows of a source are checked for missing fields."""

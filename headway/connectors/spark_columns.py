@@ -20,7 +20,7 @@ from headway.expressions.compiler import number
 from headway.expressions.library.table import BUILTINS
 from headway.expressions.library.times import read_interval
 from headway.expressions.parsing import fragment, parse_items, read_type
-from headway.schema import Schema, parse_type, type_name
+from headway.network.schema import Schema, parse_type, type_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headway.errors import HeadwayError
-from headway.trust import Trust
+from headway.network.trust import Trust
 
 
 def words(text: str) -> tuple[str, ...]:

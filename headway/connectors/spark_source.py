@@ -26,7 +26,7 @@ from headway.connectors.spark_columns import check_select, select_columns
 from headway.connectors.spark_options import check_settings
 from headway.connectors.spools import Spool, Unlogged
 from headway.errors import ExpressionError, HeadwayError, InputError
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.storage.filesystems import is_uri
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from headway.connectors.values import NO_ZONE, Bad, convert, kind_of, show
 from headway.expressions.timestamps import date_texts, in_python, timestamp_texts, to_python
-from headway.schema import type_name
+from headway.network.schema import type_name
 
 _SMALL = 512
 """So few values are parsed one by one, which bounds the cost where nearly all of them fail."""

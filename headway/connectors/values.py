@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headway.schema import type_name
+from headway.network.schema import type_name
 
 Bad = dict[int, str]
 """Positions of values that do not convert, with the reason."""

@@ -24,10 +24,10 @@ from headway.engines.interrupts import Stopping
 from headway.engines.opening import open_letters
 from headway.fading import Faded, left_after
 from headway.network import Output, thaw
-from headway.qos import Graph
+from headway.network.qos import Graph
+from headway.network.schema import Schema
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import OutputReadings
-from headway.schema import Schema
 from headway.trains import Train, is_constant
 
 Counts = npt.NDArray[np.int64]

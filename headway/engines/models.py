@@ -14,8 +14,8 @@ from typing import Any
 from headway.boxes.costs import Constant, Cost, parse_cost
 from headway.boxes.keys import Key, check_keys, inside
 from headway.errors import HeadwayError, NetworkError, RunError, unknown
-from headway.trust import OWN, Trust
-from headway.yamls import read_text
+from headway.network.trust import OWN, Trust
+from headway.network.yamls import read_text
 
 MODEL_KEYS = (
     Key(

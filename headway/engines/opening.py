@@ -12,7 +12,7 @@ from headway.engines.base import RunSettings
 from headway.engines.letters import DEAD_LETTERS, DeadLetters
 from headway.errors import InputError
 from headway.network import thaw
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 LETTERS = "dead letters"
 """What dead letters are called among the outputs."""

@@ -19,8 +19,8 @@ from headway.engines.ingest import Feed
 from headway.engines.letters import DeadLetters
 from headway.kernels.kernel import Kernel, Result
 from headway.network import arc_name
+from headway.network.schema import Schema
 from headway.program import ProgramBox, compile_program
-from headway.schema import Schema
 from headway.storage.queues import FAR, Board, Cursor, Queue
 from headway.structure import owner
 from headway.trains import Train

@@ -13,7 +13,7 @@ from headway.catalog import Floats
 from headway.engines.changes import Change, ChangeLog
 from headway.engines.monitor import Sheddable
 from headway.engines.reading import Reading
-from headway.qos import Graph
+from headway.network.qos import Graph
 from headway.shedding.controller import Controller
 from headway.shedding.diagnosis import Observation
 from headway.shedding.intervals import Histogram

@@ -45,7 +45,7 @@ from headway.expressions.types import (
     is_numeric,
     limits,
 )
-from headway.schema import type_name
+from headway.network.schema import type_name
 
 _VERBS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "take the remainder of", "div": "divide"}
 _ZERO = "division by zero"

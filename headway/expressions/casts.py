@@ -48,7 +48,7 @@ from headway.expressions.types import (
     is_timestamp,
     limits,
 )
-from headway.schema import TIMESTAMP, TIMESTAMP_NTZ, type_name
+from headway.network.schema import TIMESTAMP, TIMESTAMP_NTZ, type_name
 
 CONTEXT = decimal.Context(prec=80, rounding=ROUND_HALF_UP)
 _EPOCH = dt.date(1970, 1, 1).toordinal()

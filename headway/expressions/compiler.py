@@ -26,7 +26,7 @@ from headway.expressions.nodes import EvaluationError, Node
 from headway.expressions.parsing import TOO_DEEP, fragment, read_type
 from headway.expressions.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, VOID, is_numeric
 from headway.expressions.userfunctions import call_user
-from headway.schema import type_name
+from headway.network.schema import type_name
 
 _collected: ContextVar[dict[str, None] | None] = ContextVar("notes", default=None)
 

@@ -22,7 +22,7 @@ from headway.expressions.nodes import Node
 from headway.expressions.parsing import check_text, fragment, parse_items, parse_one, to_sql
 from headway.expressions.types import BOOLEAN, DOUBLE, VOID, common, is_float, is_nested
 from headway.expressions.userfunctions import Functions, UserAggregate, coerce_arguments
-from headway.schema import Field, Schema, type_name
+from headway.network.schema import Field, Schema, type_name
 
 _FIRSTS = ("first", "last", "any_value")
 

@@ -48,7 +48,7 @@ from headway.expressions.types import (
     is_numeric,
     meet_exactly,
 )
-from headway.schema import type_name
+from headway.network.schema import type_name
 
 
 class _Comparison(NamedTuple):

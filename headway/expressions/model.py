@@ -17,7 +17,7 @@ from headway.expressions.nodes import Columns, Node, Run
 from headway.expressions.parsing import to_sql
 from headway.expressions.types import VOID
 from headway.expressions.userfunctions import BUILTIN, Functions, UserAggregate
-from headway.schema import Field, Schema
+from headway.network.schema import Field, Schema
 
 
 class Relation(NamedTuple):

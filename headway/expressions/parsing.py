@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from headway.errors import ExpressionError, SchemaError
-from headway.schema import parse_type
+from headway.network.schema import parse_type
 
 _PREFIX = "SELECT "
 _KEPT = ("CAST", "TRY_CAST", "EXTRACT")

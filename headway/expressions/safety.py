@@ -35,7 +35,7 @@ from headway.expressions.types import (
     is_timestamp,
     meet_exactly,
 )
-from headway.schema import TIMESTAMP, Schema
+from headway.network.schema import TIMESTAMP, Schema
 
 _DATE_TEXT = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME_TEXT = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,6})?)?")

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from headway.errors import ExpressionError
-from headway.schema import TIMESTAMP, TIMESTAMP_NTZ, type_name
+from headway.network.schema import TIMESTAMP, TIMESTAMP_NTZ, type_name
 
 BOOLEAN = pa.bool_()
 TINYINT, SMALLINT, INT, BIGINT = pa.int8(), pa.int16(), pa.int32(), pa.int64()

@@ -33,7 +33,7 @@ from headway.expressions.types import (
     is_decimal,
     is_float,
 )
-from headway.schema import type_name
+from headway.network.schema import type_name
 
 
 @dataclass(frozen=True, slots=True)

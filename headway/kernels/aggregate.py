@@ -28,7 +28,7 @@ from headway.kernels.partitions import grown
 from headway.kernels.results import ROWS, Emission, Emitted, between_ticks, dead_letters, evaluate, in_pieces, portions
 from headway.kernels.selects import CompiledSelect, Rows
 from headway.kernels.windows import HeldTuples, Store
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Tick, Train
 
 

@@ -20,7 +20,7 @@ from headway.expressions import Functions
 from headway.kernels.aggregate import AggregateKernel, AggregateState
 from headway.kernels.kernel import DeadLetter, Kernel, Result
 from headway.kernels.sessions import SessionKernel, SessionState
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.sieves import KeptShares, ShareLookup
 from headway.trains import Train
 

@@ -19,7 +19,7 @@ from headway.kernels.codec import pack, pack_train, unpack, unpack_train
 from headway.kernels.kernel import Kernel, Result
 from headway.kernels.order import is_deep, stable_order
 from headway.kernels.partitions import Partitions
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Train, join_trains
 
 

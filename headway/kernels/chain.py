@@ -18,7 +18,7 @@ from headway.expressions import EvaluationError, Expression
 from headway.expressions.nodes import Run
 from headway.kernels.kernel import DeadLetter, Kernel, Result
 from headway.kernels.results import BYTES, evaluate
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Train, take_numbers
 
 _FIRST = 64

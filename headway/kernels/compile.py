@@ -30,7 +30,7 @@ from headway.kernels.resample import ResampleKernel
 from headway.kernels.sessions import SessionKernel
 from headway.kernels.union import UnionKernel
 from headway.kernels.universal import UniversalKernel
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 Tables = Sequence[pa.Table | None]
 """For each input of a box, the content of a static table, or None for a stream."""

@@ -11,7 +11,7 @@ from headway.expressions import Expression
 from headway.kernels.chain import truth
 from headway.kernels.kernel import DeadLetter, Kernel, Result
 from headway.kernels.results import evaluate
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Train
 
 

@@ -28,7 +28,7 @@ from headway.kernels.order import OrderedInput, OrderState, order_dtype
 from headway.kernels.partitions import Partitions
 from headway.kernels.results import BYTES, evaluate, evaluate_beside
 from headway.kernels.union import arrival_places, common_marks
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import NOTHING, Train, join_trains
 
 _NONE: Int64s = np.zeros(0, np.int64)

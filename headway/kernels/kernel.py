@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from headway.columns import Int64s, Values
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.sieves import ShareLookup
 from headway.trains import Train
 

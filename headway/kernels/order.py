@@ -22,7 +22,7 @@ import pyarrow as pa
 from headway.boxes.order import Order
 from headway.columns import Indices, Int64s, Mask, Values
 from headway.kernels.partitions import Partitions, grown
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Train
 
 DEEP = 24

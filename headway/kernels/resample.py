@@ -25,7 +25,7 @@ from headway.kernels.order import OrderedInput, OrderState, lowest, order_dtype
 from headway.kernels.results import ROWS, Emission, Emitted, evaluate_beside, in_pieces, portions
 from headway.kernels.selects import CompiledSelect, Rows
 from headway.kernels.union import arrival_places, common_marks
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Train
 
 _NEVER = np.iinfo(np.int64).max

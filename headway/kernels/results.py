@@ -23,7 +23,7 @@ from headway.expressions import EvaluationError, Expression
 from headway.kernels.accumulators import Arrays
 from headway.kernels.kernel import DeadLetter, Result
 from headway.kernels.selects import CompiledSelect, Rows
-from headway.schema import Field, Schema, type_name
+from headway.network.schema import Field, Schema, type_name
 from headway.trains import Tick, Train, join_trains
 
 

@@ -19,7 +19,7 @@ from headway.expressions import AggregateCall, AggregateSelect, EvaluationError,
 from headway.expressions.texts import MOST_ITEMS
 from headway.expressions.userfunctions import blame, returned
 from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, accumulator, nullable, variance
-from headway.schema import type_name
+from headway.network.schema import type_name
 
 
 class Rows:

@@ -29,7 +29,7 @@ from headway.kernels.order import OrderedInput, OrderState, number_in_partition,
 from headway.kernels.partitions import grown
 from headway.kernels.results import Emission, Emitted, between_ticks, dead_letters, evaluate, failures
 from headway.kernels.selects import CompiledSelect, Rows
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Tick, Train, join_trains
 
 _PIECE = 64

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.errors import HeadwayError, choices, finite, unknown
-from headway.trust import LEVELS
+from headway.network.trust import LEVELS
 
 UNIT_RULES = ("qos", "loss", "one", "output")
 SPREAD_RULES = ("auto", "none")

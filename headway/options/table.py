@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from headway.engines.control import Control
     from headway.engines.models import Model
     from headway.expressions import Functions
+    from headway.network.trust import Trust
     from headway.scheduling.policy import Planner
     from headway.shedding.settings import ShedSettings
     from headway.shedding.strategies import Strategy
-    from headway.trust import Trust
 
 
 class ScheduleOptions(TypedDict, total=False):

@@ -21,7 +21,7 @@ from headway.kernels.chain import ChainKernel, Link
 from headway.kernels.compile import compile_kernel, compile_link
 from headway.kernels.kernel import Kernel
 from headway.network import Table, arc_name
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.structure import owner
 from headway.tables import load_table
 

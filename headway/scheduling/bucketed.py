@@ -35,7 +35,7 @@ import numpy as np
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.errors import PolicyError
-from headway.qos import Graph
+from headway.network.qos import Graph
 from headway.scheduling.graphs import critical_latencies, padded, slopes
 from headway.scheduling.policy import STEPS, WORK, Places, Plan, Policy, Step, Term, apart, register_policy
 from headway.scheduling.snapshot import Floats, Snapshot, Unit

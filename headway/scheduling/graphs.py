@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from headway.catalog import Topology
 from headway.columns import Int64s, Mask
-from headway.qos import Graph
+from headway.network.qos import Graph
 from headway.scheduling.snapshot import Floats, Unit
 
 DEFAULT_GOOD = 1.0

@@ -17,7 +17,7 @@ import numpy as np
 from headway.catalog import Floats, Topology
 from headway.columns import Int64s
 from headway.costs import HEADROOM
-from headway.qos import QoS
+from headway.network.qos import QoS
 
 BUSY = 0.95
 """An engine that was idle for less than the rest of the time had no time to spare."""

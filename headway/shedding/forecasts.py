@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headway.catalog import Floats
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 from headway.shedding.losses import loss_graph
 from headway.shedding.strategies import Demand, work_saved
 

@@ -42,7 +42,7 @@ import numpy.typing as npt
 
 from headway.catalog import Floats
 from headway.columns import Int64s
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 from headway.shedding.losses import Walk, loss_graph, rising, together, walk
 from headway.shedding.sites import Site
 from headway.shedding.strategies import Demand, register_strategy

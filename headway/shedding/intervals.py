@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from headway.catalog import Floats
 from headway.columns import Indices, Mask
-from headway.qos import Graph
+from headway.network.qos import Graph
 
 _DIGITS = 9
 """Utilities that agree in so many digits are the same: what is dropped of them is dropped of all alike."""

@@ -25,8 +25,8 @@ from headway.expressions.compiler import compile_tree
 from headway.expressions.parsing import parse_one
 from headway.expressions.types import is_decimal, is_integer, is_numeric
 from headway.network import Box, Table, arc_name
-from headway.qos import Graph
-from headway.schema import Schema
+from headway.network.qos import Graph
+from headway.network.schema import Schema
 from headway.shedding.intervals import (
     EVERYTHING,
     NOTHING,

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 
 LINEAR = Graph(((0.0, 0.0), (100.0, 1.0)))
 """What holds for an output that says nothing: each tuple is worth the same."""

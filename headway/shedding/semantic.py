@@ -30,8 +30,8 @@ from headway.kernels.kernel import Kernel
 from headway.kernels.results import whole
 from headway.kernels.union import UnionKernel
 from headway.network import Box, Table, arc_name
-from headway.qos import Graph
-from headway.schema import Schema
+from headway.network.qos import Graph
+from headway.network.schema import Schema
 from headway.shedding.intervals import Bins, Histogram, bin_values, loss_graph, lowest_first
 from headway.shedding.inverses import Inverse, Route, propagate
 from headway.shedding.sites import Entry

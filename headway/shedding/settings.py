@@ -12,7 +12,7 @@ from typing import Any
 
 from headway.boxes.durations import Duration
 from headway.errors import NetworkError, PolicyError, choices, did_you_mean, finite, unknown
-from headway.qos import QoS
+from headway.network.qos import QoS
 from headway.shedding.strategies import Strategy, make_strategy, registered_strategies
 
 DEFAULT_STRATEGY = "loss"

@@ -15,7 +15,7 @@ import numpy as np
 
 from headway.catalog import Floats
 from headway.errors import PolicyError, unknown
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 from headway.shedding.sites import Site
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from headway.clock import SECOND
 from headway.errors import InputError, RunError, unknown
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.storage.commits import Commit, CommitFiles, Refusal
 from headway.storage.filesystems import FAILURES, Place, locate, reason
 from headway.storage.segments import (

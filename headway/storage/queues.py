@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from headway.clock import SECOND
 from headway.columns import Int64s, numpy_type
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import NOTHING, Train, join_trains
 
 FAR = int(np.iinfo(np.int64).max)

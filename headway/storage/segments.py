@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from headway.columns import Int64s
 from headway.errors import RunError
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.storage.checked import bulk_checksum
 from headway.storage.filesystems import FAILURES, Place, Stat, open_input, reason, stat
 from headway.trains import Train, constant

@@ -6,7 +6,7 @@ import numpy as np
 
 from headway.catalog import Topology
 from headway.clock import SECOND
-from headway.qos import QoS
+from headway.network.qos import QoS
 from headway.totals import Totals
 
 PLAIN = QoS()

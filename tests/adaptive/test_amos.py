@@ -15,7 +15,7 @@ from headway.adaptive.layer import Switch, make_adaptive
 from headway.adaptive.scoring import ORDER, Specification
 from headway.clock import SECOND
 from headway.errors import PolicyError
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 from tests.adaptive.runs import PLAIN, Run, topology
 from tests.searching import examples
 

@@ -18,7 +18,7 @@ from headway.adaptive.optimizer import NEVER, Optimizer, OptimizerMemory
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.errors import PolicyError
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 from headway.totals import Totals
 from tests.scheduling.snapshots import topology
 from tests.searching import examples

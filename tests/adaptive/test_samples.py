@@ -9,7 +9,7 @@ import pytest
 
 from headway.adaptive.layer import Interval
 from headway.adaptive.scoring import ORDER, Worth, idle, measure
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 from tests.adaptive.runs import PLAIN, Run, topology
 
 GRAPH = Graph(((0.0, 1.0), (1.0, 1.0), (3.0, 0.0)))

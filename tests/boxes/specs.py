@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from headway.boxes import Operator
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 S = Schema.parse("sid int, time bigint, pos double, name string, ts timestamp, price decimal(10,2)")
 R = Schema.parse("sid int, time bigint, label string")

@@ -14,7 +14,7 @@ from headway.errors import NetworkError
 from headway.expressions import BUILTIN, ScalarFunction, UserAggregate
 from headway.expressions.types import DOUBLE
 from headway.files import load
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.boxes.specs import S, infer, parse
 
 ORDER = {"on": "time", "by": ["sid"]}

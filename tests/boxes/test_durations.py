@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headway.boxes import Duration, native_size, pair_size
 from headway.boxes.durations import parse_size, parse_timeout
 from headway.errors import NetworkError
-from headway.schema import TIMESTAMP, TIMESTAMP_NTZ
+from headway.network.schema import TIMESTAMP, TIMESTAMP_NTZ
 
 SECOND = 1_000_000
 

@@ -6,7 +6,7 @@ import pytest
 
 from headway.boxes import Join, Order, joined
 from headway.errors import NetworkError
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.boxes.specs import R, S, infer, parse
 
 ORDERS = [{"on": "time"}, {"on": "time", "slack": 2}]

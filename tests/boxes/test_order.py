@@ -7,7 +7,7 @@ import pytest
 from headway.boxes import Order
 from headway.boxes.order import parse_orders
 from headway.errors import NetworkError
-from headway.schema import Field, Schema, parse_type
+from headway.network.schema import Field, Schema, parse_type
 
 SCHEMA = Schema.parse(
     "a tinyint, b smallint, c int, d bigint, e float, f double, g date, h timestamp, i timestamp_ntz, "

@@ -6,7 +6,7 @@ import pytest
 
 from headway.boxes import Union
 from headway.errors import SchemaError
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.boxes.specs import R, S, infer, parse
 
 

@@ -16,7 +16,7 @@ from headway.cli.printing import count_text, one_line, printable, ratio_text, se
 from headway.cli.summary import Preview, check_summary_path, previews_text, summary_text, to_json, write_summary
 from headway.engines import showing
 from headway.errors import OutputError
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.cli.helpers import BORDER, ROWS
 
 

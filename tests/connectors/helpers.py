@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from headway.connectors import Malformed, Reader, open_sink, open_source
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 
 def drain(reader: Reader, limits: Sequence[int] = (1000,)) -> tuple[pa.Table | None, list[int], list[Malformed]]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headway.connectors import generate, open_source
 from headway.connectors.arrivals import Phase, parse_phases
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.connectors.helpers import drain
 from tests.searching import examples
 

@@ -13,7 +13,7 @@ import pytest
 
 from headway.connectors import TableSink, open_sink, open_source, parquet
 from headway.errors import InputError, OutputError
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.connectors.helpers import drain, rows, write
 
 SCHEMA = Schema.parse("a int, s string")

@@ -8,7 +8,7 @@ import pytest
 import headway as hw
 from headway.connectors import open_sink
 from headway.errors import OutputError
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 SCHEMA = Schema.parse("name string, pos int")
 

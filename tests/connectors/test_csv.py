@@ -14,7 +14,7 @@ from headway.connectors import csv as csv_module
 from headway.connectors import open_source
 from headway.connectors.readers import skip
 from headway.errors import InputError
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.connectors.helpers import drain, read_text, rows, write
 from tests.searching import examples
 

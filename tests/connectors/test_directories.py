@@ -11,7 +11,7 @@ import pytest
 from headway.connectors import open_sink, output_files, sink_suffixes
 from headway.connectors.directories import DirectorySink
 from headway.errors import OutputError
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 SCHEMA = Schema.parse("a int")
 

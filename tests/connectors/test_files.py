@@ -13,7 +13,7 @@ import pytest
 
 from headway.connectors import open_sink
 from headway.connectors.protocol import Writer, prepare
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 SCHEMA = Schema.parse("a int")
 BATCH = pa.RecordBatch.from_pydict({"a": [1]}, SCHEMA.to_arrow())

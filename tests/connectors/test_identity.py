@@ -13,7 +13,7 @@ import pytest
 from headway.connectors.input_files import check_input, describe
 from headway.connectors.registry import open_source
 from headway.errors import InputError
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 SCHEMA = Schema.parse("a bigint, b string")
 ROWS = 50_000

@@ -15,7 +15,7 @@ import pytest
 
 from headway.connectors import Reader, memory, open_source
 from headway.errors import InputError
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.connectors.helpers import drain, rows
 
 SCHEMA = Schema.parse("a int, x double, s string")

@@ -15,7 +15,7 @@ import pytest
 
 from headway.connectors import PipeClosedError, jsonl, open_sink, open_source
 from headway.errors import InputError
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.connectors.helpers import drain, read_text, rows, write
 
 SCHEMA = "sid int, x double, name string, t timestamp"
@@ -149,7 +149,7 @@ def test_a_closed_pipe_in_a_real_process() -> None:
     program = (
         "import pyarrow as pa, sys\n"
         "from headway.connectors import PipeClosedError, open_sink\n"
-        "from headway.schema import Schema\n"
+        "from headway.network.schema import Schema\n"
         "schema = Schema.parse('a int')\n"
         "sink = open_sink('o', schema, '-')\n"
         "batch = pa.RecordBatch.from_pydict({'a': [1] * 10000}, schema=schema.to_arrow())\n"

@@ -10,7 +10,7 @@ import pytest
 
 from headway.connectors import open_sink, open_source, sink_kinds, source_kinds, source_suffixes
 from headway.errors import InputError, OutputError
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 SCHEMA = Schema.parse("a int")
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headway.connectors import open_source
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.connectors.helpers import drain
 
 

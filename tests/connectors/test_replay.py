@@ -9,7 +9,7 @@ import pytest
 
 from headway.connectors import open_source
 from headway.errors import InputError
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.connectors.helpers import drain
 
 SECOND = 1_000_000_000

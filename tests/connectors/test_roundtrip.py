@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.connectors import open_source
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.connectors.helpers import EVERY_TYPE, drain, same, tables, write
 from tests.searching import examples
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _ALONE = """
 import sys
 from headway.connectors import open_source, open_sink, sessions
-from headway.schema import Schema
+from headway.network.schema import Schema
 schema = Schema.parse("a int")
 reader = open_source("s", schema, {"spark": {"format": "rate"}})
 open_sink("o", schema, {"spark": {"format": "noop"}})

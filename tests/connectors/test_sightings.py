@@ -6,7 +6,7 @@ import pytest
 
 from headway.connectors import open_source
 from headway.connectors.rows import LOOKED_AT, Sightings
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.connectors.helpers import drain
 
 

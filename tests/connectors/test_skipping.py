@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headway.connectors import open_source
 from headway.connectors.readers import skip
 from headway.errors import InputError
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.connectors.helpers import drain, read_text
 
 SCHEMA = Schema.parse("a int")

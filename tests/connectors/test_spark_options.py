@@ -8,7 +8,7 @@ import pytest
 
 from headway.connectors.spark_options import FORMATS, check_settings
 from headway.errors import InputError
-from headway.trust import OWN, Trust
+from headway.network.trust import OWN, Trust
 
 KAFKA = {"kafka.bootstrap.servers": "broker:9092", "subscribe": "t"}
 STRANGER = Trust(formats=("kafka", "jdbc", "socket", "parquet"), hosts=("broker", "db"))

@@ -12,8 +12,8 @@ import headway as hw
 from headway.connectors import open_sink, output_files
 from headway.connectors.spark_sink import SparkSink
 from headway.errors import OutputError
-from headway.schema import Schema
-from headway.trust import Trust
+from headway.network.schema import Schema
+from headway.network.trust import Trust
 from tests.connectors.helpers import EVERY_TYPE
 
 if TYPE_CHECKING:

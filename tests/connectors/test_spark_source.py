@@ -16,7 +16,7 @@ from headway.connectors import Malformed, Reader, open_source, spark_source
 from headway.connectors.protocol import Resumable
 from headway.connectors.spark_source import SparkReader
 from headway.errors import InputError
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.connectors.helpers import drain, rows
 
 if TYPE_CHECKING:

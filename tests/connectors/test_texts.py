@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from headway.connectors.texts import parse_text, parse_texts, render_texts
-from headway.schema import parse_type
+from headway.network.schema import parse_type
 from tests.connectors.helpers import write
 
 FAR = pa.array([0, -8979658473708551616, None, 2**63 - 1], pa.int64()).cast(pa.timestamp("us", "UTC"))

@@ -13,8 +13,8 @@ from headway.columns import Column
 from headway.connectors import TableSink
 from headway.engines.delivery import Delivered, Delivery, LatencyHistogram
 from headway.network import Output
-from headway.qos import Graph, QoS, ValueGraph
-from headway.schema import Schema
+from headway.network.qos import Graph, QoS, ValueGraph
+from headway.network.schema import Schema
 from headway.trains import Train, constant
 
 SCHEMA = Schema.parse("a bigint")

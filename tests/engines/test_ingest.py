@@ -17,7 +17,7 @@ import headway as hw
 from headway.clock import MILLISECOND, SECOND, ManualClock
 from headway.connectors.protocol import Chunk, Malformed
 from headway.engines.ingest import Feed, Ingest
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Train
 from tests.engines.local.networks import COUNT, network, rows
 from tests.searching import examples

@@ -15,7 +15,7 @@ from headway.connectors.protocol import Malformed
 from headway.engines.letters import KEPT, DeadLetters
 from headway.errors import RunError
 from headway.kernels.kernel import DeadLetter
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Train
 from tests.engines.local.networks import network
 

@@ -31,10 +31,10 @@ from headway.engines.traces import (
     read_trace,
 )
 from headway.errors import InputError, OutputError
+from headway.network.schema import Schema
 from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.slope_slack import SlopeSlack
 from headway.scheduling.snapshot import Snapshot
-from headway.schema import Schema
 from headway.trains import Train
 from tests.scheduling.snapshots import measured, replace, snapshot
 

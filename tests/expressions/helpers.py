@@ -9,7 +9,7 @@ import pytest
 from headway.columns import Column, from_pylist, numpy_type, to_arrow
 from headway.errors import ExpressionError
 from headway.expressions import BUILTIN, EvaluationError, Expression, Functions, Scope, compile_expression
-from headway.schema import Schema, type_name
+from headway.network.schema import Schema, type_name
 
 NOTHING = Schema.parse("unused int")
 

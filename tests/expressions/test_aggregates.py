@@ -7,7 +7,7 @@ import pytest
 from headway.columns import from_pylist, to_arrow
 from headway.errors import ExpressionError
 from headway.expressions import AggregateSelect, Scope, compile_aggregates
-from headway.schema import Schema, type_name
+from headway.network.schema import Schema, type_name
 
 SCHEMA = Schema.parse(
     "time bigint, pos int, speed double, small float, price decimal(10,2), name string, ok boolean, "

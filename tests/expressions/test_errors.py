@@ -8,7 +8,7 @@ import pytest
 from headway.columns import from_pylist
 from headway.errors import ExpressionError, NetworkError
 from headway.expressions import Scope, compile_expression, compile_predicate, compile_select
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.expressions.helpers import refused
 
 SCHEMA = "time bigint, speed double, name string, flag boolean, at timestamp, tags array<string>"

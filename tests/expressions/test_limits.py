@@ -7,7 +7,7 @@ import pytest
 from headway.errors import ExpressionError
 from headway.expressions import Scope, compile_aggregates
 from headway.expressions.texts import MOST_BYTES
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.expressions.helpers import evaluate, fails, refused, value
 
 SCHEMA = "s string, n int"

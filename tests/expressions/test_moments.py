@@ -10,7 +10,7 @@ import pytest
 
 from headway.columns import Column, from_arrow, to_arrow
 from headway.expressions import EvaluationError, Scope, compile_expression
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.expressions.helpers import evaluate, fails, refused, value
 
 LOW, HIGH = -(2**63), 2**63 - 1

@@ -8,7 +8,7 @@ from headway.checking import check
 from headway.expressions import Scope, compile_aggregates, compile_join, compile_predicate
 from headway.expressions.compiler import noting
 from headway.files import load
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 SCHEMA = Schema.parse("sensor string, n int, ok boolean")
 SCOPE = Scope.of(SCHEMA)

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.expressions.helpers import evaluate, fails, refused, type_of, value
 
 D = Decimal

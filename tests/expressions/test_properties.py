@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headway.columns import Column, to_arrow
 from headway.expressions import EvaluationError, Scope, compile_expression
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.expressions.helpers import columns_of
 from tests.searching import examples
 

@@ -13,7 +13,7 @@ import pytest
 
 from headway.expressions import EvaluationError
 from headway.expressions.userfunctions import returned
-from headway.schema import parse_type
+from headway.network.schema import parse_type
 
 NOON = dt.datetime(2024, 1, 1, 12, 30)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headway.errors import ExpressionError
 from headway.expressions import EvaluationError, Functions, ScalarFunction, Scope, compile_expression
 from headway.expressions.safety import never_fails, risk
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.expressions.helpers import columns_of
 from tests.searching import examples
 

@@ -7,7 +7,7 @@ import pytest
 from headway.columns import from_pylist
 from headway.errors import ExpressionError
 from headway.expressions import Relation, Scope, compile_expression, compile_join, compile_select
-from headway.schema import Schema, type_name
+from headway.network.schema import Schema, type_name
 
 LEFT = Schema.parse("id int, time bigint, pos int, name string, v double")
 RIGHT = Schema.parse("id bigint, time bigint, Speed double, name string")

@@ -7,7 +7,7 @@ import pytest
 from headway.errors import ExpressionError, UnknownFunctionError
 from headway.expressions import Scope, compile_aggregates, compile_expression
 from headway.expressions.library.table import AGGREGATES, BUILTINS, MEANT
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.expressions.helpers import refused
 
 SCHEMA = Schema.parse("pos int, name string, at timestamp, other timestamp, day date, local timestamp_ntz")

@@ -14,7 +14,7 @@ from typing import Any
 import headway as hw
 from headway.cli.main import main
 from headway.cli.summary import to_json
-from headway.yamls import write_text
+from headway.network.yamls import write_text
 from tests.fuzz.judging import LONGEST, expect
 from tests.fuzz.nasty import TEXTS, mutate_bytes, mutate_text, mutate_tree, value
 

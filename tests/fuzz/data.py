@@ -18,7 +18,7 @@ from headway.connectors import jsonl as jsonl_module
 from headway.connectors import open_source
 from headway.connectors.protocol import Reader
 from headway.connectors.readers import skip
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.tables import load_table
 from tests.fuzz.judging import expect
 from tests.fuzz.nasty import mutate_bytes

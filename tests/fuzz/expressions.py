@@ -12,7 +12,7 @@ import headway as hw
 from headway.checking import check
 from headway.expressions.library.table import AGGREGATES, BUILTINS
 from headway.files import load
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.fuzz.judging import expect
 from tests.fuzz.nasty import mutate_text
 from tests.fuzz.rows import as_text, make_rows

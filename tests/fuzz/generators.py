@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headway.connectors import open_source
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.fuzz.judging import expect
 from tests.fuzz.nasty import NUMBERS, mutate_tree
 

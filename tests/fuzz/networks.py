@@ -16,8 +16,8 @@ from headway.cli.check import check_connectors
 from headway.errors import HeadwayError
 from headway.files import dump, load
 from headway.network import Box, Network, thaw
-from headway.schema import Schema
-from headway.yamls import read_text, write_text
+from headway.network.schema import Schema
+from headway.network.yamls import read_text, write_text
 from tests.fuzz.grammar import tree
 from tests.fuzz.judging import expect
 from tests.fuzz.nasty import mutate_leaves, mutate_text, mutate_tree, to_text

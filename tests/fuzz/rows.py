@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from headway.connectors.jsonl import JsonLinesSink
 from headway.connectors.protocol import SinkRequest
-from headway.schema import Schema
+from headway.network.schema import Schema
 
 _TEXTS = (
     "",

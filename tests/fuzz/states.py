@@ -15,8 +15,8 @@ from headway.checking import CheckedNetwork, check
 from headway.engines.base import RunSettings
 from headway.engines.spark.driver.state import State
 from headway.files import load
+from headway.network.schema import Schema
 from headway.scheduling.schedule import Schedule
-from headway.schema import Schema
 from headway.storage.log import Log, read_slice
 from headway.trains import Tick
 from tests.fuzz.commands import NETWORK

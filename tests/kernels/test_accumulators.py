@@ -18,7 +18,7 @@ from headway.engines.local.workers import quiet
 from headway.expressions import Scope, compile_aggregates
 from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, accumulator
 from headway.kernels.selects import empty_array
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.kernels.helpers import few
 
 SCHEMA = Schema.parse("d double, i int, b boolean, l bigint")

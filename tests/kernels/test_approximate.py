@@ -20,7 +20,7 @@ from headway.kernels.aggregate import AggregateKernel
 from headway.kernels.approximate import Weighted, WeightedAggregate, WeightedSessions
 from headway.kernels.compile import compile_kernel
 from headway.kernels.kernel import DeadLetter
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.sieves import KeptShares, Sieve
 from headway.trains import Train, join_trains
 from tests.behaviour import sharded  # noqa: F401  (it registers itself)

@@ -14,7 +14,7 @@ from headway.columns import from_pylist
 from headway.kernels.chain import ChainKernel, Link
 from headway.kernels.compile import compile_link
 from headway.kernels.kernel import DeadLetter
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Tick, Train
 from tests.kernels.helpers import few
 

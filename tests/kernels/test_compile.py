@@ -10,7 +10,7 @@ import pytest
 from headway.boxes import REGISTRY
 from headway.errors import RunError
 from headway.kernels.compile import compile_kernel
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Train
 
 SCHEMA = Schema.parse("a bigint, k int, v int")

@@ -18,7 +18,7 @@ from headway.columns import Column
 from headway.kernels import order
 from headway.kernels.bsort import BSortKernel
 from headway.kernels.order import Frontiers, lowest
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Train
 from tests.behaviour.running import check
 from tests.kernels.helpers import few

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from headway.columns import from_pylist, to_arrow
 from headway.expressions import Scope, compile_aggregates
 from headway.kernels.selects import Rows, over_rows
-from headway.schema import Schema
+from headway.network.schema import Schema
 from tests.kernels.helpers import few
 
 SCHEMA = Schema.parse("v int, s string, d decimal(6,2), x double, keep boolean")

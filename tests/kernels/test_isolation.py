@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from headway.columns import Column, from_pylist
 from headway.expressions import Scope, compile_expression
 from headway.kernels.results import dead_letters, evaluate, failures
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Tick, Train
 from tests.kernels.helpers import few
 

@@ -14,7 +14,7 @@ from headway.columns import Column
 from headway.kernels.compile import compile_kernel
 from headway.kernels.kernel import Result
 from headway.kernels.results import BYTES, cut, in_pieces, portions, whole
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Tick, Train
 
 numbers = st.lists(st.integers(0, 30), max_size=20).map(sorted)

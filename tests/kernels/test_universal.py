@@ -21,7 +21,7 @@ from headway.kernels import universal
 from headway.kernels.compile import compile_kernel
 from headway.kernels.union import UnionKernel
 from headway.kernels.universal import UniversalKernel, UniversalState, without_burning
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Tick, Train
 from tests.kernels.helpers import few
 from tests.reference.tuples import Tuple

@@ -24,7 +24,7 @@ from headway.boxes.operator import load_entry
 from headway.errors import NetworkError
 from headway.files import load
 from headway.jsonschema import schema, text
-from headway.yamls import read_text
+from headway.network.yamls import read_text
 from tests.behaviour import sharded  # noqa: F401  (it registers itself)
 from tests.cli.helpers import call
 
@@ -241,7 +241,7 @@ def test_a_package_that_is_not_as_it_should_be_is_named(tmp_path: Path, monkeypa
     with pytest.raises(NetworkError, match="unknown op 'largest'"):
         load(network())
     monkeypatch.syspath_prepend(
-        str(installed(tmp_path, gone="headway_gone:Gone", text="headway.schema:Schema", filter="x:Y"))
+        str(installed(tmp_path, gone="headway_gone:Gone", text="headway.network.schema:Schema", filter="x:Y"))
     )
     for op, error in (
         ("gone", "op 'gone': 'headway_gone:Gone' of headway-largest 1.0 cannot be loaded: ModuleNotFoundError"),

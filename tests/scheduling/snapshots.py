@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headway.catalog import Statistics, Topology
 from headway.clock import SECOND
 from headway.costs import UnitCosts
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 from headway.scheduling.snapshot import Layout, Occupation, OutputReadings, QueueReadings, Snapshot, Unit, Waits
 
 

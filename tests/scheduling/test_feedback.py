@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headway.clock import MILLISECOND, SECOND
 from headway.errors import PolicyError
-from headway.qos import Graph
+from headway.network.qos import Graph
 from headway.scheduling.feedback import INTERVAL, KEEP, MOST, TOLERANCE, Feedback, FeedbackMemory, moved, shortfalls
 from headway.scheduling.graphs import DEFAULT_GOOD
 from headway.scheduling.policy import make_policy

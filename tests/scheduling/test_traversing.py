@@ -10,7 +10,7 @@ import numpy as np
 from headway.catalog import Statistics
 from headway.clock import SECOND
 from headway.costs import CostModel, UnitCostModel
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 from headway.scheduling.snapshot import QueueReadings, Snapshot
 from headway.scheduling.superboxes import Traverser, superbox_units
 from tests.scheduling.snapshots import replace, snapshot, topology

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from headway.catalog import Floats, Topology
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 from headway.shedding.sites import Site, find_sites, nested
 from headway.shedding.strategies import Demand
 

@@ -16,7 +16,7 @@ from headway.boxes.durations import Duration
 from headway.catalog import Topology
 from headway.clock import SECOND, stopwatch
 from headway.errors import PolicyError
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 from headway.shedding.controller import Controller
 from headway.shedding.decisions import ControllerMemory, Decision
 from headway.shedding.diagnosis import Observation

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.catalog import Topology
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 from headway.shedding.diagnosis import (
     Observation,
     diagnose,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 from headway.shedding.forecasts import MARGIN, Option, Outlook, losses_of
 from headway.shedding.losses import LINEAR
 

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from headway.catalog import Floats
-from headway.qos import Graph
+from headway.network.qos import Graph
 from headway.shedding.greedy import Greedy
 from headway.shedding.losses import walk
 from headway.shedding.strategies import Demand, make_strategy

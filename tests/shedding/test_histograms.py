@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.qos import Graph
+from headway.network.qos import Graph
 from headway.shedding.intervals import CAPACITY, INTERVALS, Bins, Histogram, bin_values
 
 GRAPH = Graph(((0.0, 0.0), (10.0, 1.0)))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.qos import Graph
+from headway.network.qos import Graph
 from headway.shedding.intervals import (
     EVERYTHING,
     NOTHING,

@@ -16,8 +16,8 @@ from headway.errors import NetworkError
 from headway.expressions import Scope, compile_expression, compile_predicate
 from headway.expressions.parsing import parse_one
 from headway.files import load
-from headway.qos import Graph
-from headway.schema import Schema
+from headway.network.qos import Graph
+from headway.network.schema import Schema
 from headway.shedding.inverses import Form, Inverse, Route, form_of, propagate, truth_of
 from headway.shedding.sites import Entry
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 from headway.shedding.losses import LINEAR, Walk, loss_graph, rising, together, walk
 from tests.shedding.flows import graph, graphs
 

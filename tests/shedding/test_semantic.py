@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headway.checking import CheckedNetwork, check
 from headway.columns import UNREAD
 from headway.files import load
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.shedding.intervals import Histogram
 from headway.shedding.semantic import SemanticPlanner
 from headway.shedding.sites import Entry

@@ -11,7 +11,7 @@ import headway.shedding.uniform  # noqa: F401  (strategies register themselves)
 from headway.boxes.durations import Duration
 from headway.errors import PolicyError
 from headway.network import freeze
-from headway.qos import Graph, QoS, ValueGraph
+from headway.network.qos import Graph, QoS, ValueGraph
 from headway.shedding.settings import KEYS, ShedSettings
 
 GRAPH = Graph(((0.0, 0.0), (100.0, 1.0)))

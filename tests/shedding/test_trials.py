@@ -11,8 +11,8 @@ import pytest
 from headway.checking import CheckedNetwork, check
 from headway.columns import UNREAD
 from headway.files import load
-from headway.qos import Graph
-from headway.schema import Schema
+from headway.network.qos import Graph
+from headway.network.schema import Schema
 from headway.shedding.inverses import Route, propagate
 from headway.shedding.semantic import LEAST, Trial, best_split, trial_fields
 from headway.shedding.sites import Entry

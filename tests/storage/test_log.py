@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from headway.columns import Column
 from headway.errors import InputError, RunError
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.storage import commits, segments
 from headway.storage import log as log_module
 from headway.storage.checked import seal
@@ -430,7 +430,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 from headway.columns import Column
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.storage.log import Log
 from headway.trains import Train
 

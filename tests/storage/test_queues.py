@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headway.clock import MILLISECOND, WallClock
 from headway.columns import Column
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.storage.queues import FAR, Ages, Board, Queue
 from headway.trains import NOTHING, Tick, Train
 from tests.searching import examples

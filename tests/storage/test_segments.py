@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headway.columns import from_arrow
 from headway.errors import InputError, RunError
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.storage.filesystems import Place, is_uri, locate
 from headway.storage.segments import (
     NUMBER,

@@ -17,7 +17,7 @@ from headway.kernels.groups import composites, group
 from headway.kernels.kernel import DeadLetter, Kernel, Result
 from headway.kernels.order import OrderedInput, OrderState
 from headway.kernels.results import dead_letters
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Train, join_trains
 from headway_largest.specification import Largest
 

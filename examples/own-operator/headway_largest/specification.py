@@ -13,7 +13,7 @@ from headway.boxes.keys import Key, inside, parse_text
 from headway.boxes.operator import Operator
 from headway.boxes.order import ORDER, Order
 from headway.errors import NetworkError
-from headway.schema import Schema, type_name
+from headway.network.schema import Schema, type_name
 
 if TYPE_CHECKING:
     from headway.expressions import Functions

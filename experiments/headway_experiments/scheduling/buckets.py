@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.clock import MICROSECOND, SECOND
 from headway.compare.figures import mean_over_outputs
-from headway.qos import Graph
+from headway.network.qos import Graph
 from headway_experiments import checks, plots
 from headway_experiments.base import Experiment, Finding, Task, register
 from headway_experiments.checks import Check

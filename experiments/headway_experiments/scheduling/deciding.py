@@ -22,7 +22,7 @@ from headway.catalog import Floats, Topology
 from headway.clock import SECOND, stopwatch
 from headway.columns import Int64s
 from headway.costs import UnitCosts
-from headway.qos import Graph, QoS
+from headway.network.qos import Graph, QoS
 from headway.scheduling.policy import Policy
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Layout, Occupation, Snapshot, Unit, Waits

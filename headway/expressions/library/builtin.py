@@ -24,7 +24,7 @@ from headway.expressions.types import (
     is_integer,
     is_numeric,
 )
-from headway.schema import TIMESTAMP, type_name
+from headway.network.schema import TIMESTAMP, type_name
 
 Take = Callable[[Node, str], Node]
 """Makes of an argument what a function takes, or raises an ExpressionError; it is also given the function's name."""

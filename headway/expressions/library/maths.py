@@ -46,7 +46,7 @@ from headway.expressions.types import (
     is_nested,
     limits,
 )
-from headway.schema import type_name
+from headway.network.schema import type_name
 
 
 def _coalesce(*arguments: Node) -> Node:

@@ -23,7 +23,7 @@ from headway.expressions.types import (
     is_nested,
     is_numeric,
 )
-from headway.schema import DEEPEST, nesting, too_deep
+from headway.network.schema import DEEPEST, nesting, too_deep
 
 
 @dataclass(frozen=True, slots=True)

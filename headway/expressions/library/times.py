@@ -50,7 +50,7 @@ from headway.expressions.types import (
     is_integer,
     is_timestamp,
 )
-from headway.schema import TIMESTAMP, type_name
+from headway.network.schema import TIMESTAMP, type_name
 
 _LETTERS = {"y": "year", "M": "month", "d": "day", "H": "hour", "m": "minute", "s": "second", "S": "fraction"}
 _WIDEST = {"y": 4, "M": 2, "d": 2, "H": 2, "m": 2, "s": 2, "S": 9}

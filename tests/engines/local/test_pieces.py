@@ -17,7 +17,7 @@ from headway.engines.local import steps
 from headway.engines.local.steps import StepRunner
 from headway.expressions.userfunctions import BUILTIN, ScalarFunction
 from headway.kernels import join
-from headway.schema import parse_type
+from headway.network.schema import parse_type
 
 MEMORY = 200_000
 PIECE = 20_000

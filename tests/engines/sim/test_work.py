@@ -15,7 +15,7 @@ from headway.catalog import Statistics
 from headway.checking import check
 from headway.engines.models import Model, Overheads
 from headway.engines.sim.work import Costs, Stretch, UnderWay
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Train
 from tests.engines.sim.networks import at_once, box, network
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 import headway as hw
 from headway.connectors.protocol import Chunk, Malformed
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.storage.log import Commit, Log, read_slice
 from headway.trains import NOTHING, Train
 from tests.engines.spark.crashing import PROGRAMS, Process

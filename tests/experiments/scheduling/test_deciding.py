@@ -9,7 +9,7 @@ import pytest
 
 from headway.clock import MILLISECOND, SECOND
 from headway.compare.figures import mean_over_outputs
-from headway.qos import Graph
+from headway.network.qos import Graph
 from headway_experiments.scheduling.deciding import Chains, draw_chains, serve, usual
 from headway_experiments.scheduling.loads import Moments
 from headway_experiments.trees import SCHEMA, run_for_summary

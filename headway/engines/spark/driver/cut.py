@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 from headway.engines.spark.wire.work import CutUnit, Placement
 from headway.errors import NetworkError, choices, unknown
+from headway.network.qos import Graph, QoS
 from headway.program import Program, ProgramBox
-from headway.qos import Graph, QoS
 from headway.structure import owner
 
 CUTS = {

@@ -39,12 +39,12 @@ from headway.engines.spark.wire.protocol import LETTERS, READINGS
 from headway.engines.spark.wire.work import Lane, Work
 from headway.errors import RunError
 from headway.network import Output, thaw
-from headway.schema import Schema
+from headway.network.schema import Schema
+from headway.network.trust import OWN, Trust
 from headway.storage.checked import read_table, write_table
 from headway.storage.filesystems import Place
 from headway.storage.segments import quote_name
 from headway.trains import Train
-from headway.trust import OWN, Trust
 
 
 class Collector:

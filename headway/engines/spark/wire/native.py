@@ -24,7 +24,7 @@ from headway.expressions import Expression
 from headway.expressions.parsing import fragment, parse_one, to_sql
 from headway.expressions.safety import risk
 from headway.expressions.types import is_float, is_nested
-from headway.schema import Schema, type_name
+from headway.network.schema import Schema, type_name
 from headway.trains import Train, ascends, join_trains
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ import pyarrow as pa
 from headway.columns import UNREAD, Column, Int64s, from_arrow, to_arrow
 from headway.engines.letters import LetterRow
 from headway.engines.spark.wire.protocol import LETTERS, READINGS
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Tick, Train, constant, is_constant, join_trains
 
 Ranks = tuple[npt.NDArray[np.float64] | Int64s, Int64s]

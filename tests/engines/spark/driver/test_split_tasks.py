@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from headway.columns import Int64s
 from headway.engines.spark.driver import arrivals
 from headway.engines.spark.driver.arrivals import split_tasks
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.storage.log import Log
 from headway.storage.segments import LogSlice, read_slice
 from headway.trains import Train

@@ -23,8 +23,8 @@ from headway.engines.spark.wire.packing import merge_rows
 from headway.engines.spark.wire.work import Lane, Work
 from headway.engines.spark.worker.unitcode import UnitCode
 from headway.functions import functions
+from headway.network.schema import Schema
 from headway.program import Program, compile_program
-from headway.schema import Schema
 from headway.trains import Train
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headway.columns import UNREAD, from_pylist, to_arrow
 from headway.engines.spark.wire.packing import Packed, merge, pack, pack_counts, unpack, unpack_counts
-from headway.schema import Schema
+from headway.network.schema import Schema
 from headway.trains import Train, constant
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {

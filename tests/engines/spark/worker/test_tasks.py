@@ -26,8 +26,8 @@ from headway.engines.spark.worker import tasks
 from headway.engines.spark.worker.source import Task
 from headway.engines.spark.worker.tasks import pieces, read_task
 from headway.engines.spark.worker.unitcode import unit_code
+from headway.network.schema import Schema
 from headway.program import compile_program
-from headway.schema import Schema
 from headway.sieves import Sieve, chances
 from headway.storage.log import Log
 from headway.trains import Train, join_trains

@@ -20,8 +20,8 @@ from headway.engines.spark.wire.work import Work
 from headway.engines.spark.worker.shards import shard_keys
 from headway.engines.spark.worker.unitcode import UnitCode
 from headway.errors import RunError
+from headway.network.schema import Schema
 from headway.program import compile_program
-from headway.schema import Schema
 from headway.trains import Tick, Train
 
 SCHEMA = Schema.parse({"a": "int", "k": "int", "v": "int", "text": "string"})

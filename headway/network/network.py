@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.errors import NetworkError
-from headway.qos import Graph, QoS
-from headway.schema import Schema, type_name
-from headway.trust import OWN, Trust
+from headway.network.qos import Graph, QoS
+from headway.network.schema import Schema, type_name
+from headway.network.trust import OWN, Trust
 
 if TYPE_CHECKING:
     from headway.boxes.operator import Operator
