@@ -64,6 +64,9 @@ class Admit(NamedTuple):
     """Whether the policy lets all that is ready wait for more: then sources without rates give more in any case."""
 
 
+_ADMIT = Admit(False), Admit(True)
+
+
 class End(NamedTuple):
     """Let the end of all inputs arrive."""
 
@@ -210,6 +213,8 @@ class Loop:
         self._steering = steering
         self._recorder = recorder
         self._manner = manner or Manner()
+        only = self._manner.only
+        self._only = None if only is None else Start((only,), None, 0, None)
         self._memory: Any = None if policy is None else steering.begin(policy.start())
         self._ended = ended
         self._seen = False
@@ -247,14 +252,19 @@ class Loop:
                 yield Tick()
             admits = starved or not carrier.full  # if nothing can be done, holding sources back would not help
             if admits:
-                yield Admit(held)
+                yield _ADMIT[held]
             if manner.ends_at_once and sources.ended and not self._ended:
                 self._ended = True
                 yield End()
             if now >= steering.next and self._policy is not None:
                 self._look(now)
             ready, begun, refused = self.paused, 0, False
-            if not self.paused and self._may_plan(this, sources.issued != issued):
+            if self._only is not None and not self.paused:
+                ready = carrier.ready
+                if ready:
+                    self.plans += 1
+                    begun = (yield self._only).begun
+            elif not self.paused and self._may_plan(this, sources.issued != issued):
                 while True:
                     start, ready = self._decide(admits)
                     if start is None:
@@ -294,7 +304,7 @@ class Loop:
     def _obey(self, command: Command, now: int) -> None:
         match command:
             case Stop(by):
-                self.stopped_by = self.stopped_by or by
+                self.stopped_by, self.paused = self.stopped_by or by, False
             case Pause():
                 self.paused = True
             case Resume():
@@ -304,7 +314,7 @@ class Loop:
             case UsePolicy(policy, name):
                 self._policy, self._name, self._memory = policy, name, policy.start()
                 self.preemptive = policy.preemptive
-                self._manner = self._manner._replace(only=None)
+                self._only = None
 
     def _may_plan(self, this: Round, arrived: bool) -> bool:
         """Return whether it is time to plan; the moment at which the policy wants to be asked again passes with it."""
@@ -325,11 +335,6 @@ class Loop:
 
     def _decide(self, admits: bool) -> tuple[Start | None, bool]:
         """Ask the policy, if anything is ready that it could start; return what to start, and if anything is ready."""
-        if self._manner.only is not None:
-            if not self._carrier.ready:
-                return None, False
-            self.plans += 1
-            return Start((self._manner.only,), None, self.plans, None), True
         begun = stopwatch()
         try:
             self._until = None
@@ -370,21 +375,22 @@ def drive(loop: Loop, carrier: Carrier) -> None:
     rounds = loop.rounds(carrier.begin())
     answer: Started | Round | None = None
     while True:
-        match rounds.send(answer):
-            case Start() as start:
-                answer = carrier.start(start)
-            case Wait() as wait:
-                answer = carrier.wait(wait)
-            case Finish():
-                return
-            case instruction:
-                answer = None
-                match instruction:
-                    case Admit(held):
-                        carrier.admit(held)
-                    case Tick():
-                        carrier.tick()
-                    case End():
-                        carrier.end()
-                    case Close():
-                        carrier.close()
+        instruction = rounds.send(answer)
+        if isinstance(instruction, Admit):  # the first three come in every round, tens of thousands of times a second
+            carrier.admit(instruction.held)
+            answer = None
+        elif isinstance(instruction, Start):
+            answer = carrier.start(instruction)
+        elif isinstance(instruction, Wait):
+            answer = carrier.wait(instruction)
+        elif isinstance(instruction, Finish):
+            return
+        else:
+            answer = None
+            match instruction:
+                case Tick():
+                    carrier.tick()
+                case End():
+                    carrier.end()
+                case Close():
+                    carrier.close()

@@ -98,7 +98,7 @@ class Process:
 
     def read_until(self) -> Callable[[], bool]:
         """Return when reading what is due stops, because there is enough of it."""
-        return lambda: self.full
+        return self.filled
 
     def steer(
         self, workers: int, policy: Policy | None, effort: Callable[[], Effort], manner: Manner | None = None
@@ -112,10 +112,14 @@ class Process:
 
     # What the loop reads
 
+    def filled(self) -> bool:
+        """Return whether queues hold as much as they may."""
+        return self.runtime.board.bytes > self.settings.memory
+
     @property
     def full(self) -> bool:
-        """Whether queues hold as much as they may."""
-        return self.runtime.board.bytes > self.settings.memory
+        """Whether they held so much when this round began."""
+        return self.filled()
 
     @property
     def deadline(self) -> int | None:
@@ -132,6 +136,8 @@ class Process:
     def commands(self) -> Sequence[Command]:
         """Return what somebody outside has asked for since the last time."""
         control, by = self.settings.control, self.stopping.by
+        if control is None and by is None:
+            return ()
         wanted: list[Command] = [] if control is None else control.commands()
         return wanted if by is None else [*wanted, Stop(by)]
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import headway as hw
+from headway.clock import SECOND, processor
 from headway.connectors.protocol import Chunk, Malformed
 from headway.engines.base import Status
 from headway.engines.control import Pause, Resume, Specify
@@ -182,3 +183,39 @@ def test_the_status_tells_of_every_output() -> None:
     shed = [status.outputs["late"].shed for status in told]
     assert shed == sorted(shed)
     assert all(status.starting == "" for status in told)
+
+
+HOW = [
+    {"engine": "local"},
+    {"engine": "local", "policy": "threads"},
+    {"engine": "local", "workers": 2},
+    {"engine": "local", "policy": "preemptive-rate-based"},
+    {"engine": "sim"},
+]
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("end", ["stop", "resume"])
+def test_a_paused_run_waits_without_work_until_it_goes_on_or_stops(how: dict[str, Any], end: str) -> None:
+    control = hw.Control()
+    control.pause()
+    used: list[int] = []
+
+    def later() -> None:
+        threading.Event().wait(0.2)
+        begun = processor()
+        threading.Event().wait(0.6)
+        used.append(processor() - begun)
+        getattr(control, end)()
+
+    thread = threading.Thread(target=later)
+    thread.start()
+    result = hw.run(
+        {**ENDLESS, "sources": {"s": {"schema": {"i": "bigint"}}}},
+        {"s": [(at,) for at in range(500)]},
+        control=control,
+        **how,
+    )
+    thread.join()
+    assert result.outputs["all"].num_rows == 500, "what has arrived is processed"
+    assert used[0] < 0.3 * SECOND

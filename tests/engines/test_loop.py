@@ -302,11 +302,22 @@ def test_a_paused_run_starts_nothing_and_does_not_end() -> None:
     assert isinstance(script.send(), Start)
 
 
+def test_stop_ends_a_paused_run() -> None:
+    script = Script()
+    script.carrier.waiting = (1, 0)
+    script.begin(Pause())
+    assert script.send() == wait(held=True)
+    assert script.later(1, 0, Stop("control")) == Close()
+    script.carrier.sources.ended = True
+    assert script.send() == Admit(True)
+    assert isinstance(script.send(), Start)
+
+
 def test_another_policy_decides_from_the_next_round_on() -> None:
     script = Script(manner=Manner(only=Step(0, 7)))
     script.carrier.ready, script.carrier.waiting = True, (1, 1)
     script.begin()
-    assert script.send() == Start((Step(0, 7),), None, 1, None)
+    assert script.send() == Start((Step(0, 7),), None, 0, None)
     script.send(Started(1))
     other = First([Plan((Step(1, 3),))])
     script.later(1, 1, UsePolicy(cast(Policy, other), "other"))

@@ -26,6 +26,7 @@ _PART = SECOND // 1000
 """How long a preemptive policy has to wait for the end of a part of a train, as far as costs are known."""
 _FIRST_PART = 64
 """Tuples in such a part where they are not."""
+_ONE = Started(1)
 _AT_WORK = 0.05
 """Seconds for which workers are left alone."""
 
@@ -65,10 +66,10 @@ class InRealTime(Process):
 
     def sleep(self, until: int | None) -> None:
         """Sleep until something can happen: a tuple is due, a window times out, a live source speaks."""
-        due, before = self.sources.next_due(), self.clock.now()
-        if self.sources.ended:  # reading on may have found the end of an input
+        ended, due, before = self.sources.ended, self.sources.next_due(), self.clock.now()
+        if self.sources.ended and not ended:  # reading on has found the end of an input
             return
-        moments = [before + LOOK_AGAIN, until, due, self.deadline]
+        moments = [before + LOOK_AGAIN, until, *(() if ended else (due, self.deadline))]
         pause = min([one for one in moments if one is not None]) - before
         if pause <= 0:
             return
@@ -116,7 +117,7 @@ class Local(InRealTime):
         self._byte_time = 0.0  # bytes in queues times nanoseconds
         policy = self.settings.make_policy()
         only = self._only_step(policy.indifferent)
-        self._job, self._cursors = Job(0, self.train, None, None, 0), self.runtime.cursors() if only else list[Cursor]()
+        self._cursors = self.runtime.cursors() if only else list[Cursor]()
         self.steer(self.worker_count, policy, self._effort, Manner(only=only))
 
     def _only_step(self, indifferent: bool) -> Step | None:
@@ -148,6 +149,11 @@ class Local(InRealTime):
     # What the loop reads
 
     @property
+    def full(self) -> bool:
+        """Whether queues held as much as they may when this round began."""
+        return self._bytes_before > self.settings.memory
+
+    @property
     def free(self) -> int:
         """How many steps can be started now."""
         return 1 if self._workers is None else self._workers.free
@@ -177,7 +183,7 @@ class Local(InRealTime):
             queued=board.bytes,
             train=self.train,
             room=self.schedule.plan,
-            more=not self.full and (self.sources.more_in_turn or not self.sources.ended),
+            more=not self.filled() and (self.sources.more_in_turn or not self.sources.ended),
             occupation=readings.occupation(self.free, busy),
             planning=self.loop.planning_seconds,
         )
@@ -201,7 +207,8 @@ class Local(InRealTime):
         self._round, queued = stopwatch(), self.runtime.board.bytes
         self._byte_time += (queued + self._bytes_before) * (self._round - self._sampled) / 2
         self._sampled, self._bytes_before = self._round, queued
-        self.peak = max(self.peak, queued)
+        if queued > self.peak:
+            self.peak = queued
         self._moved = ended > 0
         return Round(self.clock.now(), ended, self.commands())
 
@@ -210,7 +217,7 @@ class Local(InRealTime):
         begun = stopwatch()
         if self.sources.pull(held or self.hungry):
             self._bytes_before = self.runtime.board.bytes
-        self.peak = max(self.peak, self._bytes_before)
+            self.peak = max(self.peak, self._bytes_before)
         self.reading += stopwatch() - begun
 
     def start(self, start: Start) -> Started:
@@ -219,7 +226,14 @@ class Local(InRealTime):
         A step whose boxes are at work waits for them while later ones go ahead. It is never dropped: a unit
         that shares boxes with others would starve.
         """
-        jobs, workers = self._jobs(start), self._workers
+        if start.snapshot is None:
+            self._moved = True
+            try:
+                self._steps.run(0, self.train)
+            except Exception as error:
+                self._fail(0, error)
+            return _ONE
+        jobs, workers = self._jobs(start, start.snapshot), self._workers
         self._moved = self._moved or bool(jobs)
         if workers is None:
             for job in jobs:
@@ -227,7 +241,7 @@ class Local(InRealTime):
                     if self._run_step(job, 0):  # something has arrived: the rest of the plan is out of date
                         return Started(len(jobs), overtaken=job.unit)
                 except Exception as error:
-                    self._fail(job, error)
+                    self._fail(job.unit, error)
             return Started(len(jobs))
         pending = jobs
         while pending:
@@ -245,8 +259,11 @@ class Local(InRealTime):
 
     def wait(self, wait: Wait) -> Round:
         """Wait until something happens; not at all if something has happened in this round."""
+        if self.settings.on_status is not None:
+            self.report(self.clock.now(), (stopwatch() - self.begun) / 1e9)
+        if self._moved and self._workers is None:
+            return self._begin_round(0)
         ended, now = self._collect(None), self.clock.now()
-        self.report(now, (stopwatch() - self.begun) / 1e9)
         if not self._moved and not ended:
             self._idled += stopwatch() - self._round  # nothing was to be done but to look
             if self._under_way:
@@ -259,10 +276,8 @@ class Local(InRealTime):
 
     # Steps
 
-    def _jobs(self, start: Start) -> Sequence[Job]:
-        snapshot, steps = start.snapshot, start.steps
-        if snapshot is None:
-            return (self._job,)
+    def _jobs(self, start: Start, snapshot: Snapshot) -> Sequence[Job]:
+        steps = start.steps
         if self.loop.preemptive and self._workers is not None:  # what should run and does needs no start
             steps = tuple([step for step in steps if not snapshot.busy[step.unit]])[: self._workers.free]
         cut = self.loop.preemptive or self.settings.may_shed
@@ -314,7 +329,7 @@ class Local(InRealTime):
 
         def ask() -> bool:
             now = self.clock.now()
-            if (self.loop.preemptive or now >= self.steering.next) and not self.full:
+            if (self.loop.preemptive or now >= self.steering.next) and not self.filled():
                 self.sources.pull(False)
             return self.loop.part_ended(now, self.sources.issued != issued)
 
@@ -336,14 +351,14 @@ class Local(InRealTime):
         for job, error in done:
             self.runtime.release(self.readings.members.boxes[job.unit])
             if error is not None:
-                self._fail(job, error)
+                self._fail(job.unit, error)
         self._under_way -= len(done)
         return len(done)
 
-    def _fail(self, job: Job, error: BaseException) -> None:
+    def _fail(self, unit: int, error: BaseException) -> None:
         if isinstance(error, HeadwayError | KeyboardInterrupt):
             raise error
-        raise RunError(f"'{self.units[job.unit].name}' failed: {raised(error)}") from error
+        raise RunError(f"'{self.units[unit].name}' failed: {raised(error)}") from error
 
 
 class Threads(InRealTime):

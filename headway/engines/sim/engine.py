@@ -33,6 +33,10 @@ _STUCK = 10_000
 """Times in a row that a policy may be asked while nothing happens."""
 
 
+_PAUSED = 0.02
+"""Seconds after which a paused run looks whether it may go on."""
+
+
 class SimEngine:
     """Runs networks in virtual time."""
 
@@ -202,6 +206,8 @@ class Simulation(Process):
             self._moved = True
         else:
             self._moved = self._advance(wait.until, wait.admits)
+            if self.loop.paused and not self._moved:  # only somebody outside can change that, in real time
+                self.sources.wake.wait(_PAUSED)
         return self._next_round()
 
     def _next_round(self) -> Round:
@@ -231,7 +237,7 @@ class Simulation(Process):
         arrived, busy = self.sources.issued != self._issued, self._processors.busy
         looked, self._looked = self._looked != self.steering.next, self.steering.next
         self._stirred = self._begun > 0 or (not looked and (self._stirred or arrived or self._ended > 0))
-        happened = self._ended or arrived or self._begun or (busy and self._moved)
+        happened = self._ended or arrived or self._begun or (busy and self._moved) or self.loop.paused
         self._idle = 0 if happened else self._idle + 1
         if self._idle > _STUCK:
             if busy:
