@@ -258,6 +258,24 @@ def test_a_step_that_was_ended_early_for_another_unit_is_a_preemption() -> None:
     assert script.loop.preemptions == 1
 
 
+def test_a_step_that_had_nothing_left_was_not_preempted() -> None:
+    script = Script(First([Plan((Step(0, 9),)), Plan((Step(1, 9),))], preemptive=True))
+    script.carrier.waiting = (1, 1)
+    script.begin()
+    script.send()
+    script.send(Started(1, overtaken=0))
+    script.carrier.waiting = (0, 1)
+    script.later()
+    script.send()
+    assert script.loop.preemptions == 0
+
+
+def test_only_a_preemptive_policy_ends_steps_early() -> None:
+    script = Script()
+    script.begin()
+    assert not script.loop.part_ended(10, arrived=True)
+
+
 def test_the_run_is_looked_at_when_it_is_time_also_between_parts() -> None:
     script = Script()
     script.begin()
