@@ -18,7 +18,7 @@ class Change(NamedTuple):
     moment: int
     """On the run's clock, in nanoseconds."""
     kind: str
-    """`switch`, `allow` (a layer lets an output be shed, or no longer), `shed`, or `overload`."""
+    """`switch`, `allow` (a layer lets an output be shed, or no longer), `shed`, `overload`, or `command`."""
     subject: str
     """An output, a site, or the run."""
     what: str

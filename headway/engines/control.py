@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from headway.errors import PolicyError
-from headway.scheduling.policy import Policy
+from headway.scheduling.policy import Planner, Policy, as_policy, make_policy
 
 # Commands: what somebody outside wants. They take effect at the beginning of a round.
 
@@ -27,10 +27,15 @@ class Resume(NamedTuple):
 
 
 class UsePolicy(NamedTuple):
-    """Ask another policy from now on; `name` is for traces and messages."""
+    """Ask another policy from now on, about the same units and with the same rule for trains."""
 
-    policy: Policy
-    name: str
+    policy: str | Policy
+
+
+class Shed(NamedTuple):
+    """Shed load from now on if there is too much, or no longer, in a run that was started with load shedding."""
+
+    active: bool
 
 
 class Specify(NamedTuple):
@@ -39,7 +44,7 @@ class Specify(NamedTuple):
     settings: Mapping[str, Any]
 
 
-Command = Stop | Pause | Resume | UsePolicy | Specify
+Command = Stop | Pause | Resume | UsePolicy | Shed | Specify
 
 
 class Control:
@@ -83,6 +88,23 @@ class Control:
     def resume(self) -> None:
         """Start steps again."""
         self._commands.put(Resume())
+
+    def policy(self, policy: str | Planner) -> None:
+        """Ask another policy from now on: a name such as ``fifo`` or ``random:7``, or a policy itself.
+
+        Units, traversal and trains stay. A run with an adaptive layer, which chooses policies itself, refuses it, and
+        its summary says so. Raises a PolicyError for a name that is unknown.
+        """
+        if isinstance(policy, str):
+            make_policy(policy)
+        self._commands.put(UsePolicy(policy if isinstance(policy, str) else as_policy(policy)))
+
+    def shed(self, active: bool) -> None:
+        """Shed load from now on if there is too much, or no longer: then every drop box is removed.
+
+        A run that was not started with load shedding refuses it, and its summary says so.
+        """
+        self._commands.put(Shed(bool(active)))
 
     def commands(self) -> list[Command]:
         """Return the commands since the last call; for the engine."""

@@ -8,14 +8,16 @@ it lets the loop read the network, carries its instructions out, and answers wit
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from headway.clock import stopwatch
-from headway.engines.control import Command, Pause, Resume, Specify, Stop, UsePolicy
+from headway.engines.control import Command, Pause, Resume, Shed, Specify, Stop, UsePolicy
 from headway.engines.steering import Steering
 from headway.engines.traces import Recorder
 from headway.errors import RunError
 from headway.scheduling.policy import Plan, Policy, Step
+from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Snapshot
 
 _NAMED = 5
@@ -199,7 +201,7 @@ class Loop:
         self,
         carrier: Carrier,
         policy: Policy | None,
-        name: str,
+        schedule: Schedule,
         steering: Steering,
         recorder: Recorder | None = None,
         manner: Manner | None = None,
@@ -209,7 +211,7 @@ class Loop:
         """Prepare to run; without a policy nobody decides, and `ended` says that the end has arrived before."""
         self._carrier = carrier
         self._policy = policy
-        self._name = name
+        self._schedule = schedule
         self._steering = steering
         self._recorder = recorder
         self._manner = manner or Manner()
@@ -311,10 +313,13 @@ class Loop:
                 self.paused = False
             case Specify(settings):
                 self._steering.specify(settings, now)
-            case UsePolicy(policy, name):
-                self._policy, self._name, self._memory = policy, name, policy.start()
-                self.preemptive = policy.preemptive
-                self._only = None
+            case Shed(active):
+                self._steering.shed(active, now)
+            case UsePolicy(wanted):
+                schedule = replace(self._schedule, policy=wanted)
+                if self._policy is not None and self._steering.takes(schedule, now):
+                    self._schedule, self._policy = schedule, schedule.make_policy()
+                    self._memory, self.preemptive, self._only = self._policy.start(), self._policy.preemptive, None
 
     def _may_plan(self, this: Round, arrived: bool) -> bool:
         """Return whether it is time to plan; the moment at which the policy wants to be asked again passes with it."""
@@ -367,7 +372,7 @@ class Loop:
         snapshot = self._carrier.snapshot(False, self._seen)
         ready = [f"'{snapshot.units[at].name}'" for at in snapshot.ready.nonzero()[0].tolist()]
         names = ", ".join(ready[:_NAMED]) + (", ..." if len(ready) > _NAMED else "")
-        return RunError(f"policy '{self._name}' serves none of the units that are ready: {names}")
+        return RunError(f"policy '{self._schedule}' serves none of the units that are ready: {names}")
 
 
 def drive(loop: Loop, carrier: Carrier) -> None:

@@ -108,7 +108,7 @@ class Process:
         self.readings.workers = workers
         drops = RuntimeDrops(self.readings, self.train, effort)
         self.steering = Steering(self.settings, asked, self.readings, drops, now, self.recorder)
-        self.loop = Loop(self, policy, str(self.schedule), self.steering, self.recorder, manner)  # type: ignore[arg-type]
+        self.loop = Loop(self, policy, self.schedule, self.steering, self.recorder, manner)  # type: ignore[arg-type]
 
     # What the loop reads
 

@@ -48,6 +48,7 @@ class Shedder:
         self._controller = Controller(self.settings, topology, sparing=drops.measures)
         self._memory = self._controller.start()
         self._may = settings is not None
+        self._off = False  # by command
         self.keep: Floats = np.ones(len(drops.sites))
         """What is kept now, by site."""
         self._held: tuple[int, str] = 0, ""  # looks at which it should have dropped and did not, and why at the last
@@ -68,7 +69,7 @@ class Shedder:
 
     def look(self, observation: Observation, demand: Demand, forced: frozenset[int]) -> None:
         """Decide what to drop from now on; outputs in `forced` may lose tuples although the settings do not say so."""
-        if not (self._may or forced or self.active) or not self._reading.pressing:
+        if self._off or not (self._may or forced or self.active) or not self._reading.pressing:
             return
         limits = [
             max(most, self.settings.most if output in forced else 0.0) for output, most in enumerate(self._limits)
@@ -83,6 +84,15 @@ class Shedder:
         for site in np.flatnonzero(decision.keep != self.keep).tolist():
             self._adjust(site, float(decision.keep[site]), decision.reason, observation.now)
         self.keep = decision.keep.copy()
+
+    def switch(self, active: bool, now: int) -> None:
+        """Shed load from now on, or remove all drop boxes and insert none."""
+        self._off = not active
+        if self._off:
+            for site in np.flatnonzero(self.keep < 1.0).tolist():
+                self._adjust(site, 1.0, "load shedding is off", now)
+            self.keep = np.ones(len(self.keep))
+            self._memory = self._controller.start()
 
     def _losses(self) -> dict[int, Graph]:
         """Return the loss graphs of outputs whose value graphs say what their tuples are worth."""

@@ -25,6 +25,7 @@ from headway.engines.traces import Recorder
 from headway.errors import HeadwayError
 from headway.scheduling.bounded import Bounded
 from headway.scheduling.policy import Policy
+from headway.scheduling.schedule import Schedule
 from headway.storage.queues import FAR
 from headway.totals import Spent, Totals
 
@@ -102,6 +103,23 @@ class Steering:
             told = ", ".join(f"{key}: {value}" for key, value in wanted.items())
             self._log.add(Change(now, "switch", "run", f"another specification: {told}", "the user wants it"))
 
+    def takes(self, schedule: Schedule, now: int) -> bool:
+        """Hear of another policy; return whether it may be asked, which an adaptive layer does not allow."""
+        may = self._adapting is None
+        what = f"policy {schedule.policy}" if may else f"policy {schedule.policy} refused"
+        why = "by command" if may else "the adaptive layer chooses policies"
+        self._log.add(Change(now, "command", "run", what, why))
+        return may
+
+    def shed(self, active: bool, now: int) -> None:
+        """Shed load from now on, or no longer."""
+        what = f"load shedding {'on' if active else 'off'}"
+        if not self._settings.may_shed:
+            self._log.add(Change(now, "command", "run", f"{what} refused", "the run was started without it"))
+            return
+        self._log.add(Change(now, "command", "run", what, "by command"))
+        self._shedder.switch(active, now)
+
     def _plan_next(self) -> None:
         self.next = self._observe_at if self._adapting is None else min(self._observe_at, self._adapting.next)
 
@@ -126,6 +144,8 @@ class Steering:
         }
         if self._adapting is not None and self._settings.adaptive is not None:
             told["adaptive"] = self._adapting.summary(self._settings.adaptive.name)
+        if self._log.counts["command"]:
+            told["commands"] = self._log.summary("command")
         return told
 
 

@@ -49,6 +49,10 @@ DEFAULT_PLAN: int = default_of("plan")
 PLANS = {"plan:1": "steps that are carried out before the policy is asked again: engine local (default 256)"}
 
 
+_DATA = (int, float, bytes, list, tuple, dict)
+"""What no policy can be, so that nobody is told what a number lacks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """Which unit (`policy`, `unit`), in which order within it (`traversal`), and on how many tuples (`train`)."""
@@ -72,11 +76,11 @@ class Schedule:
         What neither says is taken from `default`. A policy itself stands for its name.
         """
         schedule = default or cls()
-        if isinstance(text, Planner):
+        if isinstance(text, _DATA):
+            raise PolicyError(f"a policy is text such as 'qos/superbox/mc/auto', not {text!r}")
+        if text is not None and not isinstance(text, str):
             schedule = replace(schedule, policy=as_policy(text))
         elif text is not None:
-            if not isinstance(text, str):
-                raise PolicyError(f"a policy is text such as 'qos/superbox/mc/auto', not {text!r}")
             policy, *rest = text.split("/")
             schedule = schedule._with_policy(policy)
             for part in rest:

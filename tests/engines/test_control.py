@@ -219,3 +219,58 @@ def test_a_paused_run_waits_without_work_until_it_goes_on_or_stops(how: dict[str
     thread.join()
     assert result.outputs["all"].num_rows == 500, "what has arrived is processed"
     assert used[0] < 0.3 * SECOND
+
+
+@pytest.mark.parametrize("how", [{"engine": "local"}, {"engine": "local", "workers": 2}, {"engine": "sim"}])
+def test_another_policy_decides_and_results_stay(how: dict[str, Any]) -> None:
+    control = hw.Control()
+    for one in ("fifo", "preemptive-rate-based", "rate-based", "chain"):
+        control.policy(one)
+    control.shed(True)
+    made = {**ENDLESS, "sources": {"s": {"schema": {"i": "bigint"}}}}
+    rows = [(at,) for at in range(5_000)]
+    result = hw.run(made, {"s": rows}, control=control, train=10, **how)
+    wanted = hw.run(made, {"s": rows}, **how)
+    assert {name: table.equals(wanted.outputs[name]) for name, table in result.outputs.items()} == {
+        "all": True,
+        "counts": True,
+    }
+    told = [(one["change"], one["reason"]) for one in result.summary["commands"]]
+    assert told[0] == ("policy fifo", "by command")
+    assert told[-1] == ("load shedding on refused", "the run was started without it")
+    assert "commands" not in wanted.summary
+
+
+def test_an_adaptive_layer_refuses_a_policy() -> None:
+    control = hw.Control()
+    control.policy("fifo")
+    made = {**ENDLESS, "sources": {"s": {"schema": {"i": "bigint"}}}}
+    result = hw.run(made, {"s": [(1,)]}, control=control, adaptive="amos", engine="sim")
+    assert [one["change"] for one in result.summary["commands"]] == ["policy fifo refused"]
+
+
+def test_a_policy_that_is_none_is_refused_at_once() -> None:
+    control = hw.Control()
+    with pytest.raises(hw.HeadwayError, match="unknown policy 'fof'"):
+        control.policy("fof")
+    with pytest.raises(hw.HeadwayError, match="int is no policy, it lacks"):
+        control.policy(3)  # type: ignore[arg-type]
+
+
+def test_load_shedding_is_switched_off_while_it_drops() -> None:
+    """Ten seconds of virtual time at twice what can be done: what is dropped is dropped until the command."""
+    dropped, flood = [], {"rate": 2000, "count": 20_000, **FIELD}
+    for off in (False, True):
+        control = hw.Control()
+        if off:
+            control.shed(False)
+        made = {
+            "network": "n",
+            "sources": {"s": {"schema": {"i": "bigint"}, "source": {"generate": flood}}},
+            "boxes": {"b": {"op": "universal", "in": "s", "cost": "1ms"}},
+            "outputs": {"o": {"from": "b", "qos": {"latency": [[0, 1], [1, 1], [2, 0]], "loss": [[100, 1], [0, 0.5]]}}},
+        }
+        result = hw.run(made, engine="sim", shed=True, control=control)
+        dropped.append(result.summary["outputs"]["o"]["shed"])
+    assert dropped[0] > 1_000
+    assert dropped[1] == 0

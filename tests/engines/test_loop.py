@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from headway.engines.control import Command, Pause, Resume, Specify, Stop, UsePolicy
+from headway.engines.control import Command, Pause, Resume, Shed, Specify, Stop, UsePolicy
 from headway.engines.loop import (
     Admit,
     Carrier,
@@ -28,6 +28,7 @@ from headway.engines.loop import (
 from headway.engines.steering import Steering
 from headway.errors import RunError
 from headway.scheduling.policy import Plan, Policy, Step
+from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Snapshot
 from tests.scheduling.snapshots import replace, snapshot
 
@@ -39,6 +40,7 @@ class Steered:
     next: int = 1_000
     looks: list[int] = field(default_factory=list)
     specified: list[Any] = field(default_factory=list)
+    allows: bool = True
 
     def begin(self, memory: Any) -> Any:
         return memory
@@ -47,6 +49,12 @@ class Steered:
         self.looks.append(now)
         self.next = now + 1_000
         return memory
+
+    def takes(self, schedule: Schedule, now: int) -> bool:
+        return self.allows
+
+    def shed(self, active: bool, now: int) -> None:
+        self.specified.append(active)
 
     def specify(self, settings: Any, now: int) -> None:
         self.specified.append(settings)
@@ -83,7 +91,7 @@ class Scripted:
 
 
 @dataclass
-class First:
+class First(Policy):
     """Plans the first unit that is ready, or what it was told to."""
 
     plans: list[Plan] = field(default_factory=list)
@@ -98,15 +106,16 @@ class First:
         return Plan((Step(int(np.flatnonzero(seen.ready)[0]), 10),)), memory + 1
 
 
+FIRST = Schedule(policy=First(), wait=None)
+
+
 class Script:
     """Sends events, and checks instructions one by one."""
 
     def __init__(self, policy: Any = None, manner: Manner | None = None, *, decides: bool = True, **more: Any) -> None:
         self.carrier, self.steering = Scripted(), Steered()
         made = cast(Policy, policy or First()) if decides else None
-        self.loop = Loop(
-            cast(Carrier, self.carrier), made, "first", cast(Steering, self.steering), None, manner, **more
-        )
+        self.loop = Loop(cast(Carrier, self.carrier), made, FIRST, cast(Steering, self.steering), None, manner, **more)
         self.now = 0
 
     def begin(self, *commands: Command) -> Instruction:
@@ -196,7 +205,10 @@ def test_a_policy_that_serves_nobody_is_named() -> None:
     script.carrier.waiting, script.carrier.sources.ended = (2, 1), True
     script.begin()
     script.send()
-    with pytest.raises(RunError, match=r"^policy 'first' serves none of the units that are ready: 'b0', 'b1'$"):
+    with pytest.raises(
+        RunError,
+        match=r"^policy 'First/.*' serves none of the units that are ready: 'b0', 'b1'$",
+    ):
         script.send(Started(0))
 
 
@@ -338,10 +350,26 @@ def test_another_policy_decides_from_the_next_round_on() -> None:
     assert script.send() == Start((Step(0, 7),), None, 0, None)
     script.send(Started(1))
     other = First([Plan((Step(1, 3),))])
-    script.later(1, 1, UsePolicy(cast(Policy, other), "other"))
+    script.later(1, 1, UsePolicy(other))
     start = script.send()
     assert isinstance(start, Start)
     assert start.steps == (Step(1, 3),)
+
+
+def test_an_adaptive_layer_keeps_its_policies() -> None:
+    script = Script()
+    script.steering.allows = False
+    script.carrier.waiting = (1, 0)
+    script.begin(UsePolicy(First([Plan((), 5)])))
+    start = script.send()
+    assert isinstance(start, Start)
+    assert start.steps == (Step(0, 10),)
+
+
+def test_shedding_is_switched_by_command() -> None:
+    script = Script()
+    script.begin(Shed(False), Shed(True))
+    assert script.steering.specified == [False, True]
 
 
 def test_the_adaptive_layer_hears_its_specification() -> None:

@@ -179,6 +179,7 @@ class Simulation(Process):
         assert start.snapshot is not None
         processors, snapshot, now = self._processors, start.snapshot, self._now.now()
         if self.loop.preemptive:
+            self._following = None  # another policy may have begun to decide
             # Overheads come first: a slice of time counts from when work on it begins, or one that is shorter than
             # they are would never get anything done.
             before = processors.preemptions

@@ -229,8 +229,8 @@ class _Run:
         policy, now = self._settings.make_policy(), self._clock.now()
         self._steering = Steering(self._settings, policy, self._reading, drops, now, self._recorder)
         manner = Manner(ends_at_once=True, keeps=self._settings.state is not None)
-        name, ended = str(self._settings.schedule), self._log.end is not None
-        self._loop = Loop(self, policy, name, self._steering, self._recorder, manner, ended=ended)
+        schedule, ended = self._settings.schedule, self._log.end is not None
+        self._loop = Loop(self, policy, schedule, self._steering, self._recorder, manner, ended=ended)
 
     def _floor(self) -> int:
         return max(unit.position for unit in self._units)
