@@ -98,7 +98,7 @@ class LargestKernel(Kernel):
         return state, Result((result,), late, dead)
 
     def _within_bounds(self, train: Train) -> tuple[Train, tuple[DeadLetter, ...]]:
-        """Set apart tuples whose windows have no number: they become dead dead_letters."""
+        """Set apart tuples whose windows have no number: they become dead letters."""
         column = train.columns[self._order.on]
         least, greatest = self._grid.bounds()
         values = column.values.astype(self._order.dtype, copy=False)
