@@ -281,8 +281,8 @@ class Loop:
                         break
             busy = carrier.busy
             idle = not busy and not begun
-            starved, held = idle and not ready, idle and ready
-            if sources.ended and starved:
+            starved, held = idle and (refused or not ready), idle and ready
+            if sources.ended and starved and not ready:
                 if self._ended:
                     break
                 self._ended = True
@@ -291,7 +291,7 @@ class Loop:
                 continue
             if sources.ended and held and refused:
                 raise self.unserved()
-            this = yield Wait(self._until if ready or busy else None, held, admits)
+            this = yield Wait(self._until if ready or busy else None, held, admits or starved)
         yield Finish()
 
     def part_ended(self, now: int, arrived: bool) -> bool:

@@ -185,8 +185,20 @@ def test_full_queues_hold_sources_back_unless_nothing_else_can_be_done() -> None
     assert script.carrier.admits == [False]
     script.carrier.waiting = (0, 0)
     assert script.send(Started(1)) == wait(admits=False)
-    assert script.later(1, 1) == wait(admits=False)  # what waits cannot be taken
+    assert script.later(1, 1) == wait()  # what waits cannot be taken
     assert script.later() == Admit(False)
+
+
+def test_a_policy_that_waits_for_more_gets_it_although_queues_are_full() -> None:
+    script = Script(First([Plan(()), Plan(())]))
+    script.carrier.full, script.carrier.waiting = True, (1, 0)
+    assert isinstance(script.begin(), Start)
+    assert script.send(Started(0)) == wait(held=True)
+    assert script.later() == Admit(True)
+    assert isinstance(script.send(), Start)
+    script.send(Started(0))
+    script.carrier.sources.ended = True
+    assert script.later() == Admit(True)
 
 
 def test_a_policy_that_lets_all_wait_gets_more_tuples_and_is_asked_when_it_said() -> None:
