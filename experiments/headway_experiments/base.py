@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from headway.errors import HeadwayError, unknown
 from headway_experiments.checks import Check
@@ -25,33 +28,23 @@ ENGINES = ("sim", "local", "spark")
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """Where experiments come from."""
+    """Where experiments come from, and what its file `claims.yaml` says of each of them."""
 
     key: str
-    """The first part of the experiments' names."""
+    """The first part of the experiments' names, and the folder in which they stand."""
     title: str
     where: str
     """Authors, conference and year."""
+    claims: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)
+    """By experiment: figures, title, claim, setting, what we chose, and findings."""
 
 
-PAPERS = {
-    paper.key: paper
-    for paper in (
-        Paper("scheduling", "Operator Scheduling in a Data Stream Manager", "Carney and others, VLDB 2003"),
-        Paper("aurora", "Aurora: a new model and architecture for data stream management", "VLDB Journal 2003"),
-        Paper(
-            "prb",
-            "Preemptive Rate-based Operator Scheduling in a Data Stream Management System",
-            "Sharaf and others, 2005",
-        ),
-        Paper(
-            "mavstream",
-            "MavStream's runtime optimizer: QoS-driven choice of scheduling strategies",
-            "Kendai and Chakravarthy",
-        ),
-        Paper("amos", "AMoS: adaptive multi-objective scheduling selection in CAPE", "Sutherland and others, 2005"),
-    )
-}
+def _read_paper(key: str) -> Paper:
+    told = yaml.safe_load((Path(__file__).parent / key / "claims.yaml").read_text("utf-8"))
+    return Paper(key, told["title"], told["where"], told["experiments"])
+
+
+PAPERS = {key: _read_paper(key) for key in ("scheduling", "aurora", "prb", "mavstream", "amos")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +102,20 @@ class Experiment:
 REGISTRY: dict[str, Experiment] = {}
 
 
-def register(experiment: Experiment) -> Experiment:
+def register(name: str, **carried_out: Any) -> Experiment:
+    """Make an experiment known: its prose is read from its paper's file, the functions that carry it out are given."""
+    paper = PAPERS[name.partition("-")[0]]
+    told = dict(paper.claims[name])
+    findings = tuple(
+        Finding(check, one["reason"], tuple(one["shown_by"]))
+        for one in told.pop("findings", ())
+        for check in one["checks"]
+    )
+    told = {key: tuple(value) if isinstance(value, list) else value for key, value in told.items()}
+    return admit(Experiment(name=name, paper=paper.key, findings=findings, **told, **carried_out))
+
+
+def admit(experiment: Experiment) -> Experiment:
     """Make an experiment known by its name and aliases; raises ValueError if it contradicts itself or another one."""
     if experiment.paper not in PAPERS or experiment.engine not in ENGINES:
         raise ValueError(f"{experiment.name}: unknown paper or engine")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headway.errors import HeadwayError
-from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, REGISTRY, UNCERTAIN, Finding, find, judge, register
+from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, REGISTRY, UNCERTAIN, Finding, admit, find, judge
 from headway_experiments.checks import Check, given
 from tests.experiments.toys import GOOD, TOY, registered
 
@@ -38,7 +38,7 @@ def test_names_and_aliases() -> None:
 )
 def test_what_contradicts_itself_or_another(other: object, message: str) -> None:
     with registered(TOY), pytest.raises(ValueError, match=message):
-        register(other)  # type: ignore[arg-type]
+        admit(other)  # type: ignore[arg-type]
 
 
 def test_verdicts() -> None:

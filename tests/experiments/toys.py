@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from headway.errors import RunError
 from headway_experiments import checks, plots
-from headway_experiments.base import REGISTRY, Experiment, Finding, Task, register
+from headway_experiments.base import REGISTRY, Experiment, Finding, Task, admit
 from headway_experiments.checks import Check
 from headway_experiments.rows import Row, Rows
 
@@ -109,7 +109,7 @@ def registered(*experiments: Experiment) -> Iterator[None]:
     REGISTRY.clear()
     try:
         for one in experiments:
-            register(one)
+            admit(one)
         yield
     finally:
         REGISTRY.clear()

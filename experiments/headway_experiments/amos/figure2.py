@@ -8,18 +8,16 @@ from headway_experiments.amos.drawing import over_time
 from headway_experiments.amos.judging import below_each, runs
 from headway_experiments.amos.plans import (
     LABELS,
-    PLANNED,
     QUICK_SEEDS,
     SECONDS,
     SEEDS,
     SELECTIVE,
-    SETTING,
     SINGLES,
     SLICED,
     measure,
     tasks_of,
 )
-from headway_experiments.base import Experiment, Finding, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, all_of, less, more
 from headway_experiments.intervals import Interval
 from headway_experiments.rows import Rows
@@ -123,52 +121,4 @@ def draw(rows: Rows, figure: Figure) -> None:
             over_time(grid[at][place], rows, plan, column, {}, legend=(at, place) == (0, 0))
 
 
-register(
-    Experiment(
-        name="amos-fig2",
-        paper="amos",
-        figures=("figure 2",),
-        title="queues and latencies of single algorithms over time",
-        claim="On plan 2, Chain and MTIQ have the shortest queues, and near the end the highest latencies; FIFO is "
-        "middling in queues and good in latency. No algorithm is the best in both.",
-        setting=SETTING,
-        chosen=(
-            *PLANNED,
-            "Queue is the mean number of waiting tuples while there is input, latency the mean of all results. "
-            "Near the end is the last third of the input's time.",
-            "Varied, after plan 2 had not shown short queues: 4 ms and a selectivity of 0.25 for both operators "
-            "before the join (the one selectivity that can still be read), 2 ms for a call, 20 tuples/s and 80 in "
-            "bursts.",
-        ),
-        engine="sim",
-        tasks=tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        size=(9, 6.4),
-        findings=(
-            Finding(
-                "mtiq-queue",
-                "Serving the longest queue shortens queues where the operators at the sources, which have the "
-                "longest, throw much away. On our plan 2 they pass on 80 and 50 %, and MTIQ is no better than round "
-                "robin. Where they pass on 25 %, it is much better.",
-                ("selective-mtiq",),
-            ),
-            Finding(
-                "chain-queue",
-                "Chain is made for operators that cost nothing to call. It follows each piece of a path at once, so "
-                "it calls operators on few tuples, and on our plan 2, where a call costs as much as one or two "
-                "tuples, that takes more time than its order saves. Where calls are cheap and the first operators "
-                "selective, Chain has the shortest queue.",
-                ("calls", "selective-chain"),
-            ),
-            Finding(
-                "late",
-                "Who keeps queues short by serving the sources lets tuples near the output wait. On our plan 2 that "
-                "makes little difference, for reasons as with queues; it is clear where the first operators are "
-                "selective.",
-                ("selective-late",),
-            ),
-        ),
-    )
-)
+register("amos-fig2", engine="sim", tasks=tasks, measure=measure, check=check, draw=draw, size=(9, 6.4))

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 from headway_experiments.amos.drawing import over_time
 from headway_experiments.amos.judging import (
-    MIXED,
     below_each,
-    findings_on_learning,
     learned,
     like_a_coin,
     of_mean,
@@ -17,24 +15,19 @@ from headway_experiments.amos.judging import (
     shares_within,
 )
 from headway_experiments.amos.plans import (
-    CONTROLLED,
     FREE,
-    PLANNED,
     PUBLISHED,
     QUICK_SEEDS,
     SECONDS,
     SEEDS,
-    SELECTED,
-    SETTING,
     SINGLES,
     SLICED,
     TAGS,
-    TURNS,
     measure,
     tasks_of,
     with_controls,
 )
-from headway_experiments.base import Experiment, Finding, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, all_of, less, more
 from headway_experiments.rows import Rows
 
@@ -145,62 +138,4 @@ def draw(rows: Rows, figure: Figure) -> None:
         over_time(grid[1][place], rows, plan, "queue", {"queue": "AMoS"}, legend=False)
 
 
-register(
-    Experiment(
-        name="amos-fig5",
-        paper="amos",
-        figures=("figure 5", "figure 6"),
-        title="AMoS with one requirement against single algorithms",
-        claim="Asked for low tuple delay, AMoS is better than each algorithm that it chooses from, because they "
-        "help each other; asked for short queues, it often is.",
-        setting=SETTING,
-        chosen=(
-            *PLANNED,
-            *SELECTED,
-            *TURNS,
-            *CONTROLLED,
-            "Latency is the mean of all results, queue the mean number of waiting tuples while there is input. "
-            "Which plan the paper's figures are of is lost, too: all are run.",
-            "Varied, on plan 1: calls that cost nothing, with 40 tuples/s and 130 in bursts.",
-        ),
-        engine="sim",
-        label=MIXED,
-        tasks=tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        size=(12, 6.4),
-        aliases=("amos-fig6",),
-        findings=(
-            *(
-                Finding(
-                    f"latency-{TAGS[plan]}",
-                    "What helps on plan 1 is that MTIQ gathers full trains and FIFO pushes them out. That saves calls, "
-                    "and so it needs calls that cost much: where they cost nothing, AMoS is worse than FIFO on plan 1, "
-                    "too. On plan 2 they cost less, least with selective operators, and FIFO alone has the lowest "
-                    "latency; the wheel gives three quarters of the time to others. AMoS is between them.",
-                    ("latency-mean", "latency-free", "wheel"),
-                )
-                for plan in PUBLISHED[1:]
-            ),
-            Finding(
-                "queue-1",
-                "MTIQ alone has the shortest queue in most spans, and turns of others can only lengthen it. The "
-                "wheel gives them three quarters of the time and is still near it, and far from the rest.",
-                ("queue-near", "queue-others-1"),
-            ),
-            Finding(
-                "queue-2",
-                "MTIQ has the shortest queues. AMoS comes near them, with shorter queues than FIFO and Chain, to which "
-                "it gives half of the time.",
-                ("queue-near", "queue-others-2"),
-            ),
-            Finding(
-                "queue-selective",
-                "Chain and MTIQ alone have the shortest queues, and turns of others can only lengthen them.",
-                ("queue-near", "wheel"),
-            ),
-            *findings_on_learning(PUBLISHED),
-        ),
-    )
-)
+register("amos-fig5", engine="sim", tasks=tasks, measure=measure, check=check, draw=draw, size=(12, 6.4))

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 from headway_experiments.amos.controls import COIN, CONTROLS, INVERTED
 from headway_experiments.amos.plans import LABELS, OBJECTIVES, SINGLES, TAGS
-from headway_experiments.base import Finding
 from headway_experiments.checks import Check, all_of, less, more
 from headway_experiments.intervals import Interval
 from headway_experiments.rows import Row, Rows
@@ -162,20 +161,8 @@ def like_a_coin(rows: Rows, plans: Sequence[str], objectives: Sequence[str]) -> 
     )
 
 
-NOT_LEARNED = (
-    "The wheel learns next to nothing: equation 1 divides by the whole range that a metric ever had, so that scores "
-    "stay near 1 and slices near a quarter. What AMoS gains over single algorithms comes of mixing them, and a fair "
-    "coin mixes them as well."
-)
-"""Why controls are as good."""
 MIXED = (
     "What AMoS gains here is the gain of mixing algorithms, not of learning: a fair coin in place of its learning "
     "gains as much, within the intervals (`coin-1`, `coin-2`, `coin-selective`, `like-coin`)."
 )
 """What follows for every figure on AMoS."""
-
-
-def findings_on_learning(plans: Sequence[str]) -> tuple[Finding, ...]:
-    """Return the findings on the controls: the same reason and evidence on every plan."""
-    keys = [f"{key}-{TAGS[plan]}" for key in ("coin", "inverted") for plan in plans]
-    return tuple(Finding(key, NOT_LEARNED, ("like-coin", "wheel")) for key in keys)

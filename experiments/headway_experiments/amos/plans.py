@@ -223,15 +223,6 @@ PLANNED = (
     "the seed (more noise, the same verdicts but for those within it), and in each stream by itself (AMoS with equal "
     "weights was then no better than the best algorithm on plan 2).",
 )
-SELECTED = (
-    "Plan 2, selective: 4 ms and a selectivity of 0.25 for both operators before the join (the one selectivity that "
-    "can still be read), 2 ms for a call, 20 tuples/s and 80 in bursts. It was not searched for, so it is the fairest "
-    "of the three.",
-)
-CONTROLLED = (
-    "Controls, in place of the wheel: a fair coin, which learns nothing, and a wheel whose slices are turned round, "
-    "which learns the wrong thing. If AMoS learns, it is better than both.",
-)
 TURNS = (
     "Round robin has a time slice, as in the paper; the paper does not say how long it is. Ours is 25 ms, so that a "
     "round of four operators is as long as a turn of AMoS.",

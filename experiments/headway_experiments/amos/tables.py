@@ -17,7 +17,7 @@ from headway.engines.traces import Trace
 from headway.runner import run
 from headway.scheduling.policy import Plan, Policy, Step, make_policy
 from headway.scheduling.snapshot import Snapshot
-from headway_experiments.base import Experiment, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check
 from headway_experiments.plots import finish, line, panels
 from headway_experiments.rows import Row, Rows
@@ -261,39 +261,5 @@ def tasks_both(quick: bool) -> list[Task]:
     return [{"policy": policy} for policy in TABLES]
 
 
-register(
-    Experiment(
-        name="amos-table1",
-        paper="amos",
-        figures=("table 1",),
-        title="queues of the running example under FIFO",
-        claim="FIFO pushes each tuple through the plan: it delivers steadily, from 2 on, while tuples pile up at "
-        "the source.",
-        setting=SETTING,
-        chosen=CHOSEN,
-        engine="sim",
-        tasks=tasks_fifo,
-        measure=measure,
-        check=check_fifo,
-        draw=draw,
-        size=(9, 3.6),
-    )
-)
-register(
-    Experiment(
-        name="amos-table2",
-        paper="amos",
-        figures=("table 2",),
-        title="queues of the running example under MTIQ, and under FIFO beside it",
-        claim="MTIQ, which serves the longest queue, keeps queues shorter than FIFO, but delivers nothing for long "
-        "and then in bursts.",
-        setting=SETTING,
-        chosen=CHOSEN,
-        engine="sim",
-        tasks=tasks_both,
-        measure=measure,
-        check=check_mtiq,
-        draw=draw,
-        size=(9, 3.6),
-    )
-)
+register("amos-table1", engine="sim", tasks=tasks_fifo, measure=measure, check=check_fifo, draw=draw, size=(9, 3.6))
+register("amos-table2", engine="sim", tasks=tasks_both, measure=measure, check=check_mtiq, draw=draw, size=(9, 3.6))

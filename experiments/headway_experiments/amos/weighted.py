@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 from headway_experiments.amos.drawing import side_by_side
 from headway_experiments.amos.judging import (
-    MIXED,
     below_each,
     better_overall,
     costs,
-    findings_on_learning,
     gain,
     learned,
     like_a_coin,
@@ -20,27 +18,22 @@ from headway_experiments.amos.judging import (
     shares_within,
 )
 from headway_experiments.amos.plans import (
-    CONTROLLED,
     LABELS,
     LEARNING,
     OBJECTIVES,
-    PLANNED,
     PUBLISHED,
     QUICK_SEEDS,
     SECONDS,
     SEEDS,
-    SELECTED,
     SELECTIVE,
-    SETTING,
     SINGLES,
     TAGS,
-    TURNS,
     WHEEL,
     measure,
     tasks_of,
     with_controls,
 )
-from headway_experiments.base import Experiment, Finding, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, about, all_of, less, more
 from headway_experiments.plots import panels
 from headway_experiments.rows import Rows
@@ -54,10 +47,6 @@ HOW = (
     "The overall cost of a run is the sum over requirements of weight x value / mean of the four algorithms with "
     "the same arrivals; of the output rate, the inverse. The output rate counts results per second while there is "
     "input.",
-)
-WELL = (
-    "Doing well is read as better than the mean of the four.",
-    "Varied, in the full form: other ways of learning than the wheel.",
 )
 SIGNIFICANT = 1.01
 """The least rise that could be called significant; the paper gives no number."""
@@ -296,91 +285,19 @@ def notes_three(rows: Rows) -> str:
     return "\n".join(lines)
 
 
-MIXING = (
-    "As in figure 5: mixing algorithms pays where calls cost much. On plan 2 they cost less, least with selective "
-    "operators; there FIFO alone is better, and the wheel gives three quarters of the time to others. AMoS is better "
-    "than the four in the mean."
-)
 EVEN = (
     "Equation 1 divides by the whole range that a metric ever had, so scores stay near 1, and the slices of the "
     "wheel near a quarter. Weights change them by a few percentage points only"
 )
 
+register("amos-fig7", engine="sim", tasks=tasks_two, measure=measure, check=check_two, draw=draw_two, size=(12, 4.0))
 register(
-    Experiment(
-        name="amos-fig7",
-        paper="amos",
-        figures=("figure 7", "figure 8"),
-        title="AMoS with two requirements, latency and output rate, by their weights",
-        claim="With 70 % on latency and 30 % on the output rate, AMoS is better in latency than each algorithm, "
-        "about average in output rate, and better overall. With 30 and 70 % it is still excellent in latency, and "
-        "its output rate rises.",
-        setting=SETTING,
-        chosen=(*PLANNED, *SELECTED, *TURNS, *CONTROLLED, *HOW),
-        engine="sim",
-        label=MIXED,
-        tasks=tasks_two,
-        measure=measure,
-        check=check_two,
-        draw=draw_two,
-        size=(12, 4.0),
-        aliases=("amos-fig8",),
-        findings=(
-            *(
-                Finding(f"{key}-{TAGS[plan]}", MIXING, ("mean", "wheel"))
-                for key in ("delay", "overall", "still")
-                for plan in PUBLISHED[1:]
-            ),
-            *(
-                Finding(
-                    f"improves-{number}",
-                    f"{EVEN}. And there is little to gain: in the long run every algorithm delivers what comes in, "
-                    "and AMoS has nearly the best output rate already.",
-                    ("wheel", "room"),
-                )
-                for number in TAGS.values()
-            ),
-            Finding("fifo-most", f"{EVEN}: no algorithm is used for most of the time.", ("wheel",)),
-            *findings_on_learning(PUBLISHED),
-        ),
-    )
-)
-register(
-    Experiment(
-        name="amos-fig9",
-        paper="amos",
-        figures=("figure 9",),
-        title="AMoS with three requirements of equal weight",
-        claim="Asked for low latency, a high output rate and short queues alike, AMoS does well in all three, with "
-        "the largest gains in latency and queues, and better overall than each algorithm.",
-        setting=SETTING,
-        chosen=(*PLANNED, *SELECTED, *TURNS, *CONTROLLED, *HOW, *WELL),
-        engine="sim",
-        label=MIXED,
-        tasks=tasks_three,
-        measure=measure,
-        check=check_three,
-        draw=draw_three,
-        notes=notes_three,
-        size=(12, 4.0),
-        findings=(
-            *(
-                Finding(
-                    f"well-{TAGS[plan]}",
-                    f"On {plan} there is no output rate to gain: the machine keeps up, so that in the long run every "
-                    "algorithm delivers what comes in, and all five lie within a few per cent. Whether AMoS is above "
-                    "or below the mean there is chance.",
-                    ("nearly", "alike"),
-                )
-                for plan in PUBLISHED[1:]
-            ),
-            Finding(
-                "overall-selective",
-                "With selective operators round robin alone is good in all three: nearly as quick as FIFO, with queues "
-                "nearly as short as MTIQ's. The wheel gives three quarters of the time to others.",
-                ("mean-selective", "wheel"),
-            ),
-            *findings_on_learning(PUBLISHED),
-        ),
-    )
+    "amos-fig9",
+    engine="sim",
+    tasks=tasks_three,
+    measure=measure,
+    check=check_three,
+    draw=draw_three,
+    notes=notes_three,
+    size=(12, 4.0),
 )

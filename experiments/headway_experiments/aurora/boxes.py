@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from headway_experiments import checks, plots
-from headway_experiments.aurora.consumers import BOTH, CONSUMERS, TRAIN, policy, run_reports
-from headway_experiments.base import Experiment, Task, register
+from headway_experiments.aurora.consumers import BOTH, TRAIN, policy, run_reports
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check
 from headway_experiments.rows import Row, Rows
 
@@ -99,35 +99,5 @@ def notes(rows: Rows) -> str:
 
 
 EXPERIMENT = register(
-    Experiment(
-        name="aurora-boxes",
-        paper="aurora",
-        figures=("the forty boxes of section 4.3",),
-        title="Boxes and results in a second, with trains and superboxes",
-        claim=(
-            f"With trains and superboxes a network of forty boxes runs {PAPER_BOXES:,} boxes in a second, which gives "
-            f"{PAPER_RESULTS} results."
-        ),
-        setting=(
-            f"{TUPLES:,} position reports for {CONSUMERS} consumers with different QoS: forty boxes, four deep.",
-            "Trains and superboxes.",
-        ),
-        chosen=(
-            "The numbers are those of a machine of 2003, so we ask for at least as many.",
-            "Boxes: each consumer gets the reports of a region (a half), in other units, of some units only (a half), "
-            f"and with a label. So a train of {TRAIN} that goes through four boxes leaves one result: what passes was "
-            "chosen by the paper's ratio of results and box calls. Where nearly all pass there is about one result "
-            "for each call.",
-            "A call is counted for each box of a superbox, also where neighbours run as one fused kernel.",
-            "The scheduler is asked for each step (`plan:1`), as in the paper; the plot also shows plans of many "
-            "steps, the default. Units are served round robin; reports are read as fast as the network takes them.",
-        ),
-        engine="local",
-        tasks=tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        notes=notes,
-        size=(5.6, 3.8),
-    )
+    "aurora-boxes", engine="local", tasks=tasks, measure=measure, check=check, draw=draw, notes=notes, size=(5.6, 3.8)
 )

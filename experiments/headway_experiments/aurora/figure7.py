@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headway_experiments import checks, plots
-from headway_experiments.aurora.consumers import ALONE, BOTH, CONSUMERS, TRAIN, TRAINS, policy, run_reports
-from headway_experiments.base import Experiment, Task, register
+from headway_experiments.aurora.consumers import ALONE, BOTH, TRAIN, TRAINS, policy, run_reports
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check
 from headway_experiments.rows import Row, Rows
 
@@ -113,37 +113,5 @@ def draw(rows: Rows, figure: Figure) -> None:
 
 
 EXPERIMENT = register(
-    Experiment(
-        name="aurora-fig7",
-        paper="aurora",
-        figures=("figure 7",),
-        title="Time in the scheduler and in all: a tuple at a time, trains, superboxes",
-        claim=(
-            f"In a network of forty boxes trains reduce the time in the scheduler by a factor of {PAPER_TRAINS}, and "
-            f"superboxes by another factor of {PAPER_SUPERBOXES}; the cost of the whole run falls as well."
-        ),
-        setting=(
-            f"Position reports for {CONSUMERS} consumers with different QoS: forty boxes, four deep.",
-            "All disciplines get the same reports.",
-        ),
-        chosen=(
-            f"We read 'reduced by a factor of {PAPER_TRAINS}' as 'to {PAPER_TRAINS} of what it was'. By the other "
-            "reading, 'by 48 per cent', the claim is weaker, and holds if ours does.",
-            "Boxes: each consumer gets the reports of a region (a half), in other units, of some units only (a half), "
-            "and with a label. What passes was chosen so that there are about as many results for a box call as in "
-            "the paper (see `aurora-boxes`).",
-            f"Trains have at most {TRAIN} tuples: the paper does not say how long its trains were. Varied: 2 to 16.",
-            "The scheduler is asked for each step (`plan:1`), as in the paper; by default Headway plans many steps at "
-            "once, which spares nearly all of the rest. Units are served round robin.",
-            f"{TUPLES:,} reports instead of 50,000, read as fast as the network takes them; five times, with other "
-            "reports. Of three runs each the one with "
-            "least time in the scheduler counts.",
-        ),
-        engine="local",
-        tasks=tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        size=(9, 3.6),
-    )
+    "aurora-fig7", engine="local", tasks=tasks, measure=measure, check=check, draw=draw, size=(9, 3.6)
 )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway_experiments.base import Experiment, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, all_of, less
 from headway_experiments.mavstream.courses import Change, Course, changes, courses, every, latency, looks, near, ratio
 from headway_experiments.mavstream.drawing import LATENCY, MEMORY, draw_course, draw_target
 from headway_experiments.mavstream.query import (
-    LABEL,
     LABELS,
     LOW_RATES,
     OPTIMIZER,
@@ -159,40 +158,4 @@ def draw(rows: Rows, figure: Figure) -> None:
     )
 
 
-register(
-    Experiment(
-        name="mavstream-fig7",
-        aliases=("mavstream-fig8",),
-        paper="mavstream",
-        figures=("figure 7", "figure 8"),
-        title="the runtime optimizer with two measures of different priority: latency and memory over time",
-        claim=(
-            "With latency to be satisfied and memory in the class don't care, the optimizer takes PCS when latency is "
-            "missed, and the target for memory makes no difference."
-        ),
-        setting=(
-            "The query and strategies of figure 5, at 800, 950 and 500 tuples per second, Poisson, with rates doubled "
-            "at times. Latency: at most 500 ms, must satisfy. Memory: at most 10 MB for 500 s, then 1 MB, don't care.",
-        ),
-        chosen=(
-            "28 s instead of some 2,000 s: rates are doubled for 3 s after every 3 s, for all streams at once; the "
-            "target for memory falls after 19 s, when latency has been missed. Ten seeds. First it fell after half "
-            "of the time: where memory misses its target before latency does, that alone makes the optimizer choose, "
-            "and by the weights it chooses PCS, too.",
-            "Operators cost twice as much as for figure 5, so that the work is 58 % of the machine at the given rates "
-            "and 117 % at the doubled ones. With the costs of figure 5 it would be 29 % and 58 %, and nothing would be "
-            "missed.",
-            "Targets for memory are 180 kB and 18 kB, as for figure 9. The first strategy, which the paper does not "
-            "say here, is segment. The optimizer looks every 3 s and may not drop tuples. Feeders wake up every "
-            "100 ms.",
-            "Varied: no target for memory at all, and memory as best effort.",
-        ),
-        engine="sim",
-        label=LABEL,
-        tasks=list_tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        size=(9, 3.8),
-    )
-)
+register("mavstream-fig7", engine="sim", tasks=list_tasks, measure=measure, check=check, draw=draw, size=(9, 3.8))

@@ -36,11 +36,6 @@ CALL = "1ms"
 """The most tuples of a step, and what a step costs besides its tuples: MavStream's operators are threads, which its
 scheduler wakes and suspends."""
 
-LABEL = (
-    "The operators are universal boxes with a set cost and selectivity, the two joins included: nothing is joined. The "
-    "optimizer's looks and switches cost nothing in virtual time."
-)
-"""What of these experiments is modelled."""
 
 Feed = Sequence[tuple[float, float]]
 """Spans in seconds, and how many times the given rates tuples come in them."""

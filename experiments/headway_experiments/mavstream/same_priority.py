@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway_experiments.base import Experiment, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, all_of, less
 from headway_experiments.intervals import Interval
 from headway_experiments.mavstream.courses import (
@@ -24,7 +24,6 @@ from headway_experiments.mavstream.courses import (
 from headway_experiments.mavstream.drawing import LATENCY, MEMORY, draw_course, draw_target
 from headway_experiments.mavstream.query import (
     HIGH_RATES,
-    LABEL,
     LABELS,
     OPTIMIZER,
     PCS,
@@ -275,45 +274,12 @@ def notes(rows: Rows) -> str:
 
 
 register(
-    Experiment(
-        name="mavstream-fig9",
-        aliases=("mavstream-fig10",),
-        paper="mavstream",
-        figures=("figure 9", "figure 10"),
-        title="the runtime optimizer with two measures of the same priority: latency and memory over time",
-        claim=(
-            "With latency and memory both to be satisfied, the optimizer takes PCS as long as memory is met, then "
-            "simplified segment if both are missed and segment if only memory is. Memory falls noticeably, and both "
-            "measures are better served than by any single strategy."
-        ),
-        setting=(
-            "The query, rates and strategies of figure 5. Latency: at most 500 ms. Memory: at most 10 MB for 500 s, "
-            "then 1 MB. Both must be satisfied. The first strategy is segment.",
-        ),
-        chosen=(
-            "Time is 42 times as short: the target falls after 12 s of 24 s, and the optimizer looks every 0.5 s. Ten "
-            "seeds.",
-            "Costs as for figure 5. A tuple has 40 bytes here, and targets for memory are 180 kB and 18 kB: the second "
-            "one between what PCS and segment need after the fall, as in the paper.",
-            "Bursts and pauses of 0.5 s before the fall and of 0.25 s after it. In the paper segment misses latency at "
-            "first and meets it at the end, so something must have become easier; with long bursts throughout "
-            "(varied: steady) segment misses latency after the fall, too.",
-            "Bursts of 0.75 and 1 s before the fall were tried: then PCS misses latency at times, too. The optimizer "
-            "misses targets by less than any single strategy there, but not less often than simplified segment.",
-            "Segment needs a little more memory than simplified segment here, not less as table 1 has it. With the "
-            "thin query of figure 5, which was tried, it needs less; but there PCS is not the fastest.",
-            "The optimizer may not drop tuples: the paper compares strategies, and lost tuples would not compare.",
-            "By the letter of section 4.10 going back to segment is a cycle, and simplified segment should be taken; "
-            "but the paper reports segment. Our optimizer forgets after 20 looks which strategies it left, so "
-            "segment is taken if the target falls later than that (varied: early).",
-        ),
-        engine="sim",
-        label=LABEL,
-        tasks=list_tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        size=(9, 3.8),
-        notes=notes,
-    )
+    "mavstream-fig9",
+    engine="sim",
+    tasks=list_tasks,
+    measure=measure,
+    check=check,
+    draw=draw,
+    notes=notes,
+    size=(9, 3.8),
 )

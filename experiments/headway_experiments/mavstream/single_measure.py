@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headway_experiments.base import Experiment, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, all_of, less, more
 from headway_experiments.mavstream.courses import Course, changes, courses, every, latency, looks, near, ratio
 from headway_experiments.mavstream.drawing import LATENCY, draw_course, draw_target
 from headway_experiments.mavstream.query import (
     HIGH_RATES,
-    LABEL,
     OPTIMIZER,
     PCS,
     QUERY,
@@ -193,44 +192,4 @@ def draw(rows: Rows, figure: Figure) -> None:
     finish(right, "time (s)", "mean latency (s)", "figure 6: bursts and pauses of the first 12 s", legend=False)
 
 
-register(
-    Experiment(
-        name="mavstream-fig5",
-        aliases=("mavstream-fig6",),
-        paper="mavstream",
-        figures=("figure 5", "figure 6"),
-        title="the runtime optimizer with one measure: latency over time",
-        claim=(
-            "With latency as its only goal the optimizer, which begins with the worst strategy, changes to the best "
-            "as soon as it can, stays with it, and has its latency from then on."
-        ),
-        setting=(
-            "A query of eight operators with two hash joins (windows of 500 tuples) over three streams of 2,000, 1,800 "
-            "and 2,200 tuples per second, Poisson.",
-            "Latency: at most 1 s, best effort. Strategies: path capacity (PCS), segment and simplified segment, each "
-            "alone; and the optimizer, which begins with segment and looks every 3 s.",
-        ),
-        chosen=(
-            "24 s instead of the paper's 1,000 s; ten seeds.",
-            "Costs for a tuple: selections 50 us, joins 180 us, others 15 us; selections pass 30 %, the joins make 0.5 "
-            "and 0.8 results of a tuple (1,000 and 625 keys in windows of 500). That is 76 % of the machine; calls of "
-            "1 ms for at most 1,024 tuples come on top. Varied: costs of 115 %, with which all claims hold, too; and "
-            "of 85 %: then what lies before the second join no longer fills the machine during a burst, segment has "
-            "results at once, and a latency below 1 s.",
-            "Streams come in bursts of 1.5 s at twice the rate and pauses of 1.5 s (section 3.2 speaks of rates that "
-            "change and of pauses); feeders wake up every 100 ms. Varied: evenly; then no strategy misses 1 s.",
-            "Costs were set after two trials. With joins that make one result of each tuple, segment and simplified "
-            "segment are the same order of operators. With a first join that makes 0.1, PCS has longer latencies than "
-            "simplified segment: this is the thin query.",
-            "In an interval without results, latency is the age of what has waited longest; the paper's optimizer "
-            "waits for results.",
-        ),
-        engine="sim",
-        label=LABEL,
-        tasks=list_tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        size=(9, 3.6),
-    )
-)
+register("mavstream-fig5", engine="sim", tasks=list_tasks, measure=measure, check=check, draw=draw, size=(9, 3.6))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headway_experiments.base import Experiment, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, about, all_of, less, more
 from headway_experiments.plots import line
 from headway_experiments.prb.drawing import draw_pair
@@ -105,32 +105,4 @@ def notes(rows: Rows) -> str:
     )
 
 
-register(
-    Experiment(
-        name="prb-fig3",
-        aliases=("prb-fig4",),
-        paper="prb",
-        figures=("figure 3", "figure 4"),
-        title="RR, FIFO, RB and PRB over the skew of costs",
-        claim="PRB has the shortest response time at every skew. It is below RB by 5 % where costs are even and by "
-        "20 % at Zipf 0.9; at high skew RR is better than FIFO.",
-        setting=(
-            "50 streams with an operator each, which are merged (depth 1, fan-out 50).",
-            "Costs of 1 to 100 units, drawn by Zipf with the parameter 0.0 to 0.9 towards cheap ones; selectivity 1.",
-            "Poisson arrivals, the same rate at all streams, utilisation 0.9; RR has a quantum of 1 unit.",
-        ),
-        chosen=(
-            "A unit is a millisecond. The merge takes no time; each stream then delivers its own results.",
-            "10,000 tuples for each point, as in the paper, in 10 runs of 1,000 in all streams together: every seed "
-            "draws other costs. RR, which needs an event for every unit, has 3 of these runs, at 0.0, 0.5 and 0.9.",
-            "The same draws make the plans of all skews, so that levels can be compared seed by seed.",
-        ),
-        engine="sim",
-        tasks=tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        size=(9, 3.6),
-        notes=notes,
-    )
-)
+register("prb-fig3", engine="sim", tasks=tasks, measure=measure, check=check, draw=draw, notes=notes, size=(9, 3.6))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headway_experiments.base import Experiment, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check
 from headway_experiments.prb.drawing import draw_pair
 from headway_experiments.prb.judging import below, reductions, responses_steps, steps, table
@@ -63,32 +63,4 @@ def notes(rows: Rows) -> str:
     return table(rows, "depth", "depth")
 
 
-register(
-    Experiment(
-        name="prb-fig7",
-        aliases=("prb-fig8",),
-        paper="prb",
-        figures=("figure 7", "figure 8"),
-        title="RB and PRB over the depth of one dear operator",
-        claim="The deeper the dear operator stands, the fewer paths are dear and the shorter are response times. "
-        "The reduction by PRB grows up to depth 4 (4 dear paths of 64), and is smaller again at 5 and 6.",
-        setting=(
-            "A tree of depth 6 and fan-out 2: 127 operators, 64 streams.",
-            "Operators cost 1 to 10 units, all alike; one on the left-most path costs 100. Selectivity 1.",
-            "Poisson arrivals, the same rate at all streams, utilisation 0.9.",
-        ),
-        chosen=(
-            "A unit is a millisecond. Costs are whole units. Operators with two inputs take tuples as they come.",
-            "10,000 tuples for each point from depth 3 on, as in the paper, in 10 runs of 1,000: every seed draws "
-            "other costs. From depth 0 to 2, where reductions are far apart, 3 runs.",
-            "The same draws make the trees of all depths, so that depths can be compared seed by seed.",
-        ),
-        engine="sim",
-        tasks=tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        size=(9, 3.6),
-        notes=notes,
-    )
-)
+register("prb-fig7", engine="sim", tasks=tasks, measure=measure, check=check, draw=draw, notes=notes, size=(9, 3.6))

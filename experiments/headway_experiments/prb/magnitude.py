@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headway_experiments.base import Experiment, Finding, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, less, more
 from headway_experiments.plots import finish, line, panels
 from headway_experiments.prb.drawing import draw_responses
@@ -91,42 +91,4 @@ def notes(rows: Rows) -> str:
     return table(rows.where(top="drawn"), "cost", "cost of the dear operator")
 
 
-FINDING = Finding(
-    "rr",
-    "At 300 units RR is still a little above RB, on average over plans; it is below at 600. The dearer the "
-    "operator, the better RR compares, as the paper says, but where the two cross hangs on what the operators next to "
-    "the output cost. All tuples need them, and RR gives them no more turns than a leaf that one stream in 64 needs, "
-    "so that tuples which are nearly done wait there. Where these operators are cheap, RR is below RB at 300 units. "
-    "The paper does not say what they cost in its tree.",
-    ("closer", "rr-dearer", "rr-light"),
-)
-
-register(
-    Experiment(
-        name="prb-fig11",
-        paper="prb",
-        figures=("figure 11",),
-        title="RR, RB and PRB over the cost of the dear operator",
-        claim="PRB is below RB, and by more the dearer the operator is. Where it is dear enough, even RR is below RB.",
-        setting=(
-            "A tree of depth 6 and fan-out 2: 127 operators, 64 streams.",
-            "Operators cost 1 to 10 units, all alike; one at depth 4 costs 25 to 300 units. Selectivity 1.",
-            "Poisson arrivals, the same rate at all streams, utilisation 0.9; RR has a quantum of 1 unit.",
-        ),
-        chosen=(
-            "A unit is a millisecond. Costs are whole units. Operators with two inputs take tuples as they come. RR "
-            "serves operators in turn, from the leaves to the root.",
-            "4 runs of 500 tuples for each point: every seed draws other costs. RR needs an event for every unit.",
-            "Beyond the paper: 600 units; and 300 units where the root and its children cost 1 unit each.",
-            "Tried, and it matters little: other orders of turns for RR.",
-        ),
-        engine="sim",
-        tasks=tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        size=(9, 3.6),
-        findings=(FINDING,),
-        notes=notes,
-    )
-)
+register("prb-fig11", engine="sim", tasks=tasks, measure=measure, check=check, draw=draw, notes=notes, size=(9, 3.6))

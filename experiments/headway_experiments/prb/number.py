@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headway_experiments.base import Experiment, Finding, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, less
 from headway_experiments.intervals import Interval
 from headway_experiments.prb.drawing import draw_pair
@@ -91,41 +91,4 @@ def notes(rows: Rows) -> str:
     )
 
 
-FINDING = Finding(
-    "grows",
-    "Up to 4 dear leaves of 64, response times hardly change, less than they differ from run to run. Utilisation is "
-    "held at 0.9, so that tuples arrive more slowly the more operators are dear, and cheap tuples, nearly all of them, "
-    "wait less for each other: by queueing theory PRB's response time is even a little shorter with 2 dear operators "
-    "than with 1. From 4 on, response times grow with the number, as the paper says.",
-    ("many", "few"),
-)
-
-register(
-    Experiment(
-        name="prb-fig9",
-        aliases=("prb-fig10",),
-        paper="prb",
-        figures=("figure 9", "figure 10"),
-        title="RB and PRB over the number of dear operators",
-        claim="Response times grow with the number of dear leaves. The reduction by PRB first grows, because more "
-        "steps can be in the way of cheap tuples, and then falls, because fewer tuples are cheap.",
-        setting=(
-            "A tree of depth 6 and fan-out 2: 127 operators, 64 streams.",
-            "Operators cost 1 to 10 units, all alike; 1 to 32 of the leaves cost 100. Selectivity 1.",
-            "Poisson arrivals, the same rate at all streams, utilisation 0.9.",
-        ),
-        chosen=(
-            "A unit is a millisecond. Costs are whole units. Operators with two inputs take tuples as they come.",
-            "The left-most leaves are the dear ones.",
-            "5 runs of 700 tuples for each point: every seed draws other costs.",
-        ),
-        engine="sim",
-        tasks=tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        size=(9, 3.6),
-        findings=(FINDING,),
-        notes=notes,
-    )
-)
+register("prb-fig9", engine="sim", tasks=tasks, measure=measure, check=check, draw=draw, notes=notes, size=(9, 3.6))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from headway_experiments.base import Experiment, Finding, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, about, all_of, less, more
 from headway_experiments.intervals import Interval
 from headway_experiments.plots import finish, line, panels
@@ -156,50 +156,4 @@ def notes(rows: Rows) -> str:
     )
 
 
-CROSSING = Finding(
-    "prb",
-    "Before 50 units PRB is below RB, and at 50 they are level: that is where they cross. PRB saves some 80 units of "
-    "waiting for each result, and has some 1.6 transitions more (one for each arrival while something runs, and two "
-    "for each preemption). On which side of 50 their quotient lies hangs on the plan.",
-    ("prb-before", "crossing"),
-)
-SHARED = Finding(
-    "rr-free",
-    "At 300 units for the dear operator, RR is still a little above RB on average over plans (see figure 11): the "
-    "operators next to the output, which all tuples share, get too few turns. Where these are cheap, RR is below RB "
-    "without overheads and above it with them, as the paper says.",
-    ("rr-free-light", "rr-light"),
-)
-
-register(
-    Experiment(
-        name="prb-fig12",
-        paper="prb",
-        figures=("figure 12",),
-        title="RR, RB and PRB over the cost of a transition",
-        claim="RR is below RB only if transitions between operator, scheduler and operator cost nothing. PRB is below "
-        "RB up to 50 units for each, a sixth of what the dear operator costs.",
-        setting=(
-            "As in figure 11, with 300 units for the dear operator; RR has a quantum of 1 unit.",
-            "Invoking an operator, preempting one and invoking the scheduler cost 0 to 60 units each. PRB invokes the "
-            "scheduler when an operator ends and when a tuple arrives, RB when one ends, RR after every quantum.",
-            "Transitions are counted; with their cost they make the overhead.",
-        ),
-        chosen=(
-            "Transitions for each result, times their cost, are added to the mean response time of a run without them. "
-            "To take up a preempted operator again is to invoke it. 4 runs of 500 tuples.",
-            "The scheduler is invoked as often as our policies were asked. RR is asked at arrivals, too, which the "
-            "paper does not count: 1 in over 100.",
-            "Varied: transitions that take time in the simulator, where tuples arrive so much more slowly that RB with "
-            "its transitions has utilisation 0.9; and trees whose root and its children cost 1 unit each.",
-        ),
-        engine="sim",
-        tasks=tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        size=(9, 3.6),
-        findings=(CROSSING, SHARED),
-        notes=notes,
-    )
-)
+register("prb-fig12", engine="sim", tasks=tasks, measure=measure, check=check, draw=draw, notes=notes, size=(9, 3.6))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headway_experiments.base import Experiment, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check
 from headway_experiments.prb.drawing import draw_pair
 from headway_experiments.prb.judging import below, reductions, steps, table
@@ -56,31 +56,4 @@ def notes(rows: Rows) -> str:
     return table(rows, "skew", "Zipf")
 
 
-register(
-    Experiment(
-        name="prb-fig5",
-        aliases=("prb-fig6",),
-        paper="prb",
-        figures=("figure 5", "figure 6"),
-        title="RB and PRB over the skew of selectivities",
-        claim="PRB is always below RB, and by more the more the selectivities are skewed.",
-        setting=(
-            "50 streams with an operator of 100 units each, which are merged.",
-            "Selectivities of 0.01 to 1, drawn by Zipf with the parameter 0.0 to 0.9 towards low ones.",
-            "Poisson arrivals, the same rate at all streams, utilisation 0.9.",
-            "Tuples that are filtered out have no response time.",
-        ),
-        chosen=(
-            "A unit is a millisecond. The merge takes no time; each stream then delivers its own results.",
-            "10,000 tuples for each point, in 10 runs of 1,000 in all streams together: every seed draws other "
-            "selectivities. Both policies filter out the same tuples.",
-        ),
-        engine="sim",
-        tasks=tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        size=(9, 3.6),
-        notes=notes,
-    )
-)
+register("prb-fig5", engine="sim", tasks=tasks, measure=measure, check=check, draw=draw, notes=notes, size=(9, 3.6))

@@ -19,7 +19,7 @@ from headway.clock import MICROSECOND, SECOND
 from headway.compare.figures import mean_over_outputs
 from headway.network.qos import Graph
 from headway_experiments import checks, plots
-from headway_experiments.base import Experiment, Finding, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check
 from headway_experiments.intervals import Interval
 from headway_experiments.rows import Row, Rows
@@ -373,73 +373,5 @@ def notes(rows: Rows) -> str:
 
 
 EXPERIMENT = register(
-    Experiment(
-        name="scheduling-fig13",
-        aliases=("scheduling-fig14",),
-        paper="scheduling",
-        figures=("figure 13", "figure 14"),
-        title="Slope-slack in buckets against the exact order: QoS and overhead over the number of partitions",
-        claim=(
-            f"One bucket is as poor as round robin ({PAPER_ONE} against {PAPER_EXACT}); {BEST} partitions are best and "
-            "better than the exact order, by 7 %, because decisions cost less; beyond about 30 partitions overhead "
-            f"grows, and at about {CROSSING} QoS falls below that of the exact order."
-        ),
-        setting=(
-            f"{APPLICATIONS} applications, each a chain of {DEPTH} boxes with selectivity 1 that cost 0.1 to 1 ms a "
-            "tuple, drawn for each box.",
-            "Gradients and slacks are divided into the same number of partitions: 10 partitions are 100 buckets.",
-            "Six runs, as in the paper, with other costs, graphs and arrivals each.",
-        ),
-        chosen=(
-            "Graphs: those of figure 11, tight or loose by chance. Varied: a graph for each application, good until 0 "
-            "to 4 s and worthless 0.2 to 5 s later.",
-            "Policies are the real ones and are timed at every decision, one for each tuple and box; time is virtual. "
-            "An engine's own work for a step is several times that of a policy and would hide it. A decision costs "
-            "what it took in units of what an exact one took, so that the machine's speed does not count.",
-            f"An exact decision costs {SHARE:g} of a box's mean cost, and the load, which is that of the boxes' work "
-            f"alone, is {LOAD:g}: round numbers, taken after we had looked at loads of 1.0 to 1.3 and shares of 0.03 "
-            "to 0.2, because there the exact order and one bucket come near the paper's QoS. The size of the gain is "
-            "therefore no evidence; its sign is: it was positive for all of these loads and shares. Varied: loads "
-            f"{LESS:g} and {OTHER:g}. First they were 0.95 and 1.35: at 0.95 the cost of 260 partitions was too close "
-            "to that of the exact order to tell, and at 1.35 the gain was 1.03 with an interval of 0.13, one seed "
-            "below 1.",
-            f"Tuples arrive for {SECONDS:g} s. Boxes and decisions are {SCALE} times slower than the paper's boxes "
-            "and our decisions, so that a run has some 1,400 decisions instead of 45,000.",
-        ),
-        engine="local",
-        label="Not a run of the engine `local`, although it is timed on this machine: the policies' decisions are "
-        "real; boxes, queues and time are a model. The table at the end has runs of the engine, which are not judged.",
-        tasks=tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        notes=notes,
-        size=(9, 3.8),
-        findings=(
-            Finding(
-                "best-at-20",
-                "Two kinds of graphs have two gradients, which two partitions tell apart; more of them add little to "
-                f"the order, and each adds to the cost. So with the graphs of figure 11 QoS hardly differs between 2 "
-                f"and {BEST} partitions. Where graphs differ from each other, two are too few, and the best is at 5 to "
-                f"{BEST}. The paper does not say which graphs figure 13 has.",
-                ("two-suffice", "own-graphs", "own-graphs-decline"),
-            ),
-            Finding(
-                "flat-before",
-                "Where it does not hold: the cost of a decision grows from the first partition on, in proportion to "
-                "partitions times waiting boxes, because waiting boxes move from bucket to bucket (see `crossing`); "
-                "there is no number of partitions at which it begins.",
-                ("grows-beyond", "few-wait", "many-wait"),
-            ),
-            Finding(
-                "crossing",
-                "What grows here is not the search for the first bucket, which takes a few operations on words of "
-                "bits however many there are. It is the moves: a waiting box comes to its next bucket the sooner the "
-                "narrower buckets are, and each time it has to be moved. So the cost is proportional to partitions "
-                "times waiting boxes, and the crossing has no place of its own: it is the further out the fewer boxes "
-                f"wait. The paper's {CROSSING} lies between those at load {LESS:g} and at load {LOAD:g}.",
-                ("few-wait", "many-wait"),
-            ),
-        ),
-    )
+    "scheduling-fig13", engine="local", tasks=tasks, measure=measure, check=check, draw=draw, notes=notes, size=(9, 3.8)
 )

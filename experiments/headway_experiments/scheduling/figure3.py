@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.compare.figures import mean_over_outputs
 from headway_experiments import checks, plots
-from headway_experiments.base import Experiment, Finding, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import ABOUT, Check
 from headway_experiments.intervals import Interval
 from headway_experiments.rows import Row, Rows
@@ -229,58 +229,12 @@ def _draw(rows: Rows, figure: Figure) -> None:
 
 
 EXPERIMENT = register(
-    Experiment(
-        name="scheduling-fig3",
-        paper="scheduling",
-        figures=("figure 3",),
-        title="state-based execution against a thread for each box, over the number of operators",
-        claim=(
-            "Latency grows with the number of operators in both models, but much less in the state-based one: there "
-            "almost linearly, with a thread for each box exponentially."
-        ),
-        setting=("Several queries, each a chain of five filters; tuple latency over the total number of operators.",),
-        chosen=(
-            "State-based is round robin over superboxes, the default of the engine `local`. A thread for each box "
-            "takes tuples as they come, one by one (`threads/1`): so the paper describes blocking operators.",
-            "Filters let all tuples pass. All sources have the same rate and deliver evenly, at the same moments.",
-            f"The rate is such that the state-based engine is busy for {LOAD:.0%} of the time at the largest number of "
-            "operators; what a tuple costs is measured before each repetition. We tried 50 to 90 %: with less, threads "
-            "keep up in some repetitions; with more, the state-based engine now and then does not.",
-            "50 to 400 operators; tuples come for 0.4 s; five repetitions. The median latency of a run's tuples, so "
-            "that other work on the machine counts less.",
-            "The paper gives no number for how steep is steep; we ask for more than the square of the operators. "
-            "Medians replaced means after trials.",
-            "Varied: threads that take trains of all that waits, and state-based without superboxes, box at a time.",
-        ),
-        engine="local",
-        tasks=_tasks,
-        measure=_measure,
-        check=_check,
-        draw=_draw,
-        size=(9.0, 3.6),
-        findings=(
-            Finding(
-                "threads-exponential",
-                "With threads, latency has no law of its own. As long as the machine keeps up, it grows about as the "
-                "number of operators does. Every tuple needs five wake-ups, though, so that threads reach their limit "
-                "where the state-based engine is far from it. Beyond it tuples pile up for as long as they come, and "
-                "latency says how long the run was. A curve that passes from the one to the other is steeper than any "
-                "line; it looks exponential where the points happen to lie so.",
-                ("threads-more", "threads-behind"),
-            ),
-            Finding(
-                "threads-steep",
-                "As above: how steep the curve is says how long tuples came after the machine was full. Within the "
-                "short time of a repetition it is more than linear, and not always more than the square.",
-                ("threads-more", "threads-behind"),
-            ),
-            Finding(
-                "aurora-keeps-up",
-                "The state-based engine is meant to be busy for most of the time at the largest number of operators. "
-                "Where other work on the machine leaves it less, it is late, too. It remains below threads there.",
-                ("aurora-below", "threads-behind"),
-            ),
-        ),
-        notes=_notes,
-    )
+    "scheduling-fig3",
+    engine="local",
+    tasks=_tasks,
+    measure=_measure,
+    check=_check,
+    draw=_draw,
+    notes=_notes,
+    size=(9.0, 3.6),
 )

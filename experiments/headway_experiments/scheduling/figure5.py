@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.compare.figures import mean_over_outputs
-from headway_experiments.base import Experiment, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, all_of, less, more
 from headway_experiments.intervals import Interval
 from headway_experiments.plots import finish, line, panels
@@ -174,41 +174,4 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.set_ylim(0, 50)
 
 
-register(
-    Experiment(
-        name="scheduling-fig5",
-        paper="scheduling",
-        figures=("figure 5",),
-        title="box at a time against application at a time, over load",
-        claim=(
-            "Round robin over single boxes (RR-BAAT) saturates much earlier than the min-cost traversal of whole "
-            "applications (MC-AAAT), because it asks the scheduler so often; MC-AAAT holds on at loads over 0.9."
-        ),
-        setting=(
-            "Five application trees, fan-out three, depth five (605 boxes, 405 sources).",
-            "Universal boxes with selectivity 1; a tuple costs each box 0.1 to 1 ms, drawn for each box.",
-            "The rates, the same for all sources, follow from the load: the share of the capacity that the boxes' own "
-            "work needs.",
-            "The paper averages six runs of 100,000 tuples.",
-        ),
-        chosen=(
-            "Arrivals are those of Poisson processes that together bring a fixed number of tuples; five seeds draw "
-            "costs and arrivals, the same for all policies.",
-            "800 tuples a run (400 at loads up to 0.7), not 100,000: a system that falls behind does so from the "
-            "start. The quick form has trees of depth four, 400 tuples and two seeds.",
-            "What goes with a box call on one tuple is 3/7 of the mean cost of a tuple at a box, because the paper's "
-            "prototype is overloaded from a load of 0.7 on (its figure 11); half of it in the scheduler, a quarter in "
-            "the call, a quarter in storage, about as in our engine `local`. Varied: a tenth of the work, which is "
-            "what `local` needs.",
-            "RR-BAAT takes one tuple at a call, because trains are a subject of their own in the paper (its section "
-            "5.4). Varied: trains of all that waits, which is what BAAT means in its figure 9.",
-            "A system counts as saturated if it falls behind by more than a tenth of the time that arrivals take.",
-        ),
-        engine="sim",
-        tasks=tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        size=(9, 3.6),
-    )
-)
+register("scheduling-fig5", engine="sim", tasks=tasks, measure=measure, check=check, draw=draw, size=(9, 3.6))

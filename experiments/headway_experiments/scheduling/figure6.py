@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from headway_experiments import checks, plots
-from headway_experiments.base import Experiment, Finding, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check
 from headway_experiments.intervals import Interval
 from headway_experiments.rows import Row, Rows
@@ -262,50 +262,5 @@ def _draw(rows: Rows, figure: Figure) -> None:
 
 
 EXPERIMENT = register(
-    Experiment(
-        name="scheduling-fig6",
-        paper="scheduling",
-        figures=("figure 6",),
-        title="min-cost against min-latency traversals over the cost of a tuple",
-        claim=(
-            "Latency grows with the cost of a tuple under both traversals. Min-latency is better over most of the "
-            "range; min-cost is better where tuples are cheap: it makes fewer calls, whose overhead dominates there."
-        ),
-        setting=(
-            "One application tree of fan-out three and depth five: 121 boxes, 81 sources; selectivities are one.",
-            "The tree is one superbox. Capacity 0.5: input rates are such that the work on tuples alone, without any "
-            "overhead, takes half of the time.",
-            "Tuples cost 0.1 to 1 ms at a box; six runs.",
-        ),
-        chosen=(
-            f"A box call costs {CALL * 1000:g} ms beside its tuples; nothing else has a cost. Only the ratio matters.",
-            "Sources deliver evenly and all at the same moments, so that a superbox always has a tuple at every leaf; "
-            "with arrivals spread out it has one or two tuples in all, and both traversals do nearly the same.",
-            "Costs go down to 0.06 ms, to see the crossing also at a capacity of 0.2, which we added when min-latency "
-            "did not rise throughout at 0.5.",
-            "Tried: Poisson arrivals. There, too, is one crossing, at a cost of about 1.8 overheads; both curves are "
-            "U-shaped, because cheap tuples come at high rates and each brings its calls.",
-            "Costs vary by half from tuple to tuple. A run has 5 to 15 rounds of 81 tuples, not 100,000 tuples: "
-            "without chance in arrivals there is little to average out.",
-        ),
-        engine="sim",
-        tasks=_tasks,
-        measure=_measure,
-        check=_check,
-        draw=_draw,
-        size=(9.0, 3.6),
-        findings=(
-            Finding(
-                "ml-rises",
-                "At a capacity of 0.5, min-latency does not get better where a tuple costs less than a call. There its "
-                "five calls per tuple take longer than the work, and the load with overheads, capacity × (1 + overhead "
-                "/ cost), is above one. Runs then follow each other without a pause, and latency is what a run needs "
-                "for its 405 calls, whatever tuples cost; it falls a little where runs begin to end in time. So the "
-                "crossing stands where min-latency can no longer keep up, not where a single run would put it. At a "
-                "capacity of 0.2 both curves rise throughout, and cross at the cost that the paper's own model "
-                "foretells.",
-                ("ml-saturated", "ml-rises-light", "mc-rises-light", "crossing-light"),
-            ),
-        ),
-    )
+    "scheduling-fig6", engine="sim", tasks=_tasks, measure=_measure, check=_check, draw=_draw, size=(9.0, 3.6)
 )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headway_experiments import checks, plots
-from headway_experiments.base import Experiment, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check
 from headway_experiments.intervals import Interval
 from headway_experiments.rows import Row, Rows
@@ -112,30 +112,5 @@ def _draw(rows: Rows, figure: Figure) -> None:
 
 
 EXPERIMENT = register(
-    Experiment(
-        name="scheduling-fig6-local",
-        paper="scheduling",
-        figures=("figure 6",),
-        title="min-cost against min-latency traversals over the cost of a tuple, with real overheads",
-        claim=(
-            "Where tuples are cheap min-cost has the lower latency, because calls cost more than the work; where they "
-            "are dear, min-latency. Latency grows with the cost under both."
-        ),
-        setting=("One application tree as one superbox; selectivities are one; six runs.",),
-        chosen=(
-            "The engine `local`: calls cost what they cost there, and so does finding the order of calls, which is "
-            "fixed for min-cost and made anew for each run of min-latency.",
-            "A tree of fan-out three and depth three: 13 boxes, 9 sources; a tuple at every leaf at once, 10 times, so "
-            "far apart that runs do not meet. (At a capacity of 0.5 and 3 µs, that would be 6,000 times a second.)",
-            "Costs of 3 µs to 0.3 ms. The median latency of a run's tuples, and the better of two runs, so that other "
-            "work on the machine counts less. Both, and looking for the crossing in the ratio and not in the "
-            "difference, came after runs of the quick form on a busy machine that failed.",
-        ),
-        engine="local",
-        tasks=_tasks,
-        measure=_measure,
-        check=_check,
-        draw=_draw,
-        size=(5.4, 3.6),
-    )
+    "scheduling-fig6-local", engine="local", tasks=_tasks, measure=_measure, check=_check, draw=_draw, size=(5.4, 3.6)
 )

@@ -14,7 +14,7 @@ import numpy as np
 from headway.clock import SECOND
 from headway.engines.traces import Trace
 from headway_experiments import checks, plots
-from headway_experiments.base import Experiment, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check
 from headway_experiments.intervals import Interval
 from headway_experiments.rows import Row, Rows
@@ -216,37 +216,12 @@ def _draw(rows: Rows, figure: Figure) -> None:
 
 
 EXPERIMENT = register(
-    Experiment(
-        name="scheduling-fig7",
-        paper="scheduling",
-        figures=("figure 7",),
-        title="memory of min-cost, min-latency and min-memory traversals over a superbox run",
-        claim=(
-            "Set against min-memory, min-latency uses memory worst and min-cost comes second, since fewer calls let it "
-            "discard more tuples per time. Min-cost takes the least time in all, and so catches up towards the end."
-        ),
-        setting=(
-            "One application tree of fan-out three and depth five, as one superbox; costs of 0.1 to 1 ms.",
-            "Memory over the time of a superbox run, divided by that of min-memory at the same moment.",
-        ),
-        chosen=(
-            f"A run begins with {TUPLES} tuples at every leaf, and nothing comes during it.",
-            "Selectivities are drawn from 0 to 1 and costs from 0.1 to 1 ms, by box and seed; tuples have one size. "
-            "(With the paper's usual selectivity of one, no box would free anything.)",
-            f"A box call costs {CALL * 1000:g} ms, as in figure 6.",
-            "These were chosen after a scan, with four seeds, of 1, 5 and 20 tuples at a leaf, calls of 0, 0.1, 0.2 "
-            "and 1 ms, and selectivities of 0 to 1 and of 0.5 to 1. Min-latency needs more memory than min-cost in "
-            "all 12 cases of the former, and less in 10 of the 12 of the latter: the claim needs boxes that drop "
-            "much.",
-            "Varied: no overhead, calls of 1 ms, selectivities of 0.5 to 1; the table shows what becomes of the order.",
-            "20 runs, each of one superbox run.",
-        ),
-        engine="sim",
-        tasks=_tasks,
-        measure=_measure,
-        check=_check,
-        draw=_draw,
-        size=(9.0, 3.6),
-        notes=_notes,
-    )
+    "scheduling-fig7",
+    engine="sim",
+    tasks=_tasks,
+    measure=_measure,
+    check=_check,
+    draw=_draw,
+    notes=_notes,
+    size=(9.0, 3.6),
 )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headway_experiments import checks, plots
-from headway_experiments.base import Experiment, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import ABOUT, Check
 from headway_experiments.intervals import Interval
 from headway_experiments.rows import Row, Rows
@@ -247,48 +247,12 @@ def _draw(rows: Rows, figure: Figure) -> None:
 
 
 EXPERIMENT = register(
-    Experiment(
-        name="scheduling-fig8",
-        paper="scheduling",
-        figures=("figure 8",),
-        title="overhead over the size of trains, for tuples that come in groups",
-        claim=(
-            "Trains make no difference to tuples that come one by one. With short trains, groups of four have about "
-            "four times the overhead; it falls as trains grow, and with the whole queue as a train comes near that "
-            "without bursts, but stays above it."
-        ),
-        setting=(
-            "One application tree of fan-out two and depth five (31 boxes, 16 sources); round robin, box at a time.",
-            "A train is a share of the queue. Where an even workload brings n tuples in some time, the bursty one "
-            "brings all n at its beginning, and then nothing for that time.",
-            "Overhead is execution time less processing time: a tuple's latency less the work on it, since the paper "
-            "explains what is left of it by the latency clock of tuples that wait for those before them.",
-        ),
-        chosen=(
-            "Groups of 1, 2 and 4. A group comes from one source; sources have turns, so that without bursts tuples "
-            "come evenly spaced in all.",
-            f"A step has {STEP * 1000:g} ms of overhead: call, scheduler and storage {CALL * 1000:g} ms each; the call "
-            f"as in figure 6. A tuple costs {COST:g} ms at a box, the least of the paper's range. Costs vary by half "
-            "from tuple to tuple.",
-            "This cost was chosen with the theory at hand. Only the cost over the overhead of a step matters, which "
-            "the paper does not say; the right panel varies it. We first tried costs around that overhead: there "
-            "groups of 4 have exactly four times the overhead, but trains hardly help.",
-            f"Overheads included, the processor is busy for {BUSY:.0%} of the time when tuples come one by one. As "
-            "long as that is below 1, groups do not meet, and the load has no influence.",
-            "Tried: each group at the moment of its first tuple, so that groups of all sources follow closely and are "
-            "served together (the table's last line). Everything becomes stronger.",
-            "Simulated, so that overheads are known and can be varied: the claim hangs on how they compare with costs. "
-            "128 tuples a run, because nothing but costs is left to chance.",
-        ),
-        engine="sim",
-        label="Arithmetic, not a measurement: overheads are set, the cost of a tuple was chosen with the formulas of "
-        "`theory` at hand, and both ends of the curve follow from them. What is confirmed is that the claim can hold, "
-        "and for which costs.",
-        tasks=_tasks,
-        measure=_measure,
-        check=_check,
-        draw=_draw,
-        size=(9.0, 3.6),
-        notes=_notes,
-    )
+    "scheduling-fig8",
+    engine="sim",
+    tasks=_tasks,
+    measure=_measure,
+    check=_check,
+    draw=_draw,
+    notes=_notes,
+    size=(9.0, 3.6),
 )

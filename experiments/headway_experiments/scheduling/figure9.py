@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from headway_experiments.base import Experiment, Finding, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, about, all_of, less, more
 from headway_experiments.plots import COLOURS, finish
 from headway_experiments.rows import Row, Rows
@@ -192,60 +192,4 @@ def stacked(axes: Axes, rows: Rows, names: Sequence[str], per: str) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-register(
-    Experiment(
-        name="scheduling-fig9",
-        paper="scheduling",
-        figures=("figure 9",),
-        title="overheads of tuple at a time, trains and superboxes",
-        claim=(
-            "A tuple at a time is far slower than trains, and superboxes cut the time of trains by almost 50 %. From "
-            "one to the next the shares of worker and storage fall, and the scheduler's grows."
-        ),
-        setting=(
-            "Four application trees, fan-out three, depth five (484 boxes, 324 sources).",
-            "The time for 100,000 tuples, divided into worker thread, storage management and scheduler.",
-        ),
-        chosen=(
-            "The engine `local`, one worker, a decision for each step (`plan:1`); boxes cost nothing, so that all time "
-            "is overhead. Sources and sinks do not count; what the engine spends between boxes is the worker's.",
-            "Six tuples wait at each leaf from the start (1,944 in all; quick: two); times are given for 100,000. "
-            "Trains and superboxes take all that waits. Six repetitions (quick: three), each with all disciplines.",
-            "Varied: a decision for four steps; plans as long as `local` has them by itself, with traversals weighed "
-            "against each other (`best`).",
-        ),
-        engine="local",
-        tasks=tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        size=(8.6, 4.0),
-        findings=(
-            Finding(
-                "superboxes-halve",
-                "They save more than that here. In our engine a decision costs more than calling a box and storing its "
-                "results together, so what superboxes save, the decisions, is most of the time of trains. Where "
-                "a decision holds for four steps, it is about a half.",
-                ("superboxes-halve-at-least", "superboxes-halve-with-plans"),
-            ),
-            Finding(
-                "scheduler-grows",
-                "Here one decision serves a whole superbox, 121 boxes and more, and it is no dearer than one about a "
-                "box, because a min-cost traversal is the same every time. So the scheduler's share falls to a few per "
-                "cent. It grows as in the paper where plans are long anyway and the scheduler has more to do for a "
-                "superbox than for a box.",
-                ("few-decisions", "scheduler-grows-with-wit"),
-            ),
-            Finding(
-                "worker-falls",
-                "The other side of the same: as the scheduler's share falls, the others grow.",
-                ("few-decisions", "scheduler-grows-with-wit"),
-            ),
-            Finding(
-                "storage-falls",
-                "The other side of the same: as the scheduler's share falls, the others grow.",
-                ("few-decisions", "scheduler-grows-with-wit"),
-            ),
-        ),
-    )
-)
+register("scheduling-fig9", engine="local", tasks=tasks, measure=measure, check=check, draw=draw, size=(8.6, 4.0))

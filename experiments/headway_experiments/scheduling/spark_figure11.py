@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headway_experiments.base import Experiment, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, all_of, less, more
 from headway_experiments.plots import finish, line, panels
 from headway_experiments.rows import Row, Rows
@@ -123,43 +123,4 @@ def draw(rows: Rows, figure: Figure) -> None:
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=2)
 
 
-register(
-    Experiment(
-        name="scheduling-fig11-spark",
-        paper="scheduling",
-        figures=("figure 11",),
-        title="QoS-aware scheduling against round robin over streaming queries, over load",
-        claim=(
-            "QoS-aware scheduling of streaming queries gives a significantly higher mean utility than round robin; the "
-            "difference is about the same at all loads that the machine can carry, and beyond them both fall."
-        ),
-        setting=(
-            "Applications of five universal boxes each, half of them with the tight graph and half with the loose one.",
-            "Round robin against the priority by slope and slack, over load.",
-        ),
-        chosen=(
-            "Six applications over one stream, a streaming query each (`units: output`); tight and loose in turn. One "
-            "query runs at a time, on all that waits for it.",
-            "The graphs are the paper's, stretched by nine times the seconds that a micro-batch costs on this machine, "
-            "which is measured first: with 0.25 s the tight graph falls from 1 to 0 between 0.002 and 2.25 s, and the "
-            "loose one between 9 and 11.25 s. So the tight graph falls over one round and a half of all six queries; "
-            "in the simulator the difference is largest near there; for graphs half or twice as long it is below 0.1 "
-            "at one load or the other. (A fixed factor of 3 was tried first, then nine times the mean cost of a "
-            "micro-batch, and then nine times the median once they are warm, measured before all repetitions. On a "
-            "busy machine a micro-batch cost from 0.16 s to 0.43 s within a few minutes, and the difference was from "
-            "0.06 to 0.18. So now it is measured before each repetition, and a repetition from which other machines "
-            "took too much time is made again.)",
-            "A tuple costs an application 5 ms; a load of 1 is one core full of boxes' work.",
-            "Five repetitions: a run of spells, 3 s of arrivals and then silence each, under one of the two policies, "
-            "with the same arrivals for both (quick: one repetition; by itself one of the five would not have been "
-            "stable, with 1.58 times as much at one load as at the other).",
-            "In so short a time neither can fall to zero; at a load of 2 we ask that both fall at all.",
-        ),
-        engine="spark",
-        tasks=tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        size=(9, 4.0),
-    )
-)
+register("scheduling-fig11-spark", engine="spark", tasks=tasks, measure=measure, check=check, draw=draw, size=(9, 4.0))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from headway_experiments.base import Experiment, Finding, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, all_of, given, less, more
 from headway_experiments.intervals import Interval
 from headway_experiments.plots import finish, line, panels
@@ -204,50 +204,4 @@ def draw(rows: Rows, figure: Figure) -> None:
     finish(right, "load (share of a core)", "time until all is delivered (s)", "After the last arrival")
 
 
-register(
-    Experiment(
-        name="scheduling-fig5-spark",
-        paper="scheduling",
-        figures=("figure 5",),
-        title="a streaming query for each application against one for all, over load",
-        claim=(
-            "A streaming query for each application, served in turn, saturates much earlier than one query for all "
-            "of them, because each has fixed costs; one for all holds on at loads over 0.9."
-        ),
-        setting=("Five applications of five universal boxes each.", "Round robin over units, over load."),
-        chosen=(
-            "On Spark a unit is a streaming query, and a step a micro-batch with fixed costs of some tenths of a "
-            "second. So box at a time becomes a query for each application (`units: output`), and application at a "
-            "time all applications in one (`units: one`).",
-            "Five chains over one stream instead of trees; a tuple costs an application 5 ms; a load of 1 is one core "
-            "full of boxes' work. One query runs at a time, on all that waits for it.",
-            "What shows is how late results are: for 5 s of arrivals, after which everything is delivered; three "
-            "repetitions (quick: one). With 3 s, tried first, differences were smaller; with 30 s, tried once, the "
-            "ratio of latencies at 0.92 was 1.75.",
-            "The calculation was added after we had seen the results, with the cost of a micro-batch on this machine; "
-            "ratios hardly depend on it. That they may be off by 25 % is our choice.",
-        ),
-        engine="spark",
-        tasks=tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        findings=(
-            Finding(
-                "much-longer",
-                "Nothing saturates below 1 where a step takes all that waits: then a round over n queries with fixed "
-                "costs o takes n o / (1 - load), five times as long for five queries as for one at any load. By that, "
-                "one query at 0.92 is as late as five at 0.6. The paper's scheduler takes a tuple at a time, so that "
-                "its overheads grow with the load; here they shrink.",
-                ("not-saturated", "fewer-batches", "by-fixed-costs"),
-            ),
-            Finding(
-                "twice",
-                "Five seconds are too short. At a load of 0.92 rounds grow for minutes, because each works on what "
-                "came during the one before; only then is the difference as large as the paper says.",
-                ("by-fixed-costs", "twice-in-time", "fewer-batches"),
-            ),
-        ),
-        size=(9, 3.6),
-    )
-)
+register("scheduling-fig5-spark", engine="spark", tasks=tasks, measure=measure, check=check, draw=draw, size=(9, 3.6))

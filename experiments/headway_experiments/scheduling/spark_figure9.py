@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway_experiments.base import Experiment, Finding, Task, register
+from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, about, all_of, less, more
 from headway_experiments.rows import Row, Rows
 from headway_experiments.scheduling.figure9 import (
@@ -108,40 +108,4 @@ def draw(rows: Rows, figure: Figure) -> None:
     stacked(figure.subplots(), rows, list(DISCIPLINES), "for 100 tuples")
 
 
-register(
-    Experiment(
-        name="scheduling-fig9-spark",
-        paper="scheduling",
-        figures=("figure 9",),
-        title="time of tuple at a time, trains and superboxes on Spark, and where it goes",
-        claim=(
-            "A tuple at a time takes far longer than trains, and putting applications into one query cuts the time of "
-            "trains by nearly a half; the more is batched, the smaller is the share of fixed costs and the larger that "
-            "of the scheduler."
-        ),
-        setting=("Four applications; time for a number of tuples, divided into worker, storage and scheduler.",),
-        chosen=(
-            "On Spark a tuple at a time is a grant of one tuple; trains are grants of 25 to a query for each "
-            "application; superboxes are grants of 25 to one query for all four. What is saved is 3/4 of o / (o + w), "
-            "for fixed costs o and work w of a grant: with grants of 50, which we took first, it was 37 %.",
-            "The applications are chains of five boxes over one stream; a tuple costs an application 5 ms of work. One "
-            "query runs at a time. All tuples come at one moment: 3 where a step takes one, 100 otherwise; times are "
-            "for 100.",
-            "Worker is the time in boxes, storage all else of a micro-batch (reading the log, Spark's own "
-            "book-keeping, results). Shares are those of whole runs.",
-        ),
-        engine="spark",
-        tasks=tasks,
-        measure=measure,
-        check=check,
-        draw=draw,
-        findings=(
-            Finding(
-                "scheduler-grows",
-                "On Spark a plan takes some tens of microseconds and a micro-batch hundreds of milliseconds. So the "
-                "scheduler's share is next to nothing whatever is batched; it is the boxes' work whose share grows.",
-                ("scheduler-small",),
-            ),
-        ),
-    )
-)
+register("scheduling-fig9-spark", engine="spark", tasks=tasks, measure=measure, check=check, draw=draw)
