@@ -146,3 +146,45 @@ def test_every_module_says_what_it_is(path: Path) -> None:
     lines, docstring, *_ = _source(path)
     assert docstring, f"{_name(path)} has no docstring"
     assert lines <= 500, f"{_name(path)} is long: split it by idea"
+
+
+KEPT = {
+    "headway.adaptive.layer": {"_layers"},
+    "headway.adaptive.learning": {"_strategies"},
+    "headway.boxes.operator": {"REGISTRY"},
+    "headway.connectors.registry": {"_objects"},
+    "headway.connectors.sessions": {"_openers"},
+    "headway.engines.base": {"_engines"},
+    "headway.engines.spark.driver.queries": {"_warm"},
+    "headway.engines.spark.worker.unitcode": {"_compiled"},
+    "headway.scheduling.policy": {"_policies"},
+    "headway.shedding.strategies": {"_strategies"},
+    "headway.storage.temporary": {"_held"},
+    "headway.tables": {"_loaders"},
+    "headway_experiments.base": {"REGISTRY"},
+}
+"""Mutable state of modules. Registries are filled by imports and not by runs; the others are facts about the process:
+compiled code by its checksum, whether its JVM is warm, which folders it holds."""
+
+_EMPTY = {"dict", "list", "set", "deque", "defaultdict", "Counter", "WeakKeyDictionary", "WeakValueDictionary"}
+
+
+def _is_empty_container(value: ast.expr | None) -> bool:
+    if isinstance(value, ast.Dict | ast.List | ast.Set):
+        return not (value.keys if isinstance(value, ast.Dict) else value.elts)
+    called = value.func if isinstance(value, ast.Call) and not value.args else None
+    if isinstance(called, ast.Subscript):
+        called = called.value
+    return isinstance(called, ast.Name | ast.Attribute) and ast.unparse(called).split(".")[-1] in _EMPTY
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_a_second_run_in_the_same_process_sees_nothing_of_the_first(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    assert not any(isinstance(node, ast.Global) for node in ast.walk(tree)), f"{_name(path)} rebinds a global name"
+    found = set()
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and _is_empty_container(node.value):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {ast.unparse(target) for target in targets}
+    assert found - {"__all__"} == KEPT.get(_name(path), set()), f"{_name(path)} keeps state in the module"
