@@ -22,10 +22,9 @@ from headway.cli.arguments import (
     UsageError,
     check_options,
     engine_of,
-    import_functions,
+    load_file,
     load_tables,
     of_run,
-    trust_of,
 )
 from headway.cli.loads import LOAD_OPTIONS, load_mapping, load_text, report_load, verdict
 from headway.cli.printing import emit, plural, printable, text_table, warning_lines
@@ -38,7 +37,6 @@ from headway.engines.spark.driver.cut import Cut, cut
 from headway.engines.spark.driver.shipping import choose_front, explain_front, make_work
 from headway.engines.spark.wire.work import CutUnit, Placement
 from headway.errors import HeadwayError, InputError, OutputError, choices, unknown
-from headway.files import load
 from headway.mermaid import mermaid
 from headway.network import thaw
 from headway.network.schema import Schema, type_name
@@ -70,8 +68,7 @@ examples:
 
 def check_file(args: argparse.Namespace) -> int:
     """Check a network file and print what was found."""
-    import_functions(args.functions)
-    network = load(Path(args.file), trust=trust_of(args, hosts=True))
+    network = load_file(args, hosts=True)
     checked = check(network, None, load_tables(network, args.tables))
     schedule: Mapping[str, Any] = network.schedule or {}
     Schedule.parse(schedule.get("policy"), schedule.get("train"))

@@ -23,11 +23,10 @@ from headway.cli.arguments import (
     Command,
     UsageError,
     check_names,
-    import_functions,
+    load_file,
     load_tables,
     of_run,
     rates_of,
-    trust_of,
 )
 from headway.cli.printing import (
     count_text,
@@ -51,7 +50,6 @@ from headway.engines.models import LOCAL, Model, parse_model
 from headway.engines.traces import read_trace
 from headway.errors import InputError, OutputError, unknown
 from headway.extras import has_extra
-from headway.files import load
 from headway.network import Network, thaw
 from headway.options.kinds import Option
 from headway.paths import unusable
@@ -212,8 +210,7 @@ def _recorded(args: argparse.Namespace) -> Comparison:
 
 def _described(args: argparse.Namespace) -> Comparison:
     """Return a network with its inputs, read once."""
-    import_functions(args.functions)
-    network = load(Path(args.file), trust=trust_of(args))
+    network = load_file(args)
     check_names(args, network, of_run("inputs", "rates"))
     rates = rates_of(args.rates)
     tables = load_tables(network, args.tables)

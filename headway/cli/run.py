@@ -16,11 +16,10 @@ from headway.cli.arguments import (
     Command,
     check_options,
     engine_of,
-    import_functions,
+    load_file,
     load_tables,
     of_run,
     rates_of,
-    trust_of,
 )
 from headway.cli.printing import check_writable, emit, printable, silence, warn
 from headway.cli.status import StatusLine, notices
@@ -29,7 +28,6 @@ from headway.engines.base import RunResult
 from headway.engines.claims import check_files, is_standard
 from headway.engines.interrupts import exit_code, orderly
 from headway.errors import OutputError
-from headway.files import load
 from headway.network import Network, thaw
 from headway.options.kinds import Option
 from headway.options.table import CUT_KEYS, RunOptions
@@ -105,8 +103,7 @@ COMMAND = Command("run a network until its inputs end", EPILOG, run_file, GROUPS
 
 
 def _run_file(args: argparse.Namespace) -> int:
-    import_functions(args.functions)
-    network = load(Path(args.file), trust=trust_of(args))
+    network = load_file(args)
     engine = engine_of(args, network)
     check_options(args, network, engine, COMMAND.flags)
     _check_writes(args, network)

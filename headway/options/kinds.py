@@ -91,6 +91,11 @@ KINDS: Mapping[str, Kind] = {
         "a number of seconds above 0", _from(math.nextafter(0, 1)), {"type": "number", "exclusiveMinimum": 0}
     ),
     "duration": Kind("a number of seconds, 0 or more", _from(0), {"type": "number", "minimum": 0}),
+    "share": Kind(
+        "a share above 0 and up to 1, such as 0.9",
+        lambda value: isinstance(value, float) and 0 < value <= 1,
+        {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    ),
     "policy": Kind("a name", lambda value: _text(value) or hasattr(value, "plan"), _NAME),
     "train": Kind(
         "a whole number, one or more, or a rule such as 50%",
