@@ -52,7 +52,7 @@ from headway.errors import InputError, OutputError, unknown
 from headway.extras import has_extra
 from headway.network import Network, thaw
 from headway.options.kinds import Option
-from headway.paths import unusable
+from headway.paths import unusable, whole
 from headway.scheduling.schedule import HANDFUL
 
 SECONDS = 10.0
@@ -381,11 +381,10 @@ def _write(made: Comparison, compared: Mapping[str, Sequence[Figures]], advice: 
         plots.draw(figure, groups, best, _title(made, groups, best))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in (("csv", table.getvalue()), ("json", json.dumps(told, indent=2, ensure_ascii=False) + "\n")):
-            half = folder / f"compare.{name}.part"
-            half.write_text(text, "utf-8")
-            half.replace(folder / f"compare.{name}")
-        if figure is not None:
-            plots.save(figure, folder / "compare")
     except OSError as error:
         raise OutputError(f"--out: '{folder}' cannot be written to: {error.strerror or error}") from error
+    for name, text in (("csv", table.getvalue()), ("json", json.dumps(told, indent=2, ensure_ascii=False) + "\n")):
+        with whole(folder / f"compare.{name}", "--out") as partial:
+            partial.write_text(text, "utf-8")
+    if figure is not None:
+        plots.save(figure, folder / "compare")

@@ -8,12 +8,10 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from headway.engines import showing
 from headway.engines.showing import printable as printable
 from headway.errors import OutputError
-from headway.paths import unusable
 
 _WARNINGS = 10
 """How many warnings a run shows; 'headway check' shows all."""
@@ -78,24 +76,6 @@ def _columns() -> int | None:
         return (os.get_terminal_size(sys.stdout.fileno()).columns or None) if sys.stdout.isatty() else None
     except (OSError, ValueError):  # closed, or no file
         return None
-
-
-def check_writable(path: Path, what: str, example: str) -> None:
-    """Raise an OutputError now, not after a long run, if a report cannot be written there."""
-    wrong = unusable(path)
-    if wrong:
-        raise OutputError(f"{what}: '{path}' cannot be written: {wrong}")
-    if path.is_dir():
-        raise OutputError(f"{what}: '{path}' is a directory; expected a file such as {example}")
-    if not path.parent.is_dir():
-        raise OutputError(f"{what}: the folder '{path.parent}' for '{path.name}' does not exist")
-    if not os.access(path if is_special(path) else path.parent, os.W_OK):
-        raise OutputError(f"{what}: '{path}' cannot be written: no permission")
-
-
-def is_special(path: Path) -> bool:
-    """Whether it is a device or a pipe, which a rename would replace."""
-    return path.exists() and not path.is_file()
 
 
 def count_text(number: int) -> str:

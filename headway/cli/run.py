@@ -21,7 +21,7 @@ from headway.cli.arguments import (
     of_run,
     rates_of,
 )
-from headway.cli.printing import check_writable, emit, printable, silence, warn
+from headway.cli.printing import emit, printable, silence, warn
 from headway.cli.status import StatusLine, notices
 from headway.cli.summary import Preview, check_summary_path, previews_text, summary_text, write_summary
 from headway.engines.base import RunResult
@@ -31,6 +31,7 @@ from headway.errors import OutputError
 from headway.network import Network, thaw
 from headway.options.kinds import Option
 from headway.options.table import CUT_KEYS, RunOptions
+from headway.paths import check_writable
 from headway.runner import run as run_network
 
 SPARK = "spark"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,10 +11,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from headway.cli.printing import (
-    check_writable,
     count_text,
     emit,
-    is_special,
     plural,
     printable,
     ratio_text,
@@ -26,9 +22,9 @@ from headway.cli.printing import (
 )
 from headway.connectors.texts import render_texts
 from headway.engines.showing import cut
-from headway.errors import OutputError
 from headway.network import Network
 from headway.network.schema import Schema
+from headway.paths import check_writable, whole
 
 _REASONS = 5
 OUTPUTS, BOXES, UNITS = 20, 10, 10
@@ -230,16 +226,8 @@ def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
     if str(path) == "-":
         emit(text)
         return
-    partial = path if is_special(path) else path.parent / f".{path.name}.{secrets.token_hex(4)}.partial"
-    try:
+    with whole(path, "summary") as partial:
         partial.write_text(text, "utf-8")
-        if partial != path:
-            partial.replace(path)
-    except OSError as error:
-        if partial != path:
-            with contextlib.suppress(OSError):
-                partial.unlink()
-        raise OutputError(f"summary: '{path}' cannot be written: {error.strerror or error}") from error
 
 
 def _plain(value: Any) -> Any:
