@@ -163,9 +163,9 @@ def as_text(checked: CheckedNetwork, warnings: list[str]) -> str:
     """Return the findings for people."""
     network = checked.network
     counts = [
-        plural(len(network.sources), "source", "sources"),
+        plural(len(network.sources), "source"),
         plural(len(network.boxes), "box", "boxes"),
-        plural(len(network.outputs), "output", "outputs"),
+        plural(len(network.outputs), "output"),
     ]
     ops = {source.name: "source" for source in network.sources} | {box.name: box.spec.op for box in network.boxes}
     arcs = [
@@ -266,7 +266,7 @@ def cut_text(report: CutReport) -> str:
     """Return the cut for people."""
     made = report.cut
     queries = plural(len(made.units), "streaming query", "streaming queries")
-    title = f"on Spark: {queries}, {plural(made.shards, 'shard', 'shards')}\n\n"
+    title = f"on Spark: {queries}, {plural(made.shards, 'shard')}\n\n"
     units = [
         (f"{at}", ", ".join(unit.outputs) or "-", ", ".join(unit.sources), unit.why)
         for at, unit in enumerate(made.units, 1)

@@ -44,7 +44,7 @@ def explain(args: argparse.Namespace) -> int:
         if args.unit not in trace.units:
             raise InputError(f"--unit: {unknown('unit', args.unit, trace.units)}")
         steps = [step for step in steps if trace.units[step.unit] == args.unit]
-    title = f"network '{trace.network}', policy {trace.policy}: {plural(len(trace.steps), 'step', 'steps')}"
+    title = f"network '{trace.network}', policy {trace.policy}: {plural(len(trace.steps), 'step')}"
     text = _summary(trace, steps) if args.summary else _steps(trace, steps, args.first)
     emit(f"{printable(title)}\n\n{text}{_left_out(trace)}")
     return 0
@@ -109,7 +109,7 @@ def _steps(trace: Trace, steps: list[StepRecord], first: int) -> str:
     said += [(group[0].moment, 0, _change(group, trace.start)) for group in together(seen)]
     lines = [printable(line) + "\n" for _, _, line in sorted(said, key=lambda one: one[:2])]
     if len(steps) > first:
-        lines.append(f"\n{plural(len(steps) - first, 'more step', 'more steps')}; --first {len(steps)} shows all\n")
+        lines.append(f"\n{plural(len(steps) - first, 'more step')}; --first {len(steps)} shows all\n")
     return "".join(lines)
 
 
@@ -156,13 +156,13 @@ def _summary(trace: Trace, steps: Iterable[StepRecord]) -> str:
     ]
     text = text_table(("unit", "steps", "tuples", "seconds", "share", "longest gap"), rows[:UNITS], "lrrrrr")
     if len(rows) > UNITS:
-        text += f"… and {plural(len(rows) - UNITS, 'more unit', 'more units')}; --unit NAME shows one\n"
+        text += f"… and {plural(len(rows) - UNITS, 'more unit')}; --unit NAME shows one\n"
     text += "\n" + text_table(("why", "steps"), [(rule, count_text(many)) for rule, many in rules.most_common()], "lr")
     groups = together(_changes(trace), across=True)
     if groups:
         text += "\n" + "".join([printable(_change(group, trace.start)) + "\n" for group in groups[:GROUPS]])
         left = sum(map(len, groups[GROUPS:]))
-        text += f"… and {plural(left, 'more change', 'more changes')}, between the steps\n" if left else ""
+        text += f"… and {plural(left, 'more change')}, between the steps\n" if left else ""
     if preempted:
         text += f"\n{plural(preempted, 'step was', 'steps were')} preempted\n"
     return text

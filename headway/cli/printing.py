@@ -84,10 +84,10 @@ def count_text(number: int) -> str:
 
 
 def ratio_text(number: float | None) -> str:
-    """Return a ratio with three digits; a dash for none."""
+    """Return a number with three digits, or all of those before the point; a dash for none."""
     if number is None or not math.isfinite(number):
         return "-"
-    return f"{number:.3g}" if abs(number) < 1000 else f"{number:,.0f}"
+    return f"{number:.3g}" if abs(number) < 999.5 else f"{number:,.0f}"
 
 
 def seconds_text(seconds: float | None) -> str:
@@ -105,9 +105,18 @@ def share_text(part: float, whole: float) -> str:
     return f"{100 * part / whole:.0f} %" if whole > 0 else "- %"
 
 
-def plural(count: int, one: str, many: str) -> str:
+def plural(count: int, one: str, many: str = "") -> str:
     """Return a count with its noun."""
-    return f"{count_text(count)} {one if count == 1 else many}"
+    return f"{count_text(count)} {one if count == 1 else many or one + 's'}"
+
+
+def listed(
+    parts: Sequence[str], most: int, one: str = "", many: str = "", *, between: str = ", ", end: str = ""
+) -> str:
+    """Return the first of the parts, and how many more there are; of what is counted a noun may be given."""
+    left = len(parts) - most
+    counted = plural(left, f"more {one}", many and f"more {many}") if one else f"{count_text(left)} more"
+    return between.join(parts[:most]) + (f"{end} and {counted}" if left > 0 else "")
 
 
 def one_line(text: str) -> str:
