@@ -28,7 +28,7 @@ def mermaid(network: Network, checked: CheckedNetwork | None = None) -> str:
 
     With a checked network the arrows carry the fields of their arcs.
     """
-    structure: Structure = check_structure(network) if checked is None else checked.structure
+    structure: Structure = checked or check_structure(network)
     lines = ["flowchart LR"]
     ids: dict[str, str] = {}
     for number, source in enumerate(network.sources):

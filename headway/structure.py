@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ class Structure:
     """By box: its inputs, arcs by their canonical names."""
     outputs: Mapping[str, str]
     """By output: the arc that it delivers."""
-    arcs: tuple[str, ...]
+    arcs: Collection[str]
     """All arcs: sources, then every port of every box in the file's order."""
     consumers: Mapping[str, tuple[Consumer, ...]]
     """By arc: who reads it, boxes before outputs."""
@@ -62,7 +62,9 @@ def check_structure(network: Network) -> Structure:
     for output_name, arc in outputs.items():
         consumers[arc].append(Consumer("output", output_name))
     frozen = {arc: tuple(readers) for arc, readers in consumers.items()}
-    return Structure(order, inputs, outputs, tuple(arcs), frozen, _warnings(network, inputs, outputs))
+    needed = upstream(inputs, map(owner, outputs.values()))
+    warnings = [f"{kind} '{name}': no output uses it" for kind, name in _named(network) if name not in needed]
+    return Structure(order, inputs, outputs, tuple(arcs), frozen, tuple(warnings))
 
 
 def owner(arc: str) -> str:
@@ -77,8 +79,7 @@ def _check_names(network: Network) -> None:
     if not network.outputs:
         raise NetworkError("outputs: a network needs at least one output")
     seen: dict[str, str] = {}
-    named = [("source", item.name) for item in network.sources] + [("box", item.name) for item in network.boxes]
-    for kind, name in named:
+    for kind, name in _named(network):
         check_name(name, kind)
         if name in seen:
             raise NetworkError(
@@ -154,16 +155,18 @@ def _loop(before: Mapping[str, list[str]], stuck: set[str]) -> list[str]:
         path.append(earlier)
 
 
-def _warnings(
-    network: Network, inputs: Mapping[str, tuple[str | Table, ...]], outputs: Mapping[str, str]
-) -> tuple[str, ...]:
-    """Name the boxes and sources that no output depends on."""
-    needed: set[str] = set()
-    waiting = [owner(arc) for arc in outputs.values()]
+def upstream(inputs: Mapping[str, tuple[str | Table, ...]], names: Iterable[str]) -> dict[str, None]:
+    """Return sources and boxes with all that they depend on, in the order in which these are met."""
+    found = dict.fromkeys(names)
+    waiting = list(found)
     while waiting:
-        name = waiting.pop()
-        if name not in needed:
-            needed.add(name)
-            waiting.extend(owner(arc) for arc in inputs.get(name, ()) if not isinstance(arc, Table))
-    idle = [("source", item.name) for item in network.sources] + [("box", item.name) for item in network.boxes]
-    return tuple(f"{kind} '{name}': no output uses it" for kind, name in idle if name not in needed)
+        for item in inputs.get(waiting.pop(), ()):
+            if not isinstance(item, Table) and owner(item) not in found:
+                found[owner(item)] = None
+                waiting.append(owner(item))
+    return found
+
+
+def _named(network: Network) -> list[tuple[str, str]]:
+    """Return the kind and the name of everything that makes arcs."""
+    return [("source", item.name) for item in network.sources] + [("box", item.name) for item in network.boxes]
