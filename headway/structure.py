@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
 from headway.errors import NetworkError, choices, did_you_mean, unknown
@@ -117,42 +118,25 @@ def _resolve(name: str, ports: Mapping[str, tuple[str, ...]], arcs: Collection[s
 def _sort(boxes: tuple[Box, ...], inputs: Mapping[str, tuple[str | Table, ...]]) -> tuple[Box, ...]:
     """Return the boxes, each after those it reads, or raise a NetworkError that names a loop."""
     place = {box.name: number for number, box in enumerate(boxes)}
-    before = {
-        name: [owner(arc) for arc in arcs if not isinstance(arc, Table) and owner(arc) in place]
-        for name, arcs in inputs.items()
-    }
-    after: dict[str, list[str]] = {name: [] for name in place}
-    missing = {name: len(names) for name, names in before.items()}
-    for name, names in before.items():
-        for earlier in names:
-            after[earlier].append(name)
-    ready = [place[name] for name, count in missing.items() if count == 0]
-    heapq.heapify(ready)
+    sorter = TopologicalSorter(
+        {
+            name: [owner(arc) for arc in arcs if not isinstance(arc, Table) and owner(arc) in place]
+            for name, arcs in inputs.items()
+        }
+    )
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        loop = " -> ".join(error.args[1])
+        raise NetworkError(f"boxes: there is a loop: {loop}; a network must be free of loops") from None
+    ready: list[int] = []
     order: list[Box] = []
-    while ready:
-        box = boxes[heapq.heappop(ready)]
-        order.append(box)
-        for name in after[box.name]:
-            missing[name] -= 1
-            if missing[name] == 0:
-                heapq.heappush(ready, place[name])
-    if len(order) < len(boxes):
-        stuck = {name for name, count in missing.items() if count}
-        raise NetworkError(
-            f"boxes: there is a loop: {' -> '.join(_loop(before, stuck))}; a network must be free of loops"
-        )
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heapq.heappush(ready, place[name])
+        order.append(boxes[heapq.heappop(ready)])
+        sorter.done(order[-1].name)
     return tuple(order)
-
-
-def _loop(before: Mapping[str, list[str]], stuck: set[str]) -> list[str]:
-    """Walk upstream among the boxes that wait for each other until one comes again."""
-    path = [min(stuck)]
-    while True:
-        earlier = next(name for name in before[path[-1]] if name in stuck)
-        if earlier in path:
-            loop = [*path[path.index(earlier) :], earlier]
-            return loop[::-1]
-        path.append(earlier)
 
 
 def upstream(inputs: Mapping[str, tuple[str | Table, ...]], names: Iterable[str]) -> dict[str, None]:
