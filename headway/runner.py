@@ -26,7 +26,7 @@ from headway.engines.opening import LETTERS, permit
 from headway.errors import InputError, OutputError, PolicyError, RunError, unknown
 from headway.files import load
 from headway.network import Network, thaw
-from headway.network.trust import OWN, read_trust
+from headway.network.trust import read_trust
 from headway.options.kinds import check_value
 from headway.options.table import CUT_KEYS, OPTIONS, RunOptions, check_call, default_of, signature_of
 from headway.scheduling.schedule import PARTS, Schedule, default_schedule
@@ -112,7 +112,7 @@ def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: R
         keep=min(said["keep"], _FOR_EVER),
         restart=frozenset(said["restart"]),
         cut=_cut(said["cut"]),
-        model=_model(network, options.get("model"), schedule.get("model")) if engine == "sim" else None,
+        model=model_of(network, options.get("model")) if engine == "sim" else None,
         shed=shedding,
         adaptive=adaption,
         **{name: said[name] for name in _PLAIN},
@@ -191,11 +191,13 @@ def _cut(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return given or {}
 
 
-def _model(network: Network, given: Any, said: Any) -> Model | None:
+def model_of(network: Network, given: Any) -> Model | None:
     """Return the model that the call gives, or else the file; the file's trust is about what the file says."""
-    modelled = said if given is None else given
-    folder, trust = (network.folder, network.trust) if given is None else (None, OWN)
-    return None if modelled is None else parse_model(thaw(modelled), folder, trust)
+    schedule: Mapping[str, Any] = network.schedule or {}
+    if given is not None:
+        return parse_model(thaw(given))
+    said = schedule.get("model")
+    return None if said is None else parse_model(thaw(said), network.folder, network.trust)
 
 
 def _guarded(on_status: Callable[[Status], None]) -> Callable[[Status], None]:

@@ -84,7 +84,7 @@ def check_file(args: argparse.Namespace) -> int:
     load_report = report_load(checked, args)
     warnings += load_report.warnings
     if args.mermaid:
-        emit(mermaid(network, checked))
+        emit(mermaid(checked))
     elif args.json:
         if load_report.loads is not None and not load_report.fine:
             warnings.append(f"load: {verdict(load_report)}")

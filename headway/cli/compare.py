@@ -46,13 +46,14 @@ from headway.compare.figures import Advice, Figures, advise, figures, parse_poli
 from headway.compare.inputs import hold
 from headway.compare.predicting import QUIET, Predictor, Setting, had_processor
 from headway.compare.replaying import replay
-from headway.engines.models import LOCAL, Model, parse_model
+from headway.engines.models import LOCAL, Model
 from headway.engines.traces import read_trace
 from headway.errors import InputError, OutputError, unknown
 from headway.extras import has_extra
-from headway.network import Network, thaw
+from headway.network import Network
 from headway.options.kinds import Option
 from headway.paths import unusable, whole
+from headway.runner import model_of
 from headway.scheduling.schedule import HANDFUL
 
 SECONDS = 10.0
@@ -216,7 +217,7 @@ def _described(args: argparse.Namespace) -> Comparison:
     tables = load_tables(network, args.tables)
     checked = check(network, None, tables, contact=True)
     warn(checked.warnings)
-    model = _model(args.model, network)
+    model = model_of(network, args.model)
     if model is not None:
         model.check({box.name: box for box in network.boxes})
     folder = _folder(Path(args.out))
@@ -230,15 +231,6 @@ def _described(args: argparse.Namespace) -> Comparison:
         if one.cut and not one.timed
     ]
     return Comparison(Setting(network, held, tables), model, False, _graded(network), folder, tuple(notes))
-
-
-def _model(given: str | None, network: Network) -> Model | None:
-    """Return the model that the command or the file says."""
-    if given is not None:
-        return parse_model(given)
-    schedule: Mapping[str, Any] = network.schedule or {}
-    said = schedule.get("model")
-    return None if said is None else parse_model(thaw(said), network.folder, network.trust)
 
 
 def _graded(network: Network) -> bool:

@@ -8,6 +8,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from typing import TextIO
 
 from headway.engines import showing
 from headway.engines.showing import printable as printable
@@ -67,13 +68,13 @@ def silence() -> None:
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "") -> str:
     """Return a table, `align` with ``l`` or ``r`` per column. On a terminal long cells are wrapped to its width."""
-    return showing.text_table(header, rows, align, _columns())
+    return showing.text_table(header, rows, align, columns_of(sys.stdout))
 
 
-def _columns() -> int | None:
-    """Return the columns of the terminal that standard output goes to; None if it goes elsewhere."""
+def columns_of(stream: TextIO) -> int | None:
+    """Return the columns of the terminal that a stream goes to; None if it goes elsewhere."""
     try:
-        return (os.get_terminal_size(sys.stdout.fileno()).columns or None) if sys.stdout.isatty() else None
+        return (os.get_terminal_size(stream.fileno()).columns or None) if stream.isatty() else None
     except (OSError, ValueError):  # closed, or no file
         return None
 
