@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from headway.adaptive.layer import parse_adaptive
@@ -29,14 +28,14 @@ from headway.cli.arguments import (
 from headway.cli.loads import LOAD_OPTIONS, load_mapping, load_text, report_load, verdict
 from headway.cli.printing import emit, plural, printable, text_table, warning_lines
 from headway.cli.run import SPARK
-from headway.connectors import open_source, sink_kinds, sink_suffixes, source_kinds, source_suffixes
-from headway.connectors.registry import permit_sink, permit_source, scheme_hint
+from headway.connectors import open_source
+from headway.connectors.registry import permit_sink, permit_source
 from headway.engines.base import engine_names
-from headway.engines.claims import file_of, is_standard
+from headway.engines.claims import file_of
 from headway.engines.spark.driver.cut import Cut, cut
 from headway.engines.spark.driver.shipping import choose_front, explain_front, make_work
 from headway.engines.spark.wire.work import CutUnit, Placement
-from headway.errors import HeadwayError, InputError, OutputError, choices, unknown
+from headway.errors import InputError, unknown
 from headway.mermaid import mermaid
 from headway.network import thaw
 from headway.network.schema import Schema, type_name
@@ -142,7 +141,6 @@ def check_connectors(checked: CheckedNetwork) -> list[str]:
     network, warnings = checked.network, []
     for source in network.sources:
         what = thaw(source.connector)
-        _check_kind(f"source '{source.name}'", what, source_kinds(), source_suffixes(), InputError)
         permit_source(source.name, source.schema, what, network.folder, network.trust)
         if isinstance(what, dict) and "generate" in what:
             open_source(source.name, source.schema, what).close()  # reads nothing, and checks every field
@@ -153,9 +151,7 @@ def check_connectors(checked: CheckedNetwork) -> list[str]:
         if path is not None and not path.is_file():
             warnings.append(f"source '{source.name}': there is no file '{path}' yet")
     for output in network.outputs:
-        what = thaw(output.sink)
-        _check_kind(f"output '{output.name}'", what, sink_kinds(), sink_suffixes(), OutputError)
-        permit_sink(output.name, checked.output_schema(output.name), what, network.folder, network.trust)
+        permit_sink(output.name, checked.output_schema(output.name), thaw(output.sink), network.folder, network.trust)
     return warnings
 
 
@@ -206,20 +202,6 @@ def _fields(schema: Schema) -> dict[str, str]:
 
 def _reader(consumer: Any) -> str:
     return consumer.name if consumer.kind == "box" else f"output {consumer.name}"
-
-
-def _check_kind(
-    who: str, what: Any, kinds: tuple[str, ...], suffixes: tuple[str, ...], error: type[HeadwayError]
-) -> None:
-    if isinstance(what, dict):
-        for kind in what:
-            if kind not in kinds:
-                hint = scheme_hint(kind, error is OutputError)
-                raise error(f"{who}: {unknown('connector', kind, kinds)}" + (f"; {hint}" if hint else ""))
-    elif isinstance(what, str) and ":" in what and scheme_hint(what, error is OutputError):
-        raise error(f"{who}: '{what[:200]}' is no file: {scheme_hint(what, error is OutputError)}")
-    elif what is not None and not is_standard(what) and Path(what).suffix.lower() not in suffixes:
-        raise error(f"{who}: '{what}' has none of the suffixes {choices(suffixes)}; '-' is JSON lines")
 
 
 # The cut, for `headway check`
