@@ -180,7 +180,7 @@ class Stream:
 
     def map(self, *select: str, name: str | None = None) -> Stream:
         """Make one tuple per tuple, each field an expression."""
-        return self._box_of("map", name, select=_one(select))
+        return self._box_of("map", name, select=list(select) or None)
 
     def union(self, *others: Stream, ordered: bool = True, name: str | None = None) -> Stream:
         """Bring streams of the same schema together."""
@@ -231,7 +231,7 @@ class Stream:
         return self._box_of(
             "aggregate",
             name,
-            select=_one(select),
+            select=list(select) or None,
             order=_order(order, on, slack, by),
             size=size,
             advance=advance,
@@ -268,7 +268,12 @@ class Stream:
         name: str | None = None,
     ) -> Stream:
         """For each tuple of this stream: results over the tuples of the other that lie within `size`."""
-        fields: dict[str, Any] = {"select": _one(select), "size": size, "order": _orders(order), "ordered": ordered}
+        fields: dict[str, Any] = {
+            "select": list(select) or None,
+            "size": size,
+            "order": _orders(order),
+            "ordered": ordered,
+        }
         return self._box_of("resample", name, (other,), **fields)
 
     def box(self, op: str, *others: Stream | Table, name: str | None = None, **keys: Any) -> Stream:
@@ -309,11 +314,6 @@ class Stream:
         if keys.get("ordered") is True:
             del keys["ordered"]
         return self._builder._add_box(name, {"op": op, "in": inputs, **keys})
-
-
-def _one(select: Sequence[str]) -> str | list[str] | None:
-    """Return a select list as a file would have it: text, or a list of texts."""
-    return (select[0] if len(select) == 1 else list(select)) if select else None
 
 
 def _order(order: OrderLike | None, on: str | None, slack: int, by: Names) -> Any:

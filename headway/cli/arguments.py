@@ -18,7 +18,7 @@ from headway.connectors import source_suffixes
 from headway.connectors.registry import check_rate
 from headway.engines.base import engine_names
 from headway.engines.claims import table_refs
-from headway.errors import HeadwayError, InputError, NetworkError, OutputError, choices, unknown
+from headway.errors import HeadwayError, NetworkError, choices, unknown
 from headway.files import load
 from headway.functions import load_functions
 from headway.network import Network
@@ -26,7 +26,7 @@ from headway.network.trust import LEVELS, Trust
 from headway.network.yamls import read_text
 from headway.options.kinds import KINDS, SPREAD_RULES, Option
 from headway.options.table import OPTIONS
-from headway.runner import DEFAULT_ENGINE
+from headway.runner import DEFAULT_ENGINE, check_names
 from headway.scheduling.trains import parse_train
 from headway.tables import load_table
 
@@ -305,22 +305,7 @@ def check_options(args: argparse.Namespace, network: Network, engine: str, optio
             raise UsageError(f"{option.long} is for the engine '{option.engine}'; the engine here is '{engine}'")
         if option.name in ("keep", "restart") and args.state is None:
             raise UsageError(f"{option.long} is about a state that is kept; give --state DIR too")
-    check_names(args, network, given)
-
-
-def check_names(args: argparse.Namespace, network: Network, options: Iterable[Option]) -> None:
-    """Raise for options whose names are none of the network's."""
-    known = {
-        "source": ([one.name for one in network.sources], InputError),
-        "output": ([one.name for one in network.outputs], OutputError),
-        "box": ([one.name for one in network.boxes], UsageError),
-    }
-    for option in options:
-        if option.of in known:
-            names, error = known[option.of]
-            for name in getattr(args, option.name):
-                if name not in names:
-                    raise error(f"{option.long}: {unknown(option.of, name, names)}")
+    check_names(network, vars(args), given, flags=True)
 
 
 def trust_of(args: argparse.Namespace, *, hosts: bool = False) -> Trust:

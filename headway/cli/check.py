@@ -279,19 +279,19 @@ def where(place: Placement, shards: int) -> str:
 
 def cut_mapping(report: CutReport) -> dict[str, Any]:
     """Return the cut for programs."""
-    return {"shards": report.cut.shards, "units": [_unit(unit, report) for unit in report.cut.units]}
-
-
-def _unit(unit: CutUnit, report: CutReport) -> dict[str, Any]:
-    return {
-        "name": unit.name,
-        "outputs": list(unit.outputs),
-        "sources": list(unit.sources),
-        "why": unit.why,
-        "native": report.kernels[unit.name] is None,
-        "why_kernels": report.kernels[unit.name],
-        "boxes": {name: _place(place) for name, place in unit.placements.items()},
-    }
+    units = [
+        {
+            "name": unit.name,
+            "outputs": list(unit.outputs),
+            "sources": list(unit.sources),
+            "why": unit.why,
+            "native": report.kernels[unit.name] is None,
+            "why_kernels": report.kernels[unit.name],
+            "boxes": {name: _place(place) for name, place in unit.placements.items()},
+        }
+        for unit in report.cut.units
+    ]
+    return {"shards": report.cut.shards, "units": units}
 
 
 def _place(place: Placement) -> dict[str, Any]:

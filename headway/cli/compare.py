@@ -22,12 +22,12 @@ from headway.cli.arguments import (
     TRUST_TITLE,
     Command,
     UsageError,
-    check_names,
     load_file,
     load_tables,
     of_run,
     rates_of,
 )
+from headway.cli.explain import kind_of
 from headway.cli.printing import (
     count_text,
     emit,
@@ -53,7 +53,7 @@ from headway.extras import has_extra
 from headway.network import Network
 from headway.options.kinds import Option
 from headway.paths import unusable, whole
-from headway.runner import model_of
+from headway.runner import check_names, model_of
 from headway.scheduling.schedule import HANDFUL
 
 SECONDS = 10.0
@@ -61,7 +61,6 @@ OUT = "compare"
 ENGINES = ("sim", LOCAL)
 PREDICTED, MEASURED = "predicted", "measured"
 BUSY = "other programs took up to {:.0%} of the processor meanwhile: repeat it on a quieter machine"
-_HEAD = 4096
 
 EPILOG = f"""\
 FILE is a network, or a trace that 'headway run --trace' recorded of a real run. A policy is a whole schedule, such as
@@ -110,7 +109,7 @@ def compare(args: argparse.Namespace) -> int:
         raise UsageError(f"--engine: {unknown('engine', args.engine, ENGINES)}")
     real = args.engine == LOCAL
     policies = HANDFUL if args.policies is None else parse_policies(args.policies, real)
-    made = _recorded(args) if _is_trace(Path(args.file)) else _described(args)
+    made = _recorded(args) if kind_of(Path(args.file)) == "trace" else _described(args)
     status = StatusLine(sys.stderr)
     try:
         predictor = Predictor(made.setting, status.say, made.model, made.virtual)
@@ -180,16 +179,6 @@ COMMAND = Command(
 # What is compared
 
 
-def _is_trace(path: Path) -> bool:
-    """Whether a file looks like a trace; what is wrong with it is said by who reads it."""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            head = file.read(_HEAD)
-    except (OSError, ValueError):
-        return False
-    return head.lstrip().startswith(("{", "[")) and ('"traceEvents"' in head or '"otherData"' in head)
-
-
 def _recorded(args: argparse.Namespace) -> Comparison:
     """Return a recorded run as a network of universal boxes."""
     for option in COMMAND.flags:
@@ -212,7 +201,7 @@ def _recorded(args: argparse.Namespace) -> Comparison:
 def _described(args: argparse.Namespace) -> Comparison:
     """Return a network with its inputs, read once."""
     network = load_file(args)
-    check_names(args, network, of_run("inputs", "rates"))
+    check_names(network, vars(args), of_run("inputs", "rates"), flags=True)
     rates = rates_of(args.rates)
     tables = load_tables(network, args.tables)
     checked = check(network, None, tables, contact=True)

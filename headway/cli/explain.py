@@ -78,7 +78,7 @@ def _trace(path: Path) -> Trace:
         return read_trace(path)
     except InputError:
         record = "to record a trace: headway run NETWORK --trace run.json, then: headway explain run.json"
-        kind = _kind(path)
+        kind = kind_of(path)
         if kind == "network":
             record = record.replace("NETWORK", str(path))
             raise InputError(f"'{path}' is a network file, and explain reads a trace of a run; {record}") from None
@@ -87,15 +87,16 @@ def _trace(path: Path) -> Trace:
         raise
 
 
-def _kind(path: Path) -> str:
-    """Return what a file that is no trace looks like by its first lines: a network, a summary, or nothing known."""
+def kind_of(path: Path) -> str:
+    """Return what a file looks like by its first lines: a trace, a summary, a network, or nothing known."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            keys = set(re.findall(r"""(?:^|[{,\n])\s*["']?(\w+)["']?\s*:""", file.read(_HEAD)))
+            head = file.read(_HEAD)
     except (OSError, ValueError):  # a name that no file can have
         return ""
-    if {"otherData", "traceEvents"} & keys:
-        return ""
+    keys = set(re.findall(r"""(?:^|[{,\n])\s*["']?(\w+)["']?\s*:""", head))
+    if {"otherData", "traceEvents"} & keys and head.lstrip().startswith(("{", "[")):
+        return "trace"
     if {"network", "engine", "tuples_in"} <= keys:
         return "summary"
     return "network" if {"sources", "network"} <= keys or {"sources", "boxes"} <= keys else ""

@@ -7,29 +7,26 @@ the summary of a real run.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from headway.catalog import Floats, Topology
 from headway.checking import CheckedNetwork
-from headway.cli.arguments import check_names, rates_of
+from headway.cli.arguments import rates_of
 from headway.cli.printing import listed, plural, printable, ratio_text, seconds_text, share_text, text_table
 from headway.connectors.arrivals import nanoseconds, parse_arrivals, parse_phases
 from headway.connectors.registry import check_rate
 from headway.costs import HEADROOM, TRAIN, CostModel, Loads, analyse, default_arcs, measured_arcs, shares_of
-from headway.engines.models import Model, parse_model
+from headway.engines.models import Model
 from headway.errors import HeadwayError, RunError
 from headway.network import Source, thaw
-from headway.network.trust import OWN, Trust
-from headway.network.yamls import read_text
 from headway.options.kinds import Option
 from headway.program import compile_program
+from headway.runner import check_names, model_of
 from headway.scheduling.schedule import Schedule
 from headway.structure import owner
 
@@ -120,7 +117,7 @@ def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport
     """Work out what the boxes would have to do; raise a HeadwayError for options that are wrong."""
     schedule: Mapping[str, Any] = checked.network.schedule or {}
     topology = compile_program(checked).topology
-    check_names(args, checked.network, LOAD_OPTIONS)
+    check_names(checked.network, vars(args), LOAD_OPTIONS, flags=True)
     asked = rates_of(args.rates)
     rates = {source.name: mean_rate(source, asked.get(source.name)) for source in checked.network.sources}
     model, ran, warnings = _model(args, checked)
@@ -186,41 +183,16 @@ def _model(args: argparse.Namespace, checked: CheckedNetwork) -> tuple[Model | N
 
     One that the file names is not needed to check the file: what is wrong with it is a warning.
     """
-    schedule: Mapping[str, Any] = checked.network.schedule or {}
-    said = thaw(schedule.get("model"))
-    value, folder = (args.model, None) if args.model is not None else (said, checked.network.folder)
-    if value is None:
-        return None, None, []
     try:
-        trust = checked.network.trust if args.model is None else OWN
-        content, base = _content(value, folder, trust)
-        if isinstance(content.get("measured"), str):
-            content = {**content, "measured": _content(content["measured"], base, trust)[0]}
-        model = parse_model(content, base, trust)
+        model = model_of(checked.network, args.model)
+        if model is None:
+            return None, None, []
         model.check({box.name: box for box in checked.order})
-        summary = content if "engine" in content and "boxes" in content else content.get("measured")
-        return model, None if summary is None else Ran.of(summary), []
+        return model, None if model.summary is None else Ran.of(model.summary), []
     except HeadwayError as error:
         if args.model is not None:
             raise
-        return None, None, [f"schedule: {error}"]
-
-
-def _content(value: Any, folder: Path | None, trust: Trust) -> tuple[Mapping[str, Any], Path | None]:
-    """Return a mapping, or that in a file, which is read once (it may be a pipe), and where its paths count from."""
-    if isinstance(value, Mapping):
-        return value, folder
-    trust.check_path(value, folder, "model", RunError)
-    path = Path(value) if folder is None else folder / value
-    try:
-        text = path.read_text("utf-8-sig")
-        content: Any = json.loads(text) if path.suffix == ".json" else read_text(text)
-    except (OSError, ValueError, HeadwayError):
-        content = None
-    if not isinstance(content, Mapping):
-        parse_model(value, folder, trust)  # knows what to say
-        raise RunError(f"model: {path}: cannot be read")
-    return content, path.parent
+        return None, None, [f"schedule: {str(error).removeprefix('schedule: ')}"]
 
 
 def _costs(checked: CheckedNetwork, model: Model | None, ran: Ran | None) -> tuple[Floats, Floats]:
