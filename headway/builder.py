@@ -180,7 +180,7 @@ class Stream:
 
     def map(self, *select: str, name: str | None = None) -> Stream:
         """Make one tuple per tuple, each field an expression."""
-        return self._box_of("map", name, select=list(select) or None)
+        return self._box_of("map", name, select=select or None)
 
     def union(self, *others: Stream, ordered: bool = True, name: str | None = None) -> Stream:
         """Bring streams of the same schema together."""
@@ -231,7 +231,7 @@ class Stream:
         return self._box_of(
             "aggregate",
             name,
-            select=list(select) or None,
+            select=select or None,
             order=_order(order, on, slack, by),
             size=size,
             advance=advance,
@@ -268,13 +268,8 @@ class Stream:
         name: str | None = None,
     ) -> Stream:
         """For each tuple of this stream: results over the tuples of the other that lie within `size`."""
-        fields: dict[str, Any] = {
-            "select": list(select) or None,
-            "size": size,
-            "order": _orders(order),
-            "ordered": ordered,
-        }
-        return self._box_of("resample", name, (other,), **fields)
+        keys: dict[str, Any] = {"select": select or None, "size": size, "order": _orders(order), "ordered": ordered}
+        return self._box_of("resample", name, (other,), **keys)
 
     def box(self, op: str, *others: Stream | Table, name: str | None = None, **keys: Any) -> Stream:
         """Add a box with any operator, such as one of an installed package, by its keys as a file has them."""
