@@ -113,7 +113,8 @@ def compare(args: argparse.Namespace) -> int:
     status = StatusLine(sys.stderr)
     try:
         predictor = Predictor(made.setting, status.say, made.model, made.virtual)
-        compared = {PREDICTED: _predicted(made, policies, predictor)}
+        chosen = [policy for policy in policies if policy != "threads"]
+        compared = {PREDICTED: [figures(policy, predictor.predict(policy), made.graded) for policy in chosen]}
         had = predictor.processor
         if real:
             compared[MEASURED], share = _measured(made, policies, status.say)
@@ -227,11 +228,6 @@ def _graded(network: Network) -> bool:
 
 
 # Carrying it out
-
-
-def _predicted(made: Comparison, policies: Sequence[str], predictor: Predictor) -> list[Figures]:
-    chosen = [policy for policy in policies if policy != "threads"]
-    return [figures(policy, predictor.predict(policy), made.graded) for policy in chosen]
 
 
 def _measured(made: Comparison, policies: Sequence[str], say: Callable[[str], None]) -> tuple[list[Figures], float]:

@@ -46,7 +46,10 @@ def explain(args: argparse.Namespace) -> int:
         steps = [step for step in steps if trace.units[step.unit] == args.unit]
     title = f"network '{trace.network}', policy {trace.policy}: {plural(len(trace.steps), 'step')}"
     text = _summary(trace, steps) if args.summary else _steps(trace, steps, args.first)
-    emit(f"{printable(title)}\n\n{text}{_left_out(trace)}")
+    if trace.left_out:
+        later = plural(trace.left_out, "later step was", "later steps were")
+        text += f"\nthe recording is not whole: {later} left out, to save memory\n"
+    emit(f"{printable(title)}\n\n{text}")
     return 0
 
 
@@ -178,12 +181,3 @@ def _change(group: Sequence[Told], start: int) -> str:
     first, last = ((one.moment - start) / MILLISECOND for one in (group[0], group[-1]))
     span = f"{first:,.3f} ms" if last == first else f"{first:,.3f} to {last:,.3f} ms"
     return f"{span}  {group[0].kind} {told(group)}"
-
-
-def _left_out(trace: Trace) -> str:
-    if not trace.left_out:
-        return ""
-    return (
-        f"\nthe recording is not whole: {plural(trace.left_out, 'later step was', 'later steps were')} left out, "
-        "to save memory\n"
-    )
