@@ -41,11 +41,9 @@ class NetworkBuilder:
         self._name = check_name(name, "network")
         self._schedule = None if schedule is None else parse_schedule(schedule)
         self._folder = folder
-        self._sources: list[Source] = []
-        self._boxes: list[Box] = []
-        self._outputs: list[Output] = []
-        self._taken: set[str] = set()
-        self._delivered: set[str] = set()
+        self._sources: dict[str, Source] = {}
+        self._boxes: dict[str, Box] = {}
+        self._outputs: dict[str, Output] = {}
         self._numbers: dict[str, int] = {}
         self._arcs: dict[str, Schema | None] = {}
         """The schema of every arc; None where only the run can tell: behind static tables and functions to come."""
@@ -56,8 +54,7 @@ class NetworkBuilder:
         """Add a source; tuples of several sources arrive in turn, in the order in which they were added."""
         self._free(name, "source")
         source = parse_source(name, {"schema": schema, "source": connector})
-        self._sources.append(source)
-        self._taken.add(name)
+        self._sources[name] = source
         self._arcs[name] = source.schema
         return Stream(self, name)
 
@@ -69,9 +66,9 @@ class NetworkBuilder:
         """Return the frozen network; it is equal to the one that the equivalent file gives."""
         network = Network(
             self._name,
-            tuple(self._sources),
-            tuple(self._boxes),
-            tuple(self._outputs),
+            tuple(self._sources.values()),
+            tuple(self._boxes.values()),
+            tuple(self._outputs.values()),
             self._schedule,
             self._folder,
         )
@@ -88,8 +85,7 @@ class NetworkBuilder:
             )
         box = parse_box(name, {key: value for key, value in mapping.items() if value is not None})
         schemas = self._infer(box)
-        self._boxes.append(box)
-        self._taken.add(name)
+        self._boxes[name] = box
         for port, schema in zip(box.spec.ports, schemas, strict=True):
             self._arcs[arc_name(name, port)] = schema
         return Stream(self, name, box.spec.ports)
@@ -115,23 +111,25 @@ class NetworkBuilder:
         return self._arcs[name]
 
     def _add_output(self, name: str, mapping: Mapping[str, Any]) -> None:
-        if name in self._delivered:
+        if name in self._outputs:
             raise NetworkError(f"output '{name}': there is another output of this name")
         output = parse_output(name, mapping)
         schema = self._arc(output.input, f"output '{name}': from")
         if output.qos.value is not None and schema is not None:
             with inside(f"output '{name}': qos: value: field"):
                 check_numeric(schema, output.qos.value.field)
-        self._outputs.append(output)
-        self._delivered.add(name)
+        self._outputs[name] = output
+
+    def _is_taken(self, name: str) -> bool:
+        return name in self._sources or name in self._boxes
 
     def _free(self, name: str, kind: str) -> None:
-        if name in self._taken:
+        if self._is_taken(name):
             raise NetworkError(f"{kind} '{name}': the name is taken; sources and boxes need different names")
 
     def _fresh(self, op: str) -> str:
         number = self._numbers.get(op, 1)
-        while f"{op}_{number}" in self._taken:
+        while self._is_taken(f"{op}_{number}"):
             number += 1
         self._numbers[op] = number  # so that nobody counts from 1 again
         return f"{op}_{number}"
@@ -180,7 +178,7 @@ class Stream:
 
     def map(self, *select: str, name: str | None = None) -> Stream:
         """Make one tuple per tuple, each field an expression."""
-        return self._box_of("map", name, select=_one(select))
+        return self._box_of("map", name, select=select or None)
 
     def union(self, *others: Stream, ordered: bool = True, name: str | None = None) -> Stream:
         """Bring streams of the same schema together."""
@@ -231,7 +229,7 @@ class Stream:
         return self._box_of(
             "aggregate",
             name,
-            select=_one(select),
+            select=select or None,
             order=_order(order, on, slack, by),
             size=size,
             advance=advance,
@@ -268,8 +266,8 @@ class Stream:
         name: str | None = None,
     ) -> Stream:
         """For each tuple of this stream: results over the tuples of the other that lie within `size`."""
-        fields: dict[str, Any] = {"select": _one(select), "size": size, "order": _orders(order), "ordered": ordered}
-        return self._box_of("resample", name, (other,), **fields)
+        keys: dict[str, Any] = {"select": select or None, "size": size, "order": _orders(order), "ordered": ordered}
+        return self._box_of("resample", name, (other,), **keys)
 
     def box(self, op: str, *others: Stream | Table, name: str | None = None, **keys: Any) -> Stream:
         """Add a box with any operator, such as one of an installed package, by its keys as a file has them."""
@@ -309,11 +307,6 @@ class Stream:
         if keys.get("ordered") is True:
             del keys["ordered"]
         return self._builder._add_box(name, {"op": op, "in": inputs, **keys})
-
-
-def _one(select: Sequence[str]) -> str | list[str] | None:
-    """Return a select list as a file would have it: text, or a list of texts."""
-    return (select[0] if len(select) == 1 else list(select)) if select else None
 
 
 def _order(order: OrderLike | None, on: str | None, slack: int, by: Names) -> Any:

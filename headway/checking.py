@@ -13,10 +13,10 @@ from headway.boxes.operator import operators
 from headway.errors import NetworkError, choices
 from headway.expressions.compiler import noting
 from headway.functions import functions as registered
-from headway.network import Box, Network, Table, arc_name
+from headway.network import Network, Table, arc_name
 from headway.network.qos import doubts
 from headway.network.schema import Schema, type_name
-from headway.structure import Consumer, Structure, check_structure, owner
+from headway.structure import Structure, check_structure, upstream
 from headway.tables import table_schema
 
 if TYPE_CHECKING:
@@ -24,44 +24,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CheckedNetwork:
+class CheckedNetwork(Structure):
     """A network that is well formed, with what was found out about it. Arcs have their canonical names."""
 
-    network: Network
-    structure: Structure
     arcs: Mapping[str, Schema]
     """The schema of every arc: a source's name, a box's name, or ``box.port``."""
+    network: Network
     tables: Mapping[str, Schema]
     """The schema of every static table, by its ref."""
     functions: Functions
     """The functions that its expressions were checked with; compile with the same."""
-    notes: tuple[str, ...] = ()
-    """What expressions do that is allowed but probably not meant."""
-
-    @property
-    def order(self) -> tuple[Box, ...]:
-        """The boxes, each after those it reads."""
-        return self.structure.order
-
-    @property
-    def inputs(self) -> Mapping[str, tuple[str | Table, ...]]:
-        """By box: its inputs, arcs by their canonical names."""
-        return self.structure.inputs
-
-    @property
-    def outputs(self) -> Mapping[str, str]:
-        """By output: the arc that it delivers."""
-        return self.structure.outputs
-
-    @property
-    def consumers(self) -> Mapping[str, tuple[Consumer, ...]]:
-        """By arc: who reads it."""
-        return self.structure.consumers
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What is allowed but probably not meant."""
-        return (*self.structure.warnings, *self.notes)
 
     def input_schemas(self, box: str) -> tuple[Schema, ...]:
         """Return the schemas of a box's inputs."""
@@ -118,8 +90,8 @@ def check(
         if value is not None:
             with inside(f"output '{output.name}': qos: value: field"):
                 check_numeric(arcs[structure.outputs[output.name]], value.field)
-    ordered = {arc: arcs[arc] for arc in structure.arcs}
-    return CheckedNetwork(network, structure, ordered, statics, functions, tuple(notes))
+    found_out = {"arcs": {arc: arcs[arc] for arc in structure.arcs}, "warnings": (*structure.warnings, *notes)}
+    return CheckedNetwork(**{**vars(structure), **found_out}, network=network, tables=statics, functions=functions)
 
 
 def _check_approximate(structure: Structure) -> None:
@@ -128,21 +100,15 @@ def _check_approximate(structure: Structure) -> None:
     for box in structure.order:
         if not box.spec.approximate:
             continue
-        seen, waiting = {box.name}, [box.name]
-        while waiting:
-            for item in structure.inputs[waiting.pop()]:
-                earlier = None if isinstance(item, Table) else boxes.get(owner(item))
-                if earlier is None or earlier.name in seen:
-                    continue
-                op = earlier.spec.op
-                if not earlier.spec.traceable:
-                    through = [name for name, kind in operators().items() if kind.traceable]
-                    raise NetworkError(
-                        f"box '{box.name}': approximate: needs tuples that come straight from sources, through "
-                        f"{choices(through)} only; '{earlier.name}' is {'an' if op[0] in 'aeiou' else 'a'} {op}"
-                    )
-                seen.add(earlier.name)
-                waiting.append(earlier.name)
+        for name in upstream(structure.inputs, [box.name]):
+            if name == box.name or name not in boxes or boxes[name].spec.traceable:
+                continue
+            op = boxes[name].spec.op
+            through = [name for name, kind in operators().items() if kind.traceable]
+            raise NetworkError(
+                f"box '{box.name}': approximate: needs tuples that come straight from sources, through "
+                f"{choices(through)} only; '{name}' is {'an' if op[0] in 'aeiou' else 'a'} {op}"
+            )
 
 
 def check_numeric(schema: Schema, name: str) -> None:

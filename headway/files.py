@@ -14,7 +14,7 @@ from headway.network import Box, FrozenMap, Network, Output, Source, Table, chec
 from headway.network.qos import Graph, QoS, ValueGraph
 from headway.network.schema import Schema
 from headway.network.trust import OWN, Trust, read_trust
-from headway.network.yamls import read_text, write_text
+from headway.network.yamls import check_size, read_text, write_text
 from headway.options.kinds import check_value
 from headway.options.table import OPTIONS, SCHEDULE
 from headway.structure import check_structure
@@ -46,9 +46,6 @@ VALUE_KEYS = (
 )
 SCHEDULE_KEYS = tuple(Key(option.name, option.kind, option.key_text) for option in SCHEDULE)
 TABLE_KEYS = (Key("table", "text", "a path, or a name that the run gives a table for", required=True),)
-
-_DEEPEST = 60
-_LARGEST = 1_000_000
 
 
 def load(source: str | Path | Mapping[str, Any], *, trust: Trust | Mapping[str, Any] | str = OWN) -> Network:
@@ -83,7 +80,8 @@ def parse_network(data: object, folder: Path | None = None, trust: Trust = OWN) 
     """Read a network from plain data. Relative paths in it are meant from `folder`; `trust` says what it may name."""
     if data is None:
         raise NetworkError("the network file is empty")
-    mapping = _plain(data, [0])
+    check_size(data)
+    mapping = _plain(data)
     if not isinstance(mapping, dict):
         raise NetworkError(f"a network is a mapping with the keys network, sources, boxes, outputs, not {_kind(data)}")
     check_keys(mapping, NETWORK_KEYS)
@@ -282,21 +280,11 @@ def _bounded(graph: Graph, key: str, unit: str, most: float) -> Graph:
     return graph
 
 
-def _plain(value: object, count: list[int], depth: int = 0) -> Any:
-    """Copy mappings and lists; a key True, as other YAML readers make of ``on``, is ``on`` again.
-
-    Aliases can make a small text deep without end or very large: both are refused.
-    """
-    count[0] += 1
-    if depth > _DEEPEST or count[0] > _LARGEST:
-        raise NetworkError(
-            "the network file is nested too deeply" if depth > _DEEPEST else "the network file is too large"
-        )
+def _plain(value: object) -> Any:
+    """Copy mappings and lists; a key True, as other YAML readers make of ``on``, is ``on`` again."""
     if isinstance(value, Mapping):
-        return {("on" if key is True else key): _plain(inner, count, depth + 1) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner, count, depth + 1) for inner in value]
-    return value
+        return {("on" if key is True else key): _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _kind(value: object) -> str:

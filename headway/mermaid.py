@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from headway.checking import CheckedNetwork
-from headway.network import Box, Network, Table
+from headway.network import Box, Table
 from headway.network.schema import Schema
-from headway.structure import Structure, check_structure, owner
+from headway.structure import owner
 
-_ESCAPES = {
-    "#": "#35;",
-    "&": "#amp;",
-    '"': "#quot;",
-    "<": "#lt;",
-    ">": "#gt;",
-    "`": "#96;",
-    "\\": "#92;",
-    "|": "#124;",
-}
+_ESCAPES = str.maketrans(
+    {"#": "#35;", "&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;", "\\": "#92;", "|": "#124;"}
+)
 _LONGEST = 48
 _FIELDS = 4
 
 
-def mermaid(network: Network, checked: CheckedNetwork | None = None) -> str:
-    """Return a flowchart from left to right: sources, boxes, static tables, outputs.
-
-    With a checked network the arrows carry the fields of their arcs.
-    """
-    structure: Structure = check_structure(network) if checked is None else checked.structure
+def mermaid(checked: CheckedNetwork) -> str:
+    """Return a flowchart from left to right: sources, boxes, static tables, outputs; arrows carry their fields."""
+    network = checked.network
     lines = ["flowchart LR"]
     ids: dict[str, str] = {}
     for number, source in enumerate(network.sources):
@@ -45,27 +33,23 @@ def mermaid(network: Network, checked: CheckedNetwork | None = None) -> str:
                 lines.append(f'    {tables[item.ref]}[("{_label(item.ref)}")]')
     for number, output in enumerate(network.outputs):
         lines.append(f'    o{number}((("{_label(output.name)}")))')
-    schemas: Any = {} if checked is None else checked.arcs
     for box in network.boxes:
-        for item in structure.inputs[box.name]:
+        for item in checked.inputs[box.name]:
             if isinstance(item, Table):
                 lines.append(f"    {tables[item.ref]} -.-> {ids[box.name]}")
             else:
-                lines.append(_edge(ids[owner(item)], ids[box.name], item, schemas.get(item)))
+                lines.append(_edge(ids[owner(item)], ids[box.name], item, checked.arcs[item]))
     for number, output in enumerate(network.outputs):
-        arc = structure.outputs[output.name]
-        lines.append(_edge(ids[owner(arc)], f"o{number}", arc, schemas.get(arc)))
+        arc = checked.outputs[output.name]
+        lines.append(_edge(ids[owner(arc)], f"o{number}", arc, checked.arcs[arc]))
     return "\n".join(lines) + "\n"
 
 
-def _edge(start: str, end: str, arc: str, schema: Schema | None) -> str:
+def _edge(start: str, end: str, arc: str, schema: Schema) -> str:
     port = arc.partition(".")[2]
-    parts = [_label(port)] if port else []
-    if schema is not None:
-        names = ", ".join(schema.names[:_FIELDS]) + (", …" if len(schema) > _FIELDS else "")
-        parts.append(_label(names))
-    label = f'|"{": ".join(parts)}"|' if parts else ""
-    return f"    {start} -->{label} {end}"
+    names = ", ".join(schema.names[:_FIELDS]) + (", …" if len(schema) > _FIELDS else "")
+    label = f"{_label(port)}: {_label(names)}" if port else _label(names)
+    return f'    {start} -->|"{label}"| {end}'
 
 
 def _box_label(box: Box) -> str:
@@ -81,4 +65,4 @@ def _label(text: str) -> str:
     text = " ".join(text.split())
     if len(text) > _LONGEST:
         text = text[: _LONGEST - 1] + "…"
-    return "".join(_ESCAPES.get(character, character) for character in text)
+    return text.translate(_ESCAPES)

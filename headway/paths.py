@@ -1,9 +1,15 @@
-"""Paths as people and files give them, which may be none at all."""
+"""Paths as people and files give them, which may be none at all; files that appear when they are whole."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
+import secrets
+from collections.abc import Iterator
 from pathlib import Path
+
+from headway.errors import OutputError
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 
@@ -20,3 +26,41 @@ def unusable(path: Path | str) -> str:
     except OSError as error:
         return "" if error.errno in _ABSENT else (error.strerror or str(error)).lower()
     return ""
+
+
+def check_writable(path: Path, what: str, example: str) -> None:
+    """Raise an OutputError now, not after a long run, if a report cannot be written there."""
+    wrong = unusable(path)
+    if wrong:
+        raise OutputError(f"{what}: '{path}' cannot be written: {wrong}")
+    if path.is_dir():
+        raise OutputError(f"{what}: '{path}' is a directory; expected a file such as {example}")
+    if not path.parent.is_dir():
+        raise OutputError(f"{what}: the folder '{path.parent}' for '{path.name}' does not exist")
+    if not os.access(path if _is_special(path) else path.parent, os.W_OK):
+        raise OutputError(f"{what}: '{path}' cannot be written: no permission")
+
+
+@contextlib.contextmanager
+def whole(path: Path, what: str) -> Iterator[Path]:
+    """Give a path to write to, in the place of one that gets the file when the body has ended well, and not before.
+
+    An OSError becomes an OutputError that begins with `what`.
+    """
+    partial = path if _is_special(path) else path.parent / f".{path.name}.{secrets.token_hex(4)}.partial"
+    try:
+        yield partial
+        if partial != path:
+            partial.replace(path)
+    except BaseException as error:
+        if partial != path:
+            with contextlib.suppress(OSError):
+                partial.unlink()
+        if isinstance(error, OSError):
+            raise OutputError(f"{what}: '{path}' cannot be written: {error.strerror or error}") from error
+        raise
+
+
+def _is_special(path: Path) -> bool:
+    """Whether it is a device or a pipe, which a rename would replace."""
+    return path.exists() and not path.is_file()

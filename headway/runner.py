@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
@@ -23,11 +23,11 @@ from headway.engines.base import RunResult, RunSettings, Status, make_engine
 from headway.engines.claims import check_files
 from headway.engines.models import Model, parse_model
 from headway.engines.opening import LETTERS, permit
-from headway.errors import InputError, OutputError, PolicyError, RunError, unknown
+from headway.errors import HeadwayError, InputError, OutputError, PolicyError, RunError, unknown
 from headway.files import load
-from headway.network import Network, thaw
-from headway.network.trust import OWN, read_trust
-from headway.options.kinds import check_value
+from headway.network import Box, Network, Output, Source, thaw
+from headway.network.trust import read_trust
+from headway.options.kinds import Option, check_value
 from headway.options.table import CUT_KEYS, OPTIONS, RunOptions, check_call, default_of, signature_of
 from headway.scheduling.schedule import PARTS, Schedule, default_schedule
 from headway.shedding.settings import ShedSettings
@@ -89,7 +89,7 @@ def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: R
         value = options.get(name)
         if option.call and option.engine not in ("", engine) and (value is not None if name == "model" else value):
             raise RunError(f"{name} is for the engine '{option.engine}'; the engine of this run is '{engine}'")
-    _check_names(network, said)
+    check_names(network, said, OPTIONS.values())
     inputs = said["inputs"] or {}
     outputs, dead_letters = _destinations(network, inputs, said)
     parsed = _schedule(engine, network, options)
@@ -112,7 +112,7 @@ def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: R
         keep=min(said["keep"], _FOR_EVER),
         restart=frozenset(said["restart"]),
         cut=_cut(said["cut"]),
-        model=_model(network, options.get("model"), schedule.get("model")) if engine == "sim" else None,
+        model=model_of(network, options.get("model")) if engine == "sim" else None,
         shed=shedding,
         adaptive=adaption,
         **{name: said[name] for name in _PLAIN},
@@ -121,17 +121,20 @@ def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: R
     return Prepared(engine, checked, settings)
 
 
-def _check_names(network: Network, said: Mapping[str, Any]) -> None:
-    known = {
-        "source": [source.name for source in network.sources],
-        "output": [output.name for output in network.outputs],
+def check_names(network: Network, given: Mapping[str, Any], options: Iterable[Option], *, flags: bool = False) -> None:
+    """Raise for options whose names are none of the network's; with `flags` it says at which flag they stand."""
+    known: Mapping[str, tuple[Sequence[Source | Box | Output], type[HeadwayError]]] = {
+        "source": (network.sources, InputError),
+        "output": (network.outputs, OutputError),
+        "box": (network.boxes, RunError),
     }
-    for name, option in OPTIONS.items():
+    for option in options:
         if option.of in known:
-            for one in said[name] or ():
-                if one not in known[option.of]:
-                    error = InputError if option.of == "source" else OutputError
-                    raise error(unknown(option.of, one, known[option.of]))
+            parts, error = known[option.of]
+            names = [one.name for one in parts]
+            for name in given[option.name] or ():
+                if name not in names:
+                    raise error((f"{option.long}: " if flags else "") + unknown(option.of, name, names))
 
 
 def _destinations(
@@ -191,11 +194,13 @@ def _cut(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return given or {}
 
 
-def _model(network: Network, given: Any, said: Any) -> Model | None:
+def model_of(network: Network, given: Any) -> Model | None:
     """Return the model that the call gives, or else the file; the file's trust is about what the file says."""
-    modelled = said if given is None else given
-    folder, trust = (network.folder, network.trust) if given is None else (None, OWN)
-    return None if modelled is None else parse_model(thaw(modelled), folder, trust)
+    schedule: Mapping[str, Any] = network.schedule or {}
+    if given is not None:
+        return parse_model(thaw(given))
+    said = schedule.get("model")
+    return None if said is None else parse_model(thaw(said), network.folder, network.trust)
 
 
 def _guarded(on_status: Callable[[Status], None]) -> Callable[[Status], None]:

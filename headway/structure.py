@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
 from headway.errors import NetworkError, choices, did_you_mean, unknown
@@ -31,7 +32,7 @@ class Structure:
     """By box: its inputs, arcs by their canonical names."""
     outputs: Mapping[str, str]
     """By output: the arc that it delivers."""
-    arcs: tuple[str, ...]
+    arcs: Collection[str]
     """All arcs: sources, then every port of every box in the file's order."""
     consumers: Mapping[str, tuple[Consumer, ...]]
     """By arc: who reads it, boxes before outputs."""
@@ -62,7 +63,9 @@ def check_structure(network: Network) -> Structure:
     for output_name, arc in outputs.items():
         consumers[arc].append(Consumer("output", output_name))
     frozen = {arc: tuple(readers) for arc, readers in consumers.items()}
-    return Structure(order, inputs, outputs, tuple(arcs), frozen, _warnings(network, inputs, outputs))
+    needed = upstream(inputs, map(owner, outputs.values()))
+    warnings = [f"{kind} '{name}': no output uses it" for kind, name in _named(network) if name not in needed]
+    return Structure(order, inputs, outputs, tuple(arcs), frozen, tuple(warnings))
 
 
 def owner(arc: str) -> str:
@@ -77,8 +80,7 @@ def _check_names(network: Network) -> None:
     if not network.outputs:
         raise NetworkError("outputs: a network needs at least one output")
     seen: dict[str, str] = {}
-    named = [("source", item.name) for item in network.sources] + [("box", item.name) for item in network.boxes]
-    for kind, name in named:
+    for kind, name in _named(network):
         check_name(name, kind)
         if name in seen:
             raise NetworkError(
@@ -116,54 +118,39 @@ def _resolve(name: str, ports: Mapping[str, tuple[str, ...]], arcs: Collection[s
 def _sort(boxes: tuple[Box, ...], inputs: Mapping[str, tuple[str | Table, ...]]) -> tuple[Box, ...]:
     """Return the boxes, each after those it reads, or raise a NetworkError that names a loop."""
     place = {box.name: number for number, box in enumerate(boxes)}
-    before = {
-        name: [owner(arc) for arc in arcs if not isinstance(arc, Table) and owner(arc) in place]
-        for name, arcs in inputs.items()
-    }
-    after: dict[str, list[str]] = {name: [] for name in place}
-    missing = {name: len(names) for name, names in before.items()}
-    for name, names in before.items():
-        for earlier in names:
-            after[earlier].append(name)
-    ready = [place[name] for name, count in missing.items() if count == 0]
-    heapq.heapify(ready)
+    sorter = TopologicalSorter(
+        {
+            name: [owner(arc) for arc in arcs if not isinstance(arc, Table) and owner(arc) in place]
+            for name, arcs in inputs.items()
+        }
+    )
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        loop = " -> ".join(error.args[1])
+        raise NetworkError(f"boxes: there is a loop: {loop}; a network must be free of loops") from None
+    ready: list[int] = []
     order: list[Box] = []
-    while ready:
-        box = boxes[heapq.heappop(ready)]
-        order.append(box)
-        for name in after[box.name]:
-            missing[name] -= 1
-            if missing[name] == 0:
-                heapq.heappush(ready, place[name])
-    if len(order) < len(boxes):
-        stuck = {name for name, count in missing.items() if count}
-        raise NetworkError(
-            f"boxes: there is a loop: {' -> '.join(_loop(before, stuck))}; a network must be free of loops"
-        )
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heapq.heappush(ready, place[name])
+        order.append(boxes[heapq.heappop(ready)])
+        sorter.done(order[-1].name)
     return tuple(order)
 
 
-def _loop(before: Mapping[str, list[str]], stuck: set[str]) -> list[str]:
-    """Walk upstream among the boxes that wait for each other until one comes again."""
-    path = [min(stuck)]
-    while True:
-        earlier = next(name for name in before[path[-1]] if name in stuck)
-        if earlier in path:
-            loop = [*path[path.index(earlier) :], earlier]
-            return loop[::-1]
-        path.append(earlier)
-
-
-def _warnings(
-    network: Network, inputs: Mapping[str, tuple[str | Table, ...]], outputs: Mapping[str, str]
-) -> tuple[str, ...]:
-    """Name the boxes and sources that no output depends on."""
-    needed: set[str] = set()
-    waiting = [owner(arc) for arc in outputs.values()]
+def upstream(inputs: Mapping[str, tuple[str | Table, ...]], names: Iterable[str]) -> dict[str, None]:
+    """Return sources and boxes with all that they depend on, in the order in which these are met."""
+    found = dict.fromkeys(names)
+    waiting = list(found)
     while waiting:
-        name = waiting.pop()
-        if name not in needed:
-            needed.add(name)
-            waiting.extend(owner(arc) for arc in inputs.get(name, ()) if not isinstance(arc, Table))
-    idle = [("source", item.name) for item in network.sources] + [("box", item.name) for item in network.boxes]
-    return tuple(f"{kind} '{name}': no output uses it" for kind, name in idle if name not in needed)
+        for item in inputs.get(waiting.pop(), ()):
+            if not isinstance(item, Table) and owner(item) not in found:
+                found[owner(item)] = None
+                waiting.append(owner(item))
+    return found
+
+
+def _named(network: Network) -> list[tuple[str, str]]:
+    """Return the kind and the name of everything that makes arcs."""
+    return [("source", item.name) for item in network.sources] + [("box", item.name) for item in network.boxes]

@@ -53,18 +53,16 @@ def _block(what: str, name: str) -> str:
 
 
 def _flag_table(options: Sequence[Option]) -> str:
-    return _rows(("option", "meaning"), [(f"`{one.flag}`", _meaning(one, one.default_text)) for one in options])
+    return _rows(("option", "meaning"), [(f"`{one.flag}`", _meaning(one)) for one in options])
 
 
 def _call_table() -> str:
-    rows = [(f"`{one.name}`", one.takes or f"`{one.type}`", _meaning(one, one.call_default)) for one in CALL]
+    rows = [(f"`{one.name}`", one.takes or f"`{one.type}`", _meaning(one)) for one in CALL]
     return _rows(("argument of `hw.run`", "takes", "meaning"), rows)
 
 
-def _meaning(option: Option, default: str) -> str:
-    engine = f"engine `{option.engine}`: " if option.engine else ""
-    see = f"; see {option.see}" if option.see else ""
-    return f"{engine}{option.help}" + (f" (default: {default})" if default else "") + see
+def _meaning(option: Option) -> str:
+    return option.meaning(option.default_text) + (f"; see {option.see}" if option.see else "")
 
 
 def _rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -254,7 +254,7 @@ def test_every_field_of_a_trace_is_explained() -> None:
 def test_the_picture_in_the_readme_is_the_demo() -> None:
     network = hw.load(ROOT / "examples/border-watch/network.yaml")
     [picture] = blocks(README, "mermaid")
-    assert picture == mermaid(network, hw.check(network))
+    assert picture == mermaid(hw.check(network))
 
 
 def test_the_vocabulary_is_in_the_glossary() -> None:

@@ -36,8 +36,8 @@ LAYERS = (
     ("expressions", "catalog", "sieves"),
     ("trains",),
     ("network",),
-    ("columns", "extras", "fading"),
-    ("clock", "errors", "paths"),
+    ("columns", "extras", "fading", "paths"),
+    ("clock", "errors"),
 )
 """From top to bottom; a package stands for all its modules. Within a layer only a package may import from itself."""
 

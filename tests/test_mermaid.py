@@ -13,7 +13,7 @@ from tests.networks import ALL, BORDER
 
 def test_the_example_of_the_design() -> None:
     network = load(BORDER)
-    assert mermaid(network, check(network)).splitlines() == [
+    assert mermaid(check(network)).splitlines() == [
         "flowchart LR",
         '    s0(["positions"])',
         '    b0["across<br/>filter<br/>pos #gt;= 30"]',
@@ -29,13 +29,9 @@ def test_the_example_of_the_design() -> None:
     ]
 
 
-def test_without_schemas() -> None:
-    assert "    s0 --> b0\n" in mermaid(load(BORDER))
-
-
 def test_every_operator() -> None:
     network = load(ALL)
-    text = mermaid(network, check(network, tables={"people": Schema.parse("person int")}))
+    text = mermaid(check(network, tables={"people": Schema.parse("person int")}))
     assert '    t0[("people")]' in text
     assert "    t0 -.-> b8" in text
     assert "sid, time, pos, name, …" in text
@@ -48,7 +44,7 @@ sources: {s: {schema: a string}}
 boxes: {b: {op: filter, in: s, where: "a = '\\"]|`<b>&#x' or\\n a > 'end'"}}
 outputs: {o: {from: b}}
 """
-    drawn = mermaid(load(text))
+    drawn = mermaid(check(load(text)))
     (label,) = re.findall(r'    b0\["(.*)"\]', drawn)
     assert "#quot;]#124;#96;#lt;b#gt;#amp;#35;x" in label
     assert not re.search(r'["`|]', label)
@@ -59,4 +55,4 @@ def test_long_labels_are_cut() -> None:
     where = " and ".join(["a > 1"] * 50)
     text = "network: x\nsources: {s: {schema: a int}}\nboxes: {b: {op: filter, in: s, where: WHERE}}\n"
     text = text.replace("WHERE", where) + "outputs: {o: {from: b}}\n"
-    assert max(map(len, mermaid(load(text)).splitlines())) < 200
+    assert max(map(len, mermaid(check(load(text))).splitlines())) < 200

@@ -143,7 +143,7 @@ def _table(verdicts: Mapping[str, Verdict | Failure], wanted: int, seconds: floa
         rows.append((name, verdict, held, f"{took:.1f}"))
     told = "; ".join(f"{count} {verdict}" for verdict, count in counts.items())
     left = "" if len(verdicts) == wanted else f" of {wanted}"
-    total = f"{plural(len(verdicts), 'experiment', 'experiments')}{left} in {span_text(seconds)}: {told}\n"
+    total = f"{plural(len(verdicts), 'experiment')}{left} in {span_text(seconds)}: {told}\n"
     return text_table(("experiment", "verdict", "checks that hold", "seconds"), rows, "llrr") + "\n" + total
 
 

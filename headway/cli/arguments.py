@@ -15,17 +15,18 @@ import pyarrow as pa
 
 from headway.boxes.durations import Duration
 from headway.connectors import source_suffixes
-from headway.connectors.registry import FASTEST, SLOWEST
+from headway.connectors.registry import check_rate
 from headway.engines.base import engine_names
 from headway.engines.claims import table_refs
-from headway.errors import HeadwayError, InputError, NetworkError, OutputError, PolicyError, choices, unknown
+from headway.errors import HeadwayError, NetworkError, choices, unknown
+from headway.files import load
 from headway.functions import load_functions
 from headway.network import Network
 from headway.network.trust import LEVELS, Trust
 from headway.network.yamls import read_text
 from headway.options.kinds import KINDS, SPREAD_RULES, Option
 from headway.options.table import OPTIONS
-from headway.runner import DEFAULT_ENGINE
+from headway.runner import DEFAULT_ENGINE, check_names
 from headway.scheduling.trains import parse_train
 from headway.tables import load_table
 
@@ -77,115 +78,78 @@ class Pair(argparse.Action):
         setattr(namespace, self.dest, {**taken, name: value})
 
 
-def positive(text: str) -> int:
-    """Return a whole number above 0."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number above 0, not '{text}'")
-    return number
+def _number(kind: str, make: Callable[[str], float]) -> Callable[[str], float]:
+    """Return what reads a finite number of a kind."""
+
+    def read(text: str) -> float:
+        try:
+            number = make(text)
+        except ValueError:
+            number = math.nan
+        if number == math.inf or not KINDS[kind].fits(number):
+            raise UsageError(f"expected {KINDS[kind].expected}, not '{text}'")
+        return number
+
+    return read
 
 
-def train(text: str) -> str:
+def _train(text: str) -> str:
     """Return a rule for trains as it is, once it is known to be one."""
-    try:
-        parse_train(text)
-    except PolicyError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    parse_train(text)
     return text
 
 
-def choice(text: str) -> str | dict[str, Any]:
+def _choice(text: str) -> str | dict[str, Any]:
     """Return a name as it is, or the settings that stand in braces as a mapping."""
-    if not text.lstrip().startswith("{"):
-        return text
-    try:
-        found = read_text(text)
-    except HeadwayError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return dict(found)
+    return dict(read_text(text)) if text.lstrip().startswith("{") else text
 
 
-def seconds(text: str) -> float:
-    """Return a number of seconds above 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number) or number <= 0:
-        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, not '{text}'")
-    return number
-
-
-def rate(source: str, text: str) -> float:
-    """Return tuples per second for a source."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number) or number <= 0:
-        raise UsageError(f"--rate: source '{source}': expected tuples per second, a number above 0, not '{text}'")
-    if not SLOWEST <= number <= FASTEST:
-        raise UsageError(
-            f"--rate: source '{source}': expected {SLOWEST:g} to {FASTEST:g} tuples per second, not '{text}'"
-        )
-    return number
-
-
-def size(text: str) -> int:
+def _size(text: str) -> int:
     """Return bytes, from ``1000000``, ``64k``, ``256M`` or ``1.5GiB``; the letters are powers of 1,024."""
     match = _SIZE.fullmatch(text.strip())
     number = 0 if match is None else int(float(match[1]) * _FACTORS[match[2].lower()])
     if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a size such as 64k, 256M or 2G, not '{text}'")
+        raise UsageError(f"expected a size such as 64k, 256M or 2G, not '{text}'")
     return number
 
 
-def share(text: str) -> float:
-    """Return a share above 0 and up to 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number <= 1:
-        raise argparse.ArgumentTypeError(f"expected a share above 0 and up to 1, such as 0.9, not '{text}'")
-    return number
-
-
-def duration(text: str) -> float:
-    """Return seconds from a duration such as ``90s`` or ``2 hours``."""
-    try:
-        return Duration.parse(text).seconds
-    except NetworkError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def spread(text: str) -> str | list[str]:
+def _spread(text: str) -> str | list[str]:
     """Return a rule, or the boxes that are named."""
     if text in SPREAD_RULES:
         return text
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise argparse.ArgumentTypeError(f"expected auto, none, or boxes with commas between, not '{text}'")
+        raise UsageError(f"expected auto, none, or boxes with commas between, not '{text}'")
     return names
 
 
 READERS: Mapping[str, Callable[[str], Any]] = {
-    "positive": positive,
-    "calls": positive,
-    "bytes": size,
-    "seconds": seconds,
-    "duration": duration,
-    "train": train,
-    "spread": spread,
-    "share": share,
+    "positive": _number("positive", int),
+    "calls": _number("calls", int),
+    "bytes": _size,
+    "seconds": _number("seconds", float),
+    "duration": lambda text: Duration.parse(text).seconds,
+    "train": _train,
+    "spread": _spread,
+    "share": _number("share", float),
     "folder": Path,
-    "shed": choice,
-    "adaptive": choice,
+    "shed": _choice,
+    "adaptive": _choice,
 }
-"""By kind of option: what reads its text; the others stay text."""
+"""By kind of option: what reads its text, or raises a HeadwayError; the others stay text."""
+
+
+def _reader(kind: str) -> Callable[[str], Any]:
+    """Return what reads a kind's text as argparse wants it, which names the option in the error."""
+
+    def read(text: str) -> Any:
+        try:
+            return READERS[kind](text)
+        except HeadwayError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
+
 
 FILE = Option("the network file, YAML or JSON", flag="FILE", name="file")
 FUNCTIONS = Option(
@@ -301,7 +265,7 @@ def _add(parser: argparse._ActionsContainer, option: Option) -> None:
             settings |= {"action": "append", "default": []}
             help_text += "; may be repeated"
         elif option.kind in READERS:
-            settings["type"] = READERS[option.kind]
+            settings["type"] = _reader(option.kind)
         elif option.kind in KINDS and KINDS[option.kind].names:
             settings["choices"] = KINDS[option.kind].names
     parser.add_argument(flag, help=help_text.replace("`", "'").replace("%", "%%"), **settings)
@@ -312,7 +276,16 @@ _OF_RUN = tuple(OPTIONS.values())
 
 def rates_of(given: Mapping[str, str]) -> dict[str, float]:
     """Return tuples per second by source."""
-    return {source: rate(source, text) for source, text in given.items()}
+    rates = {}
+    for source, text in given.items():
+        try:
+            number: object = float(text)
+        except ValueError:
+            number = text
+        rate = check_rate(number, f"--rate: source '{source}'")
+        assert rate is not None  # as it was given
+        rates[source] = rate
+    return rates
 
 
 def engine_of(args: argparse.Namespace, network: Network) -> str:
@@ -332,22 +305,7 @@ def check_options(args: argparse.Namespace, network: Network, engine: str, optio
             raise UsageError(f"{option.long} is for the engine '{option.engine}'; the engine here is '{engine}'")
         if option.name in ("keep", "restart") and args.state is None:
             raise UsageError(f"{option.long} is about a state that is kept; give --state DIR too")
-    check_names(args, network, given)
-
-
-def check_names(args: argparse.Namespace, network: Network, options: Iterable[Option]) -> None:
-    """Raise for options whose names are none of the network's."""
-    known = {
-        "source": ([one.name for one in network.sources], InputError),
-        "output": ([one.name for one in network.outputs], OutputError),
-        "box": ([one.name for one in network.boxes], UsageError),
-    }
-    for option in options:
-        if option.of in known:
-            names, error = known[option.of]
-            for name in getattr(args, option.name):
-                if name not in names:
-                    raise error(f"{option.long}: {unknown(option.of, name, names)}")
+    check_names(network, vars(args), given, flags=True)
 
 
 def trust_of(args: argparse.Namespace, *, hosts: bool = False) -> Trust:
@@ -370,13 +328,17 @@ def trust_of(args: argparse.Namespace, *, hosts: bool = False) -> Trust:
     )
 
 
-def import_functions(modules: Sequence[str]) -> None:
-    """Import the modules that the user named; the current folder counts, last, as it does for python -m."""
+def load_file(args: argparse.Namespace, *, hosts: bool = False) -> Network:
+    """Read the network file with the trust that the options say, for which see `trust_of`.
+
+    Before that, modules that the user named are imported; the current folder counts, last, as for python -m.
+    """
     here = str(Path.cwd())
-    if modules and here not in sys.path:
+    if args.functions and here not in sys.path:
         sys.path.append(here)
-    for module in modules:
+    for module in args.functions:
         load_functions(module)
+    return load(Path(args.file), trust=trust_of(args, hosts=hosts))
 
 
 def load_tables(network: Network, given: Mapping[str, str]) -> dict[str, pa.Table]:

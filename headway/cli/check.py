@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from headway.adaptive.layer import parse_adaptive
@@ -22,23 +21,21 @@ from headway.cli.arguments import (
     UsageError,
     check_options,
     engine_of,
-    import_functions,
+    load_file,
     load_tables,
     of_run,
-    trust_of,
 )
 from headway.cli.loads import LOAD_OPTIONS, load_mapping, load_text, report_load, verdict
 from headway.cli.printing import emit, plural, printable, text_table, warning_lines
 from headway.cli.run import SPARK
-from headway.connectors import open_source, sink_kinds, sink_suffixes, source_kinds, source_suffixes
-from headway.connectors.registry import permit_sink, permit_source, scheme_hint
+from headway.connectors import open_source
+from headway.connectors.registry import permit_sink, permit_source
 from headway.engines.base import engine_names
-from headway.engines.claims import file_of, is_standard
+from headway.engines.claims import file_of
 from headway.engines.spark.driver.cut import Cut, cut
 from headway.engines.spark.driver.shipping import choose_front, explain_front, make_work
 from headway.engines.spark.wire.work import CutUnit, Placement
-from headway.errors import HeadwayError, InputError, OutputError, choices, unknown
-from headway.files import load
+from headway.errors import InputError, unknown
 from headway.mermaid import mermaid
 from headway.network import thaw
 from headway.network.schema import Schema, type_name
@@ -70,8 +67,7 @@ examples:
 
 def check_file(args: argparse.Namespace) -> int:
     """Check a network file and print what was found."""
-    import_functions(args.functions)
-    network = load(Path(args.file), trust=trust_of(args, hosts=True))
+    network = load_file(args, hosts=True)
     checked = check(network, None, load_tables(network, args.tables))
     schedule: Mapping[str, Any] = network.schedule or {}
     Schedule.parse(schedule.get("policy"), schedule.get("train"))
@@ -87,7 +83,7 @@ def check_file(args: argparse.Namespace) -> int:
     load_report = report_load(checked, args)
     warnings += load_report.warnings
     if args.mermaid:
-        emit(mermaid(network, checked))
+        emit(mermaid(checked))
     elif args.json:
         if load_report.loads is not None and not load_report.fine:
             warnings.append(f"load: {verdict(load_report)}")
@@ -145,7 +141,6 @@ def check_connectors(checked: CheckedNetwork) -> list[str]:
     network, warnings = checked.network, []
     for source in network.sources:
         what = thaw(source.connector)
-        _check_kind(f"source '{source.name}'", what, source_kinds(), source_suffixes(), InputError)
         permit_source(source.name, source.schema, what, network.folder, network.trust)
         if isinstance(what, dict) and "generate" in what:
             open_source(source.name, source.schema, what).close()  # reads nothing, and checks every field
@@ -156,9 +151,7 @@ def check_connectors(checked: CheckedNetwork) -> list[str]:
         if path is not None and not path.is_file():
             warnings.append(f"source '{source.name}': there is no file '{path}' yet")
     for output in network.outputs:
-        what = thaw(output.sink)
-        _check_kind(f"output '{output.name}'", what, sink_kinds(), sink_suffixes(), OutputError)
-        permit_sink(output.name, checked.output_schema(output.name), what, network.folder, network.trust)
+        permit_sink(output.name, checked.output_schema(output.name), thaw(output.sink), network.folder, network.trust)
     return warnings
 
 
@@ -166,9 +159,9 @@ def as_text(checked: CheckedNetwork, warnings: list[str]) -> str:
     """Return the findings for people."""
     network = checked.network
     counts = [
-        plural(len(network.sources), "source", "sources"),
+        plural(len(network.sources), "source"),
         plural(len(network.boxes), "box", "boxes"),
-        plural(len(network.outputs), "output", "outputs"),
+        plural(len(network.outputs), "output"),
     ]
     ops = {source.name: "source" for source in network.sources} | {box.name: box.spec.op for box in network.boxes}
     arcs = [
@@ -209,20 +202,6 @@ def _fields(schema: Schema) -> dict[str, str]:
 
 def _reader(consumer: Any) -> str:
     return consumer.name if consumer.kind == "box" else f"output {consumer.name}"
-
-
-def _check_kind(
-    who: str, what: Any, kinds: tuple[str, ...], suffixes: tuple[str, ...], error: type[HeadwayError]
-) -> None:
-    if isinstance(what, dict):
-        for kind in what:
-            if kind not in kinds:
-                hint = scheme_hint(kind, error is OutputError)
-                raise error(f"{who}: {unknown('connector', kind, kinds)}" + (f"; {hint}" if hint else ""))
-    elif isinstance(what, str) and ":" in what and scheme_hint(what, error is OutputError):
-        raise error(f"{who}: '{what[:200]}' is no file: {scheme_hint(what, error is OutputError)}")
-    elif what is not None and not is_standard(what) and Path(what).suffix.lower() not in suffixes:
-        raise error(f"{who}: '{what}' has none of the suffixes {choices(suffixes)}; '-' is JSON lines")
 
 
 # The cut, for `headway check`
@@ -269,7 +248,7 @@ def cut_text(report: CutReport) -> str:
     """Return the cut for people."""
     made = report.cut
     queries = plural(len(made.units), "streaming query", "streaming queries")
-    title = f"on Spark: {queries}, {plural(made.shards, 'shard', 'shards')}\n\n"
+    title = f"on Spark: {queries}, {plural(made.shards, 'shard')}\n\n"
     units = [
         (f"{at}", ", ".join(unit.outputs) or "-", ", ".join(unit.sources), unit.why)
         for at, unit in enumerate(made.units, 1)
@@ -300,19 +279,19 @@ def where(place: Placement, shards: int) -> str:
 
 def cut_mapping(report: CutReport) -> dict[str, Any]:
     """Return the cut for programs."""
-    return {"shards": report.cut.shards, "units": [_unit(unit, report) for unit in report.cut.units]}
-
-
-def _unit(unit: CutUnit, report: CutReport) -> dict[str, Any]:
-    return {
-        "name": unit.name,
-        "outputs": list(unit.outputs),
-        "sources": list(unit.sources),
-        "why": unit.why,
-        "native": report.kernels[unit.name] is None,
-        "why_kernels": report.kernels[unit.name],
-        "boxes": {name: _place(place) for name, place in unit.placements.items()},
-    }
+    units = [
+        {
+            "name": unit.name,
+            "outputs": list(unit.outputs),
+            "sources": list(unit.sources),
+            "why": unit.why,
+            "native": report.kernels[unit.name] is None,
+            "why_kernels": report.kernels[unit.name],
+            "boxes": {name: _place(place) for name, place in unit.placements.items()},
+        }
+        for unit in report.cut.units
+    ]
+    return {"shards": report.cut.shards, "units": units}
 
 
 def _place(place: Placement) -> dict[str, Any]:

@@ -22,13 +22,12 @@ from headway.cli.arguments import (
     TRUST_TITLE,
     Command,
     UsageError,
-    check_names,
-    import_functions,
+    load_file,
     load_tables,
     of_run,
     rates_of,
-    trust_of,
 )
+from headway.cli.explain import kind_of
 from headway.cli.printing import (
     count_text,
     emit,
@@ -47,14 +46,14 @@ from headway.compare.figures import Advice, Figures, advise, figures, parse_poli
 from headway.compare.inputs import hold
 from headway.compare.predicting import QUIET, Predictor, Setting, had_processor
 from headway.compare.replaying import replay
-from headway.engines.models import LOCAL, Model, parse_model
+from headway.engines.models import LOCAL, Model
 from headway.engines.traces import read_trace
 from headway.errors import InputError, OutputError, unknown
 from headway.extras import has_extra
-from headway.files import load
-from headway.network import Network, thaw
+from headway.network import Network
 from headway.options.kinds import Option
-from headway.paths import unusable
+from headway.paths import unusable, whole
+from headway.runner import check_names, model_of
 from headway.scheduling.schedule import HANDFUL
 
 SECONDS = 10.0
@@ -62,7 +61,6 @@ OUT = "compare"
 ENGINES = ("sim", LOCAL)
 PREDICTED, MEASURED = "predicted", "measured"
 BUSY = "other programs took up to {:.0%} of the processor meanwhile: repeat it on a quieter machine"
-_HEAD = 4096
 
 EPILOG = f"""\
 FILE is a network, or a trace that 'headway run --trace' recorded of a real run. A policy is a whole schedule, such as
@@ -111,11 +109,12 @@ def compare(args: argparse.Namespace) -> int:
         raise UsageError(f"--engine: {unknown('engine', args.engine, ENGINES)}")
     real = args.engine == LOCAL
     policies = HANDFUL if args.policies is None else parse_policies(args.policies, real)
-    made = _recorded(args) if _is_trace(Path(args.file)) else _described(args)
+    made = _recorded(args) if kind_of(Path(args.file)) == "trace" else _described(args)
     status = StatusLine(sys.stderr)
     try:
         predictor = Predictor(made.setting, status.say, made.model, made.virtual)
-        compared = {PREDICTED: _predicted(made, policies, predictor)}
+        chosen = [policy for policy in policies if policy != "threads"]
+        compared = {PREDICTED: [figures(policy, predictor.predict(policy), made.graded) for policy in chosen]}
         had = predictor.processor
         if real:
             compared[MEASURED], share = _measured(made, policies, status.say)
@@ -181,16 +180,6 @@ COMMAND = Command(
 # What is compared
 
 
-def _is_trace(path: Path) -> bool:
-    """Whether a file looks like a trace; what is wrong with it is said by who reads it."""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            head = file.read(_HEAD)
-    except (OSError, ValueError):
-        return False
-    return head.lstrip().startswith(("{", "[")) and ('"traceEvents"' in head or '"otherData"' in head)
-
-
 def _recorded(args: argparse.Namespace) -> Comparison:
     """Return a recorded run as a network of universal boxes."""
     for option in COMMAND.flags:
@@ -212,14 +201,13 @@ def _recorded(args: argparse.Namespace) -> Comparison:
 
 def _described(args: argparse.Namespace) -> Comparison:
     """Return a network with its inputs, read once."""
-    import_functions(args.functions)
-    network = load(Path(args.file), trust=trust_of(args))
-    check_names(args, network, of_run("inputs", "rates"))
+    network = load_file(args)
+    check_names(network, vars(args), of_run("inputs", "rates"), flags=True)
     rates = rates_of(args.rates)
     tables = load_tables(network, args.tables)
     checked = check(network, None, tables, contact=True)
     warn(checked.warnings)
-    model = _model(args.model, network)
+    model = model_of(network, args.model)
     if model is not None:
         model.check({box.name: box for box in network.boxes})
     folder = _folder(Path(args.out))
@@ -235,25 +223,11 @@ def _described(args: argparse.Namespace) -> Comparison:
     return Comparison(Setting(network, held, tables), model, False, _graded(network), folder, tuple(notes))
 
 
-def _model(given: str | None, network: Network) -> Model | None:
-    """Return the model that the command or the file says."""
-    if given is not None:
-        return parse_model(given)
-    schedule: Mapping[str, Any] = network.schedule or {}
-    said = schedule.get("model")
-    return None if said is None else parse_model(thaw(said), network.folder, network.trust)
-
-
 def _graded(network: Network) -> bool:
     return any(output.qos.latency is not None or output.qos.loss is not None for output in network.outputs)
 
 
 # Carrying it out
-
-
-def _predicted(made: Comparison, policies: Sequence[str], predictor: Predictor) -> list[Figures]:
-    chosen = [policy for policy in policies if policy != "threads"]
-    return [figures(policy, predictor.predict(policy), made.graded) for policy in chosen]
 
 
 def _measured(made: Comparison, policies: Sequence[str], say: Callable[[str], None]) -> tuple[list[Figures], float]:
@@ -384,11 +358,10 @@ def _write(made: Comparison, compared: Mapping[str, Sequence[Figures]], advice: 
         plots.draw(figure, groups, best, _title(made, groups, best))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in (("csv", table.getvalue()), ("json", json.dumps(told, indent=2, ensure_ascii=False) + "\n")):
-            half = folder / f"compare.{name}.part"
-            half.write_text(text, "utf-8")
-            half.replace(folder / f"compare.{name}")
-        if figure is not None:
-            plots.save(figure, folder / "compare")
     except OSError as error:
         raise OutputError(f"--out: '{folder}' cannot be written to: {error.strerror or error}") from error
+    for name, text in (("csv", table.getvalue()), ("json", json.dumps(told, indent=2, ensure_ascii=False) + "\n")):
+        with whole(folder / f"compare.{name}", "--out") as partial:
+            partial.write_text(text, "utf-8")
+    if figure is not None:
+        plots.save(figure, folder / "compare")

@@ -44,9 +44,12 @@ def explain(args: argparse.Namespace) -> int:
         if args.unit not in trace.units:
             raise InputError(f"--unit: {unknown('unit', args.unit, trace.units)}")
         steps = [step for step in steps if trace.units[step.unit] == args.unit]
-    title = f"network '{trace.network}', policy {trace.policy}: {plural(len(trace.steps), 'step', 'steps')}"
+    title = f"network '{trace.network}', policy {trace.policy}: {plural(len(trace.steps), 'step')}"
     text = _summary(trace, steps) if args.summary else _steps(trace, steps, args.first)
-    emit(f"{printable(title)}\n\n{text}{_left_out(trace)}")
+    if trace.left_out:
+        later = plural(trace.left_out, "later step was", "later steps were")
+        text += f"\nthe recording is not whole: {later} left out, to save memory\n"
+    emit(f"{printable(title)}\n\n{text}")
     return 0
 
 
@@ -78,7 +81,7 @@ def _trace(path: Path) -> Trace:
         return read_trace(path)
     except InputError:
         record = "to record a trace: headway run NETWORK --trace run.json, then: headway explain run.json"
-        kind = _kind(path)
+        kind = kind_of(path)
         if kind == "network":
             record = record.replace("NETWORK", str(path))
             raise InputError(f"'{path}' is a network file, and explain reads a trace of a run; {record}") from None
@@ -87,15 +90,16 @@ def _trace(path: Path) -> Trace:
         raise
 
 
-def _kind(path: Path) -> str:
-    """Return what a file that is no trace looks like by its first lines: a network, a summary, or nothing known."""
+def kind_of(path: Path) -> str:
+    """Return what a file looks like by its first lines: a trace, a summary, a network, or nothing known."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            keys = set(re.findall(r"""(?:^|[{,\n])\s*["']?(\w+)["']?\s*:""", file.read(_HEAD)))
+            head = file.read(_HEAD)
     except (OSError, ValueError):  # a name that no file can have
         return ""
-    if {"otherData", "traceEvents"} & keys:
-        return ""
+    keys = set(re.findall(r"""(?:^|[{,\n])\s*["']?(\w+)["']?\s*:""", head))
+    if {"otherData", "traceEvents"} & keys and head.lstrip().startswith(("{", "[")):
+        return "trace"
     if {"network", "engine", "tuples_in"} <= keys:
         return "summary"
     return "network" if {"sources", "network"} <= keys or {"sources", "boxes"} <= keys else ""
@@ -109,7 +113,7 @@ def _steps(trace: Trace, steps: list[StepRecord], first: int) -> str:
     said += [(group[0].moment, 0, _change(group, trace.start)) for group in together(seen)]
     lines = [printable(line) + "\n" for _, _, line in sorted(said, key=lambda one: one[:2])]
     if len(steps) > first:
-        lines.append(f"\n{plural(len(steps) - first, 'more step', 'more steps')}; --first {len(steps)} shows all\n")
+        lines.append(f"\n{plural(len(steps) - first, 'more step')}; --first {len(steps)} shows all\n")
     return "".join(lines)
 
 
@@ -156,13 +160,13 @@ def _summary(trace: Trace, steps: Iterable[StepRecord]) -> str:
     ]
     text = text_table(("unit", "steps", "tuples", "seconds", "share", "longest gap"), rows[:UNITS], "lrrrrr")
     if len(rows) > UNITS:
-        text += f"… and {plural(len(rows) - UNITS, 'more unit', 'more units')}; --unit NAME shows one\n"
+        text += f"… and {plural(len(rows) - UNITS, 'more unit')}; --unit NAME shows one\n"
     text += "\n" + text_table(("why", "steps"), [(rule, count_text(many)) for rule, many in rules.most_common()], "lr")
     groups = together(_changes(trace), across=True)
     if groups:
         text += "\n" + "".join([printable(_change(group, trace.start)) + "\n" for group in groups[:GROUPS]])
         left = sum(map(len, groups[GROUPS:]))
-        text += f"… and {plural(left, 'more change', 'more changes')}, between the steps\n" if left else ""
+        text += f"… and {plural(left, 'more change')}, between the steps\n" if left else ""
     if preempted:
         text += f"\n{plural(preempted, 'step was', 'steps were')} preempted\n"
     return text
@@ -177,12 +181,3 @@ def _change(group: Sequence[Told], start: int) -> str:
     first, last = ((one.moment - start) / MILLISECOND for one in (group[0], group[-1]))
     span = f"{first:,.3f} ms" if last == first else f"{first:,.3f} to {last:,.3f} ms"
     return f"{span}  {group[0].kind} {told(group)}"
-
-
-def _left_out(trace: Trace) -> str:
-    if not trace.left_out:
-        return ""
-    return (
-        f"\nthe recording is not whole: {plural(trace.left_out, 'later step was', 'later steps were')} left out, "
-        "to save memory\n"
-    )

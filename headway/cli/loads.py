@@ -7,29 +7,26 @@ the summary of a real run.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from headway.catalog import Floats, Topology
 from headway.checking import CheckedNetwork
-from headway.cli.arguments import check_names, rates_of
-from headway.cli.printing import plural, printable, seconds_text, share_text, text_table
+from headway.cli.arguments import rates_of
+from headway.cli.printing import listed, plural, printable, ratio_text, seconds_text, share_text, text_table
 from headway.connectors.arrivals import nanoseconds, parse_arrivals, parse_phases
 from headway.connectors.registry import check_rate
 from headway.costs import HEADROOM, TRAIN, CostModel, Loads, analyse, default_arcs, measured_arcs, shares_of
-from headway.engines.models import Model, parse_model
+from headway.engines.models import Model
 from headway.errors import HeadwayError, RunError
 from headway.network import Source, thaw
-from headway.network.trust import OWN, Trust
-from headway.network.yamls import read_text
 from headway.options.kinds import Option
 from headway.program import compile_program
+from headway.runner import check_names, model_of
 from headway.scheduling.schedule import Schedule
 from headway.structure import owner
 
@@ -120,7 +117,7 @@ def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport
     """Work out what the boxes would have to do; raise a HeadwayError for options that are wrong."""
     schedule: Mapping[str, Any] = checked.network.schedule or {}
     topology = compile_program(checked).topology
-    check_names(args, checked.network, LOAD_OPTIONS)
+    check_names(checked.network, vars(args), LOAD_OPTIONS, flags=True)
     asked = rates_of(args.rates)
     rates = {source.name: mean_rate(source, asked.get(source.name)) for source in checked.network.sources}
     model, ran, warnings = _model(args, checked)
@@ -128,11 +125,13 @@ def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport
     selectivity, guessed = _selectivities(checked, ran)
     arcs = {} if ran is None else measured_arcs(checked, ran.taken, ran.made, ran.delivered)
     shared = CostModel(topology, shares_of(checked, arcs))
-    missing = _no_rates([name for name, found in rates.items() if found is None and checked.consumers[name]])
+    silent = [name for name, found in rates.items() if found is None and checked.consumers[name]]
+    missing = _unknown("rate", silent, "source", "sources", f"--rate {''.join(silent[:1])}=1000")
     flow = np.array([found or 0.0 for found in rates.values()])
     if not missing:  # what nothing comes to may cost what it likes
         costs[np.isnan(costs) & (shared.rates(flow, selectivity) <= 0)] = 0.0
-    missing += _no_costs([name for name, cost in zip(topology.boxes, costs, strict=True) if math.isnan(cost)])
+    free = [name for name, cost in zip(topology.boxes, costs, strict=True) if math.isnan(cost)]
+    missing += _unknown("cost", free, "box", "boxes", "--model FILE: a model, or the summary of a real run")
     train = min(TRAIN, Schedule.parse(schedule.get("policy"), schedule.get("train")).most)
     workers = args.workers or schedule.get("workers") or 1
     loads, held = None, 0.0
@@ -148,7 +147,7 @@ def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport
         notes.append(f"not known how tuples divide over outputs, taken as equal: {_listed(alike)}")
     if loads is not None and held < loads.min_cap * (1 - 1e-9):
         slow = _listed([topology.boxes[at] for at in loads.ranking if not loads.stable[at]])
-        notes.append(f"{slow} cannot keep up: no more than {_number(held)} processors would be busy")
+        notes.append(f"{slow} cannot keep up: no more than {ratio_text(held)} processors would be busy")
     return LoadReport(
         topology, loads, costs + overheads / train, held, workers, tuple(missing), tuple(notes), tuple(warnings)
     )
@@ -184,41 +183,16 @@ def _model(args: argparse.Namespace, checked: CheckedNetwork) -> tuple[Model | N
 
     One that the file names is not needed to check the file: what is wrong with it is a warning.
     """
-    schedule: Mapping[str, Any] = checked.network.schedule or {}
-    said = thaw(schedule.get("model"))
-    value, folder = (args.model, None) if args.model is not None else (said, checked.network.folder)
-    if value is None:
-        return None, None, []
     try:
-        trust = checked.network.trust if args.model is None else OWN
-        content, base = _content(value, folder, trust)
-        if isinstance(content.get("measured"), str):
-            content = {**content, "measured": _content(content["measured"], base, trust)[0]}
-        model = parse_model(content, base, trust)
+        model = model_of(checked.network, args.model)
+        if model is None:
+            return None, None, []
         model.check({box.name: box for box in checked.order})
-        summary = content if "engine" in content and "boxes" in content else content.get("measured")
-        return model, None if summary is None else Ran.of(summary), []
+        return model, None if model.summary is None else Ran.of(model.summary), []
     except HeadwayError as error:
         if args.model is not None:
             raise
-        return None, None, [f"schedule: {error}"]
-
-
-def _content(value: Any, folder: Path | None, trust: Trust) -> tuple[Mapping[str, Any], Path | None]:
-    """Return a mapping, or that in a file, which is read once (it may be a pipe), and where its paths count from."""
-    if isinstance(value, Mapping):
-        return value, folder
-    trust.check_path(value, folder, "model", RunError)
-    path = Path(value) if folder is None else folder / value
-    try:
-        text = path.read_text("utf-8-sig")
-        content: Any = json.loads(text) if path.suffix == ".json" else read_text(text)
-    except (OSError, ValueError, HeadwayError):
-        content = None
-    if not isinstance(content, Mapping):
-        parse_model(value, folder, trust)  # knows what to say
-        raise RunError(f"model: {path}: cannot be read")
-    return content, path.parent
+        return None, None, [f"schedule: {str(error).removeprefix('schedule: ')}"]
 
 
 def _costs(checked: CheckedNetwork, model: Model | None, ran: Ran | None) -> tuple[Floats, Floats]:
@@ -255,25 +229,12 @@ def _selectivities(checked: CheckedNetwork, ran: Ran | None) -> tuple[Floats, li
     return found, guessed
 
 
-def _no_rates(names: Sequence[str]) -> list[str]:
-    if not names:
-        return []
-    return [f"no rate for {_kinds(names, 'source', 'sources')} (--rate {names[0]}=1000)"]
-
-
-def _no_costs(names: Sequence[str]) -> list[str]:
-    if not names:
-        return []
-    return [f"no cost for {_kinds(names, 'box', 'boxes')} (--model FILE: a model, or the summary of a real run)"]
-
-
-def _kinds(names: Sequence[str], one: str, many: str) -> str:
-    return f"{one if len(names) == 1 else many} {_listed(names)}"
+def _unknown(what: str, names: Sequence[str], one: str, many: str, hint: str) -> list[str]:
+    return [f"no {what} for {one if len(names) == 1 else many} {_listed(names)} ({hint})"] if names else []
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(f"'{name}'" for name in names[:SHOWN]) + more
+    return listed([f"'{name}'" for name in names], SHOWN)
 
 
 def load_text(report: LoadReport) -> str:
@@ -285,10 +246,10 @@ def load_text(report: LoadReport) -> str:
     rows = [
         (
             names[at],
-            _number(loads.rate_in[at]),
-            _number(loads.rate_out[at]),
+            ratio_text(loads.rate_in[at]),
+            ratio_text(loads.rate_out[at]),
             seconds_text(report.costs[at]),
-            _number(loads.load[at]),
+            ratio_text(loads.load[at]),
             share_text(loads.load[at], total),
         )
         for at in loads.ranking[:SHOWN]
@@ -298,9 +259,8 @@ def load_text(report: LoadReport) -> str:
     if len(names) > SHOWN:
         rest = float(loads.load[list(loads.ranking[SHOWN:])].sum())
         text += f"and {plural(len(names) - SHOWN, 'box', 'boxes')} more: {share_text(rest, total)}\n"
-    outputs = [f"{name} {_number(one)}" for name, one in zip(report.topology.outputs, loads.outputs, strict=True)]
-    more = f", and {len(outputs) - SHOWN} more" if len(outputs) > SHOWN else ""
-    lines = [f"results per second: {', '.join(outputs[:SHOWN])}{more}"]
+    outputs = [f"{name} {ratio_text(one)}" for name, one in zip(report.topology.outputs, loads.outputs, strict=True)]
+    lines = [f"results per second: {listed(outputs, SHOWN, end=',')}"]
     lines += [f"note: {note}" for note in report.notes]
     lines += [f"{'' if report.fine else 'warning: '}load: {verdict(report)}"]
     return text + "".join(printable(line) + "\n" for line in lines)
@@ -311,16 +271,16 @@ def verdict(report: LoadReport) -> str:
     loads, names = report.loads, report.topology.boxes
     assert loads is not None
     needs = loads.min_cap
-    text = f"needs {_number(needs)} processors; {report.workers} × {loads.headroom:g} headroom: "
+    text = f"needs {ratio_text(needs)} processors; {report.workers} × {loads.headroom:g} headroom: "
     if report.fine:
         if needs <= 0:
             return text + "fits"
         # All boxes together, and the slowest by itself, have to fit.
         most = min(loads.usable / needs, 1 / float(loads.load.max()))
-        return text + f"fits, up to {_number(most)} times the rates"
-    text += "fits" if loads.fits else f"{'overloaded' if loads.overloaded else 'short'} by {_number(loads.excess)}"
+        return text + f"fits, up to {ratio_text(most)} times the rates"
+    text += "fits" if loads.fits else f"{'overloaded' if loads.overloaded else 'short'} by {ratio_text(loads.excess)}"
     first = loads.ranking[0]
-    text += f"; '{names[first]}' alone needs {_number(loads.load[first])}"
+    text += f"; '{names[first]}' alone needs {ratio_text(loads.load[first])}"
     slow = [names[at] for at in loads.ranking if not loads.stable[at]]
     if slow:
         text += f"; more workers do not help {_listed(slow)}, as only Spark can spread a box over several"
@@ -356,8 +316,3 @@ def load_mapping(report: LoadReport) -> dict[str, Any]:
             for at in loads.ranking
         },
     }
-
-
-def _number(number: float) -> str:
-    """Return a number with three digits, or all of those before the point."""
-    return f"{number:.3g}" if abs(number) < 999.5 else f"{number:,.0f}"

@@ -92,10 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (PipeClosedError, BrokenPipeError):
         silence()
         return CLOSED_PIPE
-    except HeadwayError as error:
-        _say(f"headway: error: {shorten(one_line(str(error)), PRINTED)}")
-        return BAD
-    except OSError as error:  # nobody foresaw it, but the system says what is wrong
+    except (HeadwayError, OSError) as error:  # nobody foresaw an OSError, but the system says what is wrong
         _say(f"headway: error: {shorten(one_line(str(error)), PRINTED)}")
         return BAD
     except KeyboardInterrupt:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from headway.cli.arguments import Command
 from headway.cli.printing import emit
@@ -30,40 +28,22 @@ examples:
 """
 _LONGEST = 600.0
 
-TRAINING: dict[str, Any] = {
-    "network": "prepare",
-    "sources": {
-        "s": {
-            "schema": {"i": "bigint", "k": "int", "name": "string"},
-            "source": {
-                "generate": {"rate": 2000, "count": 4000, "fields": {"i": "i", "k": {"uniform": [1, 9]}, "name": "'a'"}}
-            },
-        }
-    },
-    "boxes": {
-        "some": {"op": "filter", "in": "s", "where": "k > 3"},
-        "longer": {"op": "map", "in": "some", "select": "i, k, upper(name) as name"},
-        "counts": {
-            "op": "aggregate",
-            "in": "s",
-            "select": "count(*) as n",
-            "order": {"on": "i", "by": ["k"]},
-            "size": 100,
-        },
-        "pairs": {
-            "op": "join",
-            "in": ["counts", "longer"],
-            "on": "left.k = right.k",
-            "order": [{"on": "i"}, {"on": "i"}],
-            "size": 1,
-        },
-    },
-    "outputs": {
-        "counts": {"from": "counts", "qos": {"latency": [[0, 1], [1, 1], [5, 0]]}},
-        "pairs": {"from": "pairs"},
-        "longer": {"from": "longer", "qos": {"latency": [[0, 1], [20, 1], [60, 0]]}},
-    },
-}
+TRAINING = """
+network: prepare
+sources:
+  s:
+    schema: {i: bigint, k: int, name: string}
+    source: {generate: {rate: 2000, count: 4000, fields: {i: i, k: {uniform: [1, 9]}, name: "'a'"}}}
+boxes:
+  some: {op: filter, in: s, where: k > 3}
+  longer: {op: map, in: some, select: "i, k, upper(name) as name"}
+  counts: {op: aggregate, in: s, select: count(*) as n, order: {on: i, by: [k]}, size: 100}
+  pairs: {op: join, in: [counts, longer], on: left.k = right.k, order: [{on: i}, {on: i}], size: 1}
+outputs:
+  counts: {from: counts, qos: {latency: [[0, 1], [1, 1], [5, 0]]}}
+  pairs: {from: pairs}
+  longer: {from: longer, qos: {latency: [[0, 1], [20, 1], [60, 0]]}}
+"""
 """A network that needs what most networks need: a stateful and a stateless query, a log, checkpoints and state."""
 
 
@@ -109,8 +89,8 @@ def _write(archive: Path) -> None:
     unfinished = archive.with_name(f"{archive.name}.{os.getpid()}")
     folder = make_temporary()
     try:
-        network = Path(folder, "network.json")
-        network.write_text(json.dumps(TRAINING), "utf-8")
+        network = Path(folder, "network.yaml")
+        network.write_text(TRAINING, "utf-8")
         command = [sys.executable, "-m", "headway", "run", str(network), "--engine", "spark"]
         done = subprocess.run(
             [*command, "--state", str(Path(folder, "state")), "--output", f"pairs={Path(folder, 'pairs.jsonl')}"],

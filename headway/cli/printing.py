@@ -8,12 +8,11 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from typing import TextIO
 
 from headway.engines import showing
 from headway.engines.showing import printable as printable
 from headway.errors import OutputError
-from headway.paths import unusable
 
 _WARNINGS = 10
 """How many warnings a run shows; 'headway check' shows all."""
@@ -69,33 +68,15 @@ def silence() -> None:
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "") -> str:
     """Return a table, `align` with ``l`` or ``r`` per column. On a terminal long cells are wrapped to its width."""
-    return showing.text_table(header, rows, align, _columns())
+    return showing.text_table(header, rows, align, columns_of(sys.stdout))
 
 
-def _columns() -> int | None:
-    """Return the columns of the terminal that standard output goes to; None if it goes elsewhere."""
+def columns_of(stream: TextIO) -> int | None:
+    """Return the columns of the terminal that a stream goes to; None if it goes elsewhere."""
     try:
-        return (os.get_terminal_size(sys.stdout.fileno()).columns or None) if sys.stdout.isatty() else None
+        return (os.get_terminal_size(stream.fileno()).columns or None) if stream.isatty() else None
     except (OSError, ValueError):  # closed, or no file
         return None
-
-
-def check_writable(path: Path, what: str, example: str) -> None:
-    """Raise an OutputError now, not after a long run, if a report cannot be written there."""
-    wrong = unusable(path)
-    if wrong:
-        raise OutputError(f"{what}: '{path}' cannot be written: {wrong}")
-    if path.is_dir():
-        raise OutputError(f"{what}: '{path}' is a directory; expected a file such as {example}")
-    if not path.parent.is_dir():
-        raise OutputError(f"{what}: the folder '{path.parent}' for '{path.name}' does not exist")
-    if not os.access(path if is_special(path) else path.parent, os.W_OK):
-        raise OutputError(f"{what}: '{path}' cannot be written: no permission")
-
-
-def is_special(path: Path) -> bool:
-    """Whether it is a device or a pipe, which a rename would replace."""
-    return path.exists() and not path.is_file()
 
 
 def count_text(number: int) -> str:
@@ -104,10 +85,10 @@ def count_text(number: int) -> str:
 
 
 def ratio_text(number: float | None) -> str:
-    """Return a ratio with three digits; a dash for none."""
+    """Return a number with three digits, or all of those before the point; a dash for none."""
     if number is None or not math.isfinite(number):
         return "-"
-    return f"{number:.3g}" if abs(number) < 1000 else f"{number:,.0f}"
+    return f"{number:.3g}" if abs(number) < 999.5 else f"{number:,.0f}"
 
 
 def seconds_text(seconds: float | None) -> str:
@@ -125,9 +106,18 @@ def share_text(part: float, whole: float) -> str:
     return f"{100 * part / whole:.0f} %" if whole > 0 else "- %"
 
 
-def plural(count: int, one: str, many: str) -> str:
+def plural(count: int, one: str, many: str = "") -> str:
     """Return a count with its noun."""
-    return f"{count_text(count)} {one if count == 1 else many}"
+    return f"{count_text(count)} {one if count == 1 else many or one + 's'}"
+
+
+def listed(
+    parts: Sequence[str], most: int, one: str = "", many: str = "", *, between: str = ", ", end: str = ""
+) -> str:
+    """Return the first of the parts, and how many more there are; of what is counted a noun may be given."""
+    left = len(parts) - most
+    counted = plural(left, f"more {one}", many and f"more {many}") if one else f"{count_text(left)} more"
+    return between.join(parts[:most]) + (f"{end} and {counted}" if left > 0 else "")
 
 
 def one_line(text: str) -> str:

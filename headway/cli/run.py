@@ -16,23 +16,21 @@ from headway.cli.arguments import (
     Command,
     check_options,
     engine_of,
-    import_functions,
+    load_file,
     load_tables,
     of_run,
     rates_of,
-    trust_of,
 )
-from headway.cli.printing import check_writable, emit, printable, silence, warn
+from headway.cli.printing import emit, printable, silence, warn
 from headway.cli.status import StatusLine, notices
 from headway.cli.summary import Preview, check_summary_path, previews_text, summary_text, write_summary
-from headway.engines.base import RunResult
 from headway.engines.claims import check_files, is_standard
 from headway.engines.interrupts import exit_code, orderly
 from headway.errors import OutputError
-from headway.files import load
 from headway.network import Network, thaw
 from headway.options.kinds import Option
 from headway.options.table import CUT_KEYS, RunOptions
+from headway.paths import check_writable
 from headway.runner import run as run_network
 
 SPARK = "spark"
@@ -105,8 +103,7 @@ COMMAND = Command("run a network until its inputs end", EPILOG, run_file, GROUPS
 
 
 def _run_file(args: argparse.Namespace) -> int:
-    import_functions(args.functions)
-    network = load(Path(args.file), trust=trust_of(args))
+    network = load_file(args)
     engine = engine_of(args, network)
     check_options(args, network, engine, COMMAND.flags)
     _check_writes(args, network)
@@ -144,7 +141,9 @@ def _run_file(args: argparse.Namespace) -> int:
     by = result.summary.get("stopped_by")
     if not args.quiet:
         try:
-            _report(result, network, previews, args.verbose, to_stderr=uses_stdout)
+            texts = [previews_text(list(previews.values()), args.verbose)] if previews else []
+            texts.append(f"network '{printable(network.name)}'\n" + summary_text(result.summary, args.verbose, network))
+            emit("\n".join(texts), to_stderr=uses_stdout)
         except OutputError:
             if by != "SIGHUP":
                 raise
@@ -168,9 +167,3 @@ def _check_writes(args: argparse.Namespace, network: Network) -> None:
             )
         check_writable(Path(args.trace), "trace", "run.json")
     check_files(network, args.inputs, writes, Path(args.file))
-
-
-def _report(result: RunResult, network: Network, previews: dict[str, Preview], verbose: bool, to_stderr: bool) -> None:
-    texts = [previews_text(list(previews.values()), verbose)] if previews else []
-    title = f"network '{printable(result.summary['network'])}'\n"
-    emit("\n".join([*texts, title + summary_text(result.summary, verbose, network)]), to_stderr)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import threading
 from collections.abc import Iterator
 from typing import TextIO
 
 from rich.cells import cell_len, set_cell_size
 
-from headway.cli.printing import count_text
+from headway.cli.printing import columns_of, count_text
 from headway.clock import SECOND, stopwatch
 from headway.engines.base import Status
 
@@ -92,7 +91,7 @@ class StatusLine:
 
     def _say(self, text: str) -> None:
         if self._live:
-            text = set_cell_size(text, min(cell_len(text), self._columns() - 1))
+            text = set_cell_size(text, min(cell_len(text), (columns_of(self._stream) or 80) - 1))
             self._write("\r" + text + " " * (self._shown - cell_len(text)))
             self._shown = cell_len(text)
         else:
@@ -105,12 +104,6 @@ class StatusLine:
             if self._shown:
                 self._write("\r" + " " * self._shown + "\r")
                 self._shown = 0
-
-    def _columns(self) -> int:
-        try:
-            return os.get_terminal_size(self._stream.fileno()).columns or 80
-        except (OSError, ValueError):
-            return 80
 
     def _write(self, text: str) -> None:
         try:

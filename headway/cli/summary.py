@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,10 +11,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from headway.cli.printing import (
-    check_writable,
     count_text,
     emit,
-    is_special,
+    listed,
     plural,
     printable,
     ratio_text,
@@ -26,9 +23,9 @@ from headway.cli.printing import (
 )
 from headway.connectors.texts import render_texts
 from headway.engines.showing import cut
-from headway.errors import OutputError
 from headway.network import Network
 from headway.network.schema import Schema
+from headway.paths import check_writable, whole
 
 _REASONS = 5
 OUTPUTS, BOXES, UNITS = 20, 10, 10
@@ -55,16 +52,18 @@ def summary_text(summary: Mapping[str, Any], verbose: bool = False, network: Net
     many boxes and streaming queries those that took longest, boxes with dead letters before the others.
     """
     outputs, boxes, units = summary["outputs"], summary["boxes"], summary.get("units") or {}
-    shown = {} if verbose else {"outputs": OUTPUTS, "boxes": BOXES, "units": UNITS}
-    some, left = _foremost(outputs, shown.get("outputs"), _worst_off)
-    parts = [_outputs(some) + _more(left, "output", "outputs", "none worse off than these")]
+    some, left = _foremost(outputs, None if verbose else OUTPUTS, _worst_off)
+    columns = {**_OUTPUT, **_LOSSY} if any(output["shed"] for output in some.values()) else _OUTPUT
+    parts = [_table("output", some, columns) + _more(left, "output", "outputs", "none worse off than these")]
     if boxes:
-        some, left = _foremost(boxes, shown.get("boxes"), lambda box: (-bool(box["dead_letters"]), -box["seconds"]))
+        some, left = _foremost(
+            boxes, None if verbose else BOXES, lambda box: (-bool(box["dead_letters"]), -box["seconds"])
+        )
         spent = sum(box["seconds"] for box in boxes.values()) - sum(box["seconds"] for box in some.values())
-        parts.append(_boxes(some) + _more(left, "box", "boxes", f"which took {spent:.3f} seconds"))
+        parts.append(_table("box", some, _BOX) + _more(left, "box", "boxes", f"which took {spent:.3f} seconds"))
     if units:
-        some, left = _foremost(units, shown.get("units"), lambda unit: -unit["seconds"])
-        parts.append(_units(some) + _more(left, "streaming query", "streaming queries", ""))
+        some, left = _foremost(units, None if verbose else UNITS, lambda unit: -unit["seconds"])
+        parts.append(_table("streaming query", some, _UNIT) + _more(left, "streaming query", "streaming queries", ""))
     parts.append(_totals(summary, {} if network is None else slacks(network)))
     steering = steering_text(summary)
     if steering:
@@ -87,57 +86,53 @@ def _worst_off(output: Mapping[str, Any]) -> tuple[float, float]:
 
 def _more(left: int, one: str, many: str, what: str) -> str:
     about = f", {what}" if what else ""
-    return f"… and {count_text(left)} more {one if left == 1 else many}{about}; {HINT}\n" if left else ""
+    return f"… and {plural(left, f'more {one}', f'more {many}')}{about}; {HINT}\n" if left else ""
 
 
-def _outputs(outputs: Mapping[str, Any]) -> str:
-    rows = []
-    lossy = any(output["shed"] for output in outputs.values())
-    for name, output in outputs.items():
-        latency = output["latency"]
-        times = [seconds_text(latency[key]) for key in ("mean", "p50", "p99")]
-        row = [name, count_text(output["tuples"]), *times, ratio_text(output["utility"]), count_text(output["shed"])]
-        if lossy:
-            row += [share_text(output["kept"], 1.0), ratio_text(output["worth"])]
-        rows.append(row)
-    header = ["output", "tuples", "latency mean", "p50", "p99", "utility", "shed"]
-    if lossy:
-        header += ["kept", "worth"]
-    return text_table(header, rows, "l" + "r" * (len(header) - 1))
+def _count(key: str) -> Callable[[Any], str]:
+    return lambda row: count_text(row[key])
 
 
-def _boxes(boxes: Mapping[str, Any]) -> str:
-    header = ("box", "calls", "in", "out", "selectivity", "seconds", "ignored", "dead letters")
-    rows = [
-        (
-            name,
-            count_text(box["calls"]),
-            count_text(box["tuples_in"]),
-            count_text(box["tuples_out"]),
-            ratio_text(box["selectivity"]) if box["tuples_in"] else "-",
-            f"{box['seconds']:.3f}",
-            count_text(box["ignored"]),
-            count_text(box["dead_letters"]),
-        )
-        for name, box in boxes.items()
-    ]
-    return text_table(header, rows, "lrrrrrrr")
+def _latency(key: str) -> Callable[[Any], str]:
+    return lambda output: seconds_text(output["latency"][key])
 
 
-def _units(units: Mapping[str, Any]) -> str:
-    header = ("streaming query", "batches", "tuples", "seconds", "cost per batch", "per tuple")
-    rows = [
-        (
-            name,
-            count_text(unit["batches"]),
-            count_text(unit["tuples"]),
-            f"{unit['seconds']:.3f}",
-            seconds_text(unit["cost_per_batch"]),
-            seconds_text(unit["cost_per_tuple"]),
-        )
-        for name, unit in units.items()
-    ]
-    return text_table(header, rows, "lrrrrr")
+Columns = Mapping[str, Callable[[Any], str]]
+"""By title what a column says of a row."""
+_OUTPUT: Columns = {
+    "tuples": _count("tuples"),
+    "latency mean": _latency("mean"),
+    "p50": _latency("p50"),
+    "p99": _latency("p99"),
+    "utility": lambda output: ratio_text(output["utility"]),
+    "shed": _count("shed"),
+}
+_LOSSY: Columns = {
+    "kept": lambda output: share_text(output["kept"], 1.0),
+    "worth": lambda output: ratio_text(output["worth"]),
+}
+"""Columns only of runs that shed load."""
+_BOX: Columns = {
+    "calls": _count("calls"),
+    "in": _count("tuples_in"),
+    "out": _count("tuples_out"),
+    "selectivity": lambda box: ratio_text(box["selectivity"]) if box["tuples_in"] else "-",
+    "seconds": lambda box: f"{box['seconds']:.3f}",
+    "ignored": _count("ignored"),
+    "dead letters": _count("dead_letters"),
+}
+_UNIT: Columns = {
+    "batches": _count("batches"),
+    "tuples": _count("tuples"),
+    "seconds": lambda unit: f"{unit['seconds']:.3f}",
+    "cost per batch": lambda unit: seconds_text(unit["cost_per_batch"]),
+    "per tuple": lambda unit: seconds_text(unit["cost_per_tuple"]),
+}
+
+
+def _table(kind: str, rows: Mapping[str, Any], columns: Columns) -> str:
+    cells = [(name, *[told(row) for told in columns.values()]) for name, row in rows.items()]
+    return text_table((kind, *columns), cells, "l" + "r" * len(columns))
 
 
 def slacks(network: Network) -> dict[str, str]:
@@ -159,19 +154,14 @@ def _late(boxes: Mapping[str, Any], allowed: Mapping[str, str]) -> list[str]:
     late = {name: box["ignored"] for name, box in boxes.items() if box["ignored"]}
     if not late:
         return []
-    most = sorted(late.items(), key=lambda one: -one[1])[:_LATE]
     slack = {name: f" (slack {allowed[name]})" if name in allowed else "" for name in late}
     if len(late) == 1:
-        ((name, count),) = most
-        tuples = plural(count, "tuple", "tuples")
-        return [f"box '{name}' ignored {tuples} that came later than its slack allows{slack[name]}"]
-    listed = ", ".join(f"'{name}' {count_text(count)}{slack[name]}" for name, count in most)
-    more = len(late) - len(most)
-    return [
-        f"{len(late)} boxes ignored {count_text(sum(late.values()))} tuples that came later than their slack allows: "
-        + listed
-        + (f" and {plural(more, 'more box', 'more boxes')}" if more else "")
-    ]
+        ((name, count),) = late.items()
+        return [f"box '{name}' ignored {plural(count, 'tuple')} that came later than its slack allows{slack[name]}"]
+    most = sorted(late.items(), key=lambda one: -one[1])
+    told = listed([f"'{name}' {count_text(count)}{slack[name]}" for name, count in most], _LATE, "box", "boxes")
+    many = f"{len(late)} boxes ignored {count_text(sum(late.values()))} tuples"
+    return [f"{many} that came later than their slack allows: {told}"]
 
 
 def _totals(summary: Mapping[str, Any], allowed: Mapping[str, str]) -> str:
@@ -182,18 +172,16 @@ def _totals(summary: Mapping[str, Any], allowed: Mapping[str, str]) -> str:
     together = f" ({summary['workers']} workers are {summary['workers']}00 %)" if summary["workers"] > 1 else ""
     spent = ", ".join(f"{what} {share_text(spent, seconds)}" for what, spent in summary["time"].items())
     lines = [
-        f"{plural(summary['tuples_in'], 'tuple', 'tuples')} in{earlier}, {count_text(summary['tuples_out'])} out, in "
+        f"{plural(summary['tuples_in'], 'tuple')} in{earlier}, {count_text(summary['tuples_out'])} out, in "
         f"{seconds_text(seconds)}: {count_text(round(summary['tuples_per_second']))} tuples/s",
-        f"engine {summary['engine']}{on}, policy {summary['policy']}, "
-        f"{plural(summary['workers'], 'worker', 'workers')}",
+        f"engine {summary['engine']}{on}, policy {summary['policy']}, {plural(summary['workers'], 'worker')}",
         f"time{together}: {spent}",
     ]
     malformed = {name: source["malformed"] for name, source in summary["sources"].items() if source["malformed"]}
     if malformed:
-        most = sorted(malformed.items(), key=lambda one: -one[1])[:_SOURCES]
-        listed = ", ".join(f"source '{name}' {count_text(count)}" for name, count in most)
-        more = len(malformed) - len(most)
-        lines.append(f"malformed rows: {listed}" + (f" and {count_text(more)} more sources" if more else ""))
+        most = sorted(malformed.items(), key=lambda one: -one[1])
+        told = [f"source '{name}' {count_text(count)}" for name, count in most]
+        lines.append(f"malformed rows: {listed(told, _SOURCES, 'source')}")
     lines += _late(summary["boxes"], allowed)
     letters = summary["dead_letters"]
     if letters["total"]:
@@ -230,16 +218,8 @@ def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
     if str(path) == "-":
         emit(text)
         return
-    partial = path if is_special(path) else path.parent / f".{path.name}.{secrets.token_hex(4)}.partial"
-    try:
+    with whole(path, "summary") as partial:
         partial.write_text(text, "utf-8")
-        if partial != path:
-            partial.replace(path)
-    except OSError as error:
-        if partial != path:
-            with contextlib.suppress(OSError):
-                partial.unlink()
-        raise OutputError(f"summary: '{path}' cannot be written: {error.strerror or error}") from error
 
 
 def _plain(value: Any) -> Any:
@@ -267,7 +247,7 @@ def _overload(summary: Mapping[str, Any]) -> list[str]:
     found = summary.get("overload")
     if not found or not found["spells"]:
         return []
-    times = plural(found["spells"], "time", "times")
+    times = plural(found["spells"], "time")
     begun = [change for change in found["changes"] if change["change"] == "begins"]
     lines = [f"overloaded {times}, for {seconds_text(found['seconds'])} in all:"]
     lines += _change_lines([{**change, "change": "", "subject": ""} for change in begun])
@@ -283,13 +263,12 @@ def _shedding(summary: Mapping[str, Any]) -> list[str]:
     if not found or not found["dropped"]:
         return []
     reasons = ", ".join(f"{reason} {count_text(count)}" for reason, count in found["dropped"].items())
-    lines = [f"dropped tuples: {reasons}; drop boxes changed {plural(found['count'], 'time', 'times')}:"]
+    lines = [f"dropped tuples: {reasons}; drop boxes changed {plural(found['count'], 'time')}:"]
     lines += _change_lines(found["changes"])
     if found["active"]:
-        least = sorted(found["active"].items(), key=lambda one: one[1])[:_SITES]
-        kept = ", ".join(f"'{site}' keeps {share_text(keep, 1.0)}" for site, keep in least)
-        more = len(found["active"]) - len(least)
-        lines.append(f"  still dropping at the end: {kept}" + (f" and {count_text(more)} more" if more else ""))
+        least = sorted(found["active"].items(), key=lambda one: one[1])
+        kept = listed([f"'{site}' keeps {share_text(keep, 1.0)}" for site, keep in least], _SITES)
+        lines.append(f"  still dropping at the end: {kept}")
     return lines
 
 
@@ -300,7 +279,7 @@ def _adaptive(summary: Mapping[str, Any]) -> list[str]:
     used = ", ".join(
         f"{name} {share_text(share, 1.0)}" for name, share in sorted(found["time"].items(), key=lambda one: -one[1])
     )
-    lines = [f"{found['layer']} switched {plural(found['switches'], 'time', 'times')}; used: {used}"]
+    lines = [f"{found['layer']} switched {plural(found['switches'], 'time')}; used: {used}"]
     return lines + _change_lines(found["changes"])
 
 
@@ -313,7 +292,7 @@ def _change_lines(changes: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [f"  at {seconds_text(group[0].moment)}  {told(group)}" for group in shown]
     hidden = len(changes) - sum(map(len, shown))
     if hidden:
-        lines.insert(_FIRST_CHANGES, f"  {plural(hidden, 'change', 'changes')} more, which --summary has")
+        lines.insert(_FIRST_CHANGES, f"  {plural(hidden, 'change')} more, which --summary has")
     return lines
 
 
@@ -357,9 +336,7 @@ def _joined(*parts: str) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    every = [name for name in names if name]
-    more = len(every) - NAMED
-    return "; ".join(every[:NAMED]) + (f"; and {count_text(more)} more" if more > 0 else "")
+    return listed([name for name in names if name], NAMED, between="; ", end=";")
 
 
 # The first tuples of an output
@@ -391,7 +368,7 @@ class Preview:
 
     def text(self, rows: int = PREVIEW_ROWS) -> str:
         """Return the table of so many tuples with a title, and how many tuples it leaves out."""
-        title = f"output '{self._name}': {plural(self.count, 'tuple', 'tuples')}\n"
+        title = f"output '{self._name}': {plural(self.count, 'tuple')}\n"
         if not self._rows:
             return title
         left = "".join("l" if pa.types.is_string(field.type) else "r" for field in self._schema)
@@ -412,8 +389,8 @@ def previews_text(previews: Sequence[Preview], verbose: bool = False) -> str:
     filled = [preview for preview in previews if preview.count]
     parts = [preview.text(FEW_ROWS) for preview in filled[:WHOLE]]
     empty, more = len(previews) - len(filled), len(filled) - WHOLE
-    rest = [f"{plural(more, 'more output', 'more outputs')} with tuples"] if more > 0 else []
-    rest += [f"{plural(empty, 'output', 'outputs')} without any"] if empty else []
+    rest = [f"{plural(more, 'more output')} with tuples"] if more > 0 else []
+    rest += [f"{plural(empty, 'output')} without any"] if empty else []
     if rest:
         parts.append(f"… and {', '.join(rest)}; --output NAME=PATH keeps one, --verbose shows all\n")
     return "\n".join(parts)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.compare.figures import Figures
 from headway.extras import need_extra
+from headway.paths import whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,9 +67,8 @@ def save(figure: Figure, stem: Path) -> tuple[Path, Path]:
     written = []
     for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
         path = stem.with_name(f"{stem.name}.{kind}")
-        half = path.with_name(path.name + ".part")
-        figure.savefig(half, format=kind, metadata=metadata)
-        half.replace(path)
+        with whole(path, "plot") as partial:
+            figure.savefig(partial, format=kind, metadata=metadata)
         written.append(path)
     return written[0], written[1]
 

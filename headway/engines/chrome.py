@@ -10,17 +10,15 @@ Every event stands on a line of its own, so that a long file is written and read
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from headway.clock import MICROSECOND
-from headway.errors import InputError, OutputError
-from headway.paths import unusable
+from headway.errors import InputError
+from headway.paths import unusable, whole
 
 Event = dict[str, Any]
 
@@ -101,24 +99,13 @@ def document(about: Mapping[str, Any], events: Iterable[Event]) -> dict[str, Any
 
 def write_events(path: Path, about: Mapping[str, Any], events: Iterable[Event]) -> None:
     """Write a file, event by event; it appears under its name when it is whole. Raises OutputError."""
-    partial = path if _special(path) else path.parent / f".{path.name}.{secrets.token_hex(4)}.partial"
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(_dumps(document(about, ()))[: -len(_END)] + "\n")
-            comma = ""
-            for event in events:
-                file.write(comma + _dumps(event))
-                comma = ",\n"
-            file.write(f"\n{_END}\n")
-        if partial != path:
-            partial.replace(path)
-    except BaseException as error:
-        if partial != path:
-            with contextlib.suppress(OSError):
-                partial.unlink()
-        if isinstance(error, OSError):
-            raise OutputError(f"trace: '{path}' cannot be written: {error.strerror or error}") from error
-        raise
+    with whole(path, "trace") as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(_dumps(document(about, ()))[: -len(_END)] + "\n")
+        comma = ""
+        for event in events:
+            file.write(comma + _dumps(event))
+            comma = ",\n"
+        file.write(f"\n{_END}\n")
 
 
 def read_events(path: Path, mark: str) -> tuple[Mapping[str, Any], Iterator[Event]]:
@@ -177,8 +164,3 @@ def _metadata(name: str, thread: int, args: Event) -> Event:
 
 def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
-def _special(path: Path) -> bool:
-    """Whether it is a device or a pipe, which a rename would replace."""
-    return path.exists() and not path.is_file()

@@ -86,6 +86,8 @@ class Model:
     like: str = ""
     """LOCAL: a run goes on as in that engine. A whole plan is carried out before anybody looks up, what has arrived
     meanwhile is let in then, and results leave when their call ends. Otherwise all of it is exact."""
+    summary: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    """That of the real run whose measured costs it has."""
     learned: Learned | None = None
     """None: policies and the load shedder know what boxes cost. Otherwise they have to find out."""
 
@@ -140,7 +142,7 @@ def parse_model(value: object, folder: Path | None = None, trust: Trust = OWN) -
                 if getattr(overheads, name):
                     raise NetworkError(f"overheads: {name}: needs 'like: {LOCAL}', where there are such rounds")
         learned = _learned(value.get("learned"))
-        return Model({**base.costs, **costs}, calls, default, overheads, seed, like, learned)
+        return Model({**base.costs, **costs}, calls, default, overheads, seed, like, base.summary, learned)
 
 
 def _learned(value: object) -> Learned | None:
@@ -204,6 +206,7 @@ def model_of_summary(summary: object) -> Model:
                 round=_each({"sources": 0, "sinks": 0, **spent}, plans, "sources", "sinks") if local else 0.0,
             ),
             like=LOCAL if local else "",
+            summary=summary,
         )
     except (AssertionError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise RunError(

@@ -117,15 +117,9 @@ class Schema:
         return tuple(field.type for field in self.fields)
 
     def find(self, name: str) -> int | None:
-        """Return the position of a field, or None; an exact match first, then one without regard to case."""
-        for position, field in enumerate(self.fields):
-            if field.name == name:
-                return position
+        """Return the position of a field, whose name is compared without regard to case, or None."""
         folded = name.lower()
-        for position, field in enumerate(self.fields):
-            if field.name.lower() == folded:
-                return position
-        return None
+        return next((position for position, field in enumerate(self.fields) if field.name.lower() == folded), None)
 
     def index(self, name: str) -> int:
         """Return the position of a field, or raise a SchemaError that lists the fields."""

@@ -85,7 +85,7 @@ class Trust:
             raise error(f"{who}: '{_show(text)}' has a NUL character, and no path has one")
         if text == STANDARD:
             if not self.own and STANDARD not in self.paths:
-                raise error(f"{who}: {_stranger('use standard input or output')}; --allow-path - lets it")
+                raise error(_refusal(who, "use standard input or output", "--allow-path -"))
             return
         if _SCHEME.match(text) and not _is_file(text):
             self._check_uri(text, who, error, write)
@@ -103,7 +103,7 @@ class Trust:
             found = _HOST.fullmatch(part.strip())
             if found is None:
                 if not self.own:
-                    raise error(f"{who}: '{_show(part)}' is not a plain host or host:port, as {_needs()}")
+                    raise error(f"{who}: '{_show(part)}' is not a plain host or host:port, {_NEEDED}")
                 continue
             self._check_host(found[1], found[2], who, error)
 
@@ -114,10 +114,7 @@ class Trust:
         if name.lower() in {one.lower() for one in self.formats} or (self.own and name.lower() in known):
             return
         if not self.own:
-            raise error(
-                f"{who}: {_stranger(f'use the {kind} {_quoted(name)}')}; allowed: {choices(self.formats)}; "
-                f"--allow-format {_word(name)} lets it"
-            )
+            raise error(_refusal(who, f"use the {kind} {_quoted(name)}", f"--allow-format {_word(name)}", self.formats))
         raise error(
             f"{who}: {unknown(kind, _show(name), known)}; if you trust its code, --allow-format {_word(name)} "
             "lets it be used"
@@ -131,10 +128,7 @@ class Trust:
         if lowered in known or (self.own and lowered in own) or _matches(lowered, self.options):
             return
         if lowered in own:
-            raise error(
-                f"{who}: {_stranger(f'give the option {_quoted(name)} of {format_}')}; --allow-option {_word(name)} "
-                "lets it"
-            )
+            raise error(_refusal(who, f"give the option {_quoted(name)} of {format_}", f"--allow-option {_word(name)}"))
         raise error(
             f"{who}: option '{_show(name)}' of {format_} is not known to be harmless; choices: "
             f"{choices([*known, *(own if self.own else ())])}; --allow-option {_word(name)} lets it be given"
@@ -143,16 +137,14 @@ class Trust:
     def check_table(self, name: str, who: str, error: type[HeadwayError]) -> None:
         """Raise `error` unless a table of Spark's catalog may be named."""
         if not self.own and not _matches(name.lower(), self.tables):
-            raise error(
-                f"{who}: {_stranger(f'use the table {_quoted(name)} of Spark')}; allowed: {choices(self.tables)}; "
-                f"--allow-table {_word(name)} lets it"
-            )
+            what = f"use the table {_quoted(name)} of Spark"
+            raise error(_refusal(who, what, f"--allow-table {_word(name)}", self.tables))
 
     def _check_local(self, text: str, base: Path | None, who: str, error: type[HeadwayError], write: bool) -> None:
         if _is_file(text):
             parts = urlsplit(text)
             if parts.netloc not in ("", "localhost") or parts.query or parts.fragment or unquote(text) != text:
-                raise error(f"{who}: '{_show(text)}' is not a plain file: URI, as {_needs()}")
+                raise error(f"{who}: '{_show(text)}' is not a plain file: URI, {_NEEDED}")
             text = parts.path
         real = os.path.realpath(Path(text) if base is None else base / text)
         roots = self.paths if write else (*self.paths, *self.read_only)
@@ -167,7 +159,7 @@ class Trust:
         if self.own and (not self.offline or ":/" not in text):
             return
         if not self.own and (not _PLAIN_URI.fullmatch(text) or ".." in text.split("/")):
-            raise error(f"{who}: '{_show(text)}' is not a plain URI such as s3://bucket/folder, as {_needs()}")
+            raise error(f"{who}: '{_show(text)}' is not a plain URI such as s3://bucket/folder, {_NEEDED}")
         roots = self.paths if write else (*self.paths, *self.read_only)
         if any(_SCHEME.match(root) and (text + "/").startswith(root) for root in roots):
             return
@@ -182,10 +174,10 @@ class Trust:
         name = host.lower()
         if _matches(name, self.hosts) or (port is not None and _matches(f"{name}:{port}", self.hosts)):
             return
-        told = f"--allow-host {_show(host)} lets it"
+        flag = f"--allow-host {_show(host)}"
         if self.own:
-            raise error(f"{who}: a check contacts nobody, and this is on '{_show(host)}'; {told}")
-        raise error(f"{who}: {_stranger(f'contact {_quoted(host)}')}; allowed: {choices(self.hosts)}; {told}")
+            raise error(f"{who}: a check contacts nobody, and this is on '{_show(host)}'; {flag} lets it")
+        raise error(_refusal(who, f"contact {_quoted(host)}", flag, self.hosts))
 
 
 OWN = Trust(own=True)
@@ -211,8 +203,13 @@ def _stranger(what: str) -> str:
     return f"a file from a stranger may not {what}"
 
 
-def _needs() -> str:
-    return "a file from a stranger must have it"
+def _refusal(who: str, what: str, flag: str, allowed: Sequence[str] | None = None) -> str:
+    """Return what a stranger's file may not do, what of this kind it may, and which flag lets it."""
+    listed = "" if allowed is None else f" allowed: {choices(allowed)};"
+    return f"{who}: {_stranger(what)};{listed} {flag} lets it"
+
+
+_NEEDED = "as a file from a stranger must have it"
 
 
 def _quoted(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -28,6 +29,7 @@ _RESOLVERS = (
 
 
 _MERGE = "tag:yaml.org,2002:merge"
+_MANY = (Mapping, list, tuple)
 _PLAIN = ("null", "bool", "int", "float", "str", "seq", "map")
 _DEEPEST = 100
 _LARGEST = 1_000_000
@@ -128,14 +130,15 @@ def read_text(text: str) -> Any:
     It is a tree of a bounded size: aliases cannot make it endless or huge.
     """
     data = _read(text)
-    _check_size(data)
+    check_size(data)
     return data
 
 
-def _check_size(data: Any) -> None:
+def check_size(data: Any) -> None:
+    """Raise a NetworkError for data that is nested too deeply, perhaps without end, or too much."""
     level, count = [data], 0
     for _ in range(_DEEPEST):
-        some = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        some = [one.values() if isinstance(one, Mapping) else one for one in level if isinstance(one, _MANY)]
         count += sum(map(len, some))
         if count > _LARGEST:
             raise NetworkError(f"the file is too large: with all aliases it has more than {_LARGEST} values")

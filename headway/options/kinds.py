@@ -1,9 +1,8 @@
 """What an option is, and the kinds of values that options take: in words, for Python and for the JSON Schema."""
 
-import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from headway.errors import HeadwayError, choices, finite, unknown
@@ -91,6 +90,11 @@ KINDS: Mapping[str, Kind] = {
         "a number of seconds above 0", _from(math.nextafter(0, 1)), {"type": "number", "exclusiveMinimum": 0}
     ),
     "duration": Kind("a number of seconds, 0 or more", _from(0), {"type": "number", "minimum": 0}),
+    "share": Kind(
+        "a share above 0 and up to 1, such as 0.9",
+        lambda value: isinstance(value, float) and 0 < value <= 1,
+        {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    ),
     "policy": Kind("a name", lambda value: _text(value) or hasattr(value, "plan"), _NAME),
     "train": Kind(
         "a whole number, one or more, or a rule such as 50%",
@@ -158,6 +162,7 @@ class Option:
     """What its names are: ``source``, ``output`` or ``box``."""
     name: str = ""
     type: str = ""
+    """As Python writes it, of an argument of `headway.run`."""
 
     @property
     def long(self) -> str:
@@ -165,33 +170,24 @@ class Option:
         return self.flag.partition(" ")[0]
 
     @property
-    def default_text(self) -> str:
+    def own_default(self) -> str:
         """The default in words; empty where there is none worth telling."""
-        said = self.told or ("" if self.default in (None, False, ()) else f"`{_short(self.default)}`")
-        return f"the file's, or {said}" if said and self.key and self.flag else said
+        return self.told or ("" if self.default in (None, False, ()) else f"`{_short(self.default)}`")
 
     @property
-    def call_default(self) -> str:
-        """The default of the argument of `headway.run`, in words."""
-        said = self.told or ("" if self.default in (None, False, ()) else f"`{_short(self.default)}`")
-        return f"the file's, or {said}" if said and self.key else said
+    def default_text(self) -> str:
+        """The default of an argument or a flag in words: a key of the file goes before that of the option itself."""
+        return f"the file's, or {self.own_default}" if self.own_default and self.key else self.own_default
 
     @property
     def key_text(self) -> str:
         """What a file's key of this option means, in a line."""
+        return self.meaning(self.own_default)
+
+    def meaning(self, default: str) -> str:
+        """Return what it means, and whose it is, in a line."""
         engine = f"engine `{self.engine}`: " if self.engine else ""
-        default = self.told or ("" if self.default is None else f"`{_short(self.default)}`")
         return f"{engine}{self.help}" + (f" (default: {default})" if default else "")
-
-
-def _own(row: Option, name: str, annotation: Any) -> Option:
-    of = getattr(annotation.__origin__, "__forward_arg__", None) or inspect.formatannotation(annotation.__origin__)
-    return replace(row, name=name, type=of.removesuffix(" | None"))
-
-
-def options_of(table: Any) -> dict[str, Option]:
-    """Return the rows of a TypedDict whose annotations are options."""
-    return {name: _own(one.__metadata__[0], name, one) for name, one in table.__annotations__.items()}
 
 
 def check_value(option: Option, value: object, error: type[HeadwayError], *, key: bool = False) -> None:

@@ -1,18 +1,22 @@
 """The one table of options: what a run can be told, by whom, and what each of it means.
 
-`RunOptions` states every option once: its name, its type, its default, its help, and where it is valid. All else reads
-this: the signature and the checks of `headway.run`, the keys of a file's ``schedule``, their JSON Schema, the command
-line, and the tables of options in ``docs/``. What options parse to is `headway.engines.base.RunSettings`.
+`OPTIONS` states every option once: its name, its default, its help, and where it is valid; only the type of an argument
+of `headway.run` stands in `RunOptions`, where type checkers look. All else reads this: the signature and the checks of
+`headway.run`, the keys of a file's ``schedule``, their JSON Schema, the command line, and the tables of options in
+``docs/``. What options parse to is `headway.engines.base.RunSettings`.
 """
 
+from __future__ import annotations
+
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from headway.catalog import HALF_LIFE, REMEMBER
 from headway.errors import RunError, unknown
-from headway.options.kinds import Option, check_value, options_of
+from headway.options.kinds import Option, check_value
 
 if TYPE_CHECKING:
     from headway.adaptive.layer import Adaptive
@@ -27,384 +31,45 @@ if TYPE_CHECKING:
     from headway.shedding.strategies import Strategy
 
 
-class ScheduleOptions(TypedDict, total=False):
-    """The parts of a schedule that only its own mapping, or a file's, says one by one."""
-
-    unit: Annotated[
-        str, Option("what is scheduled as one: `box`, `superbox`, `spanner:5`", "text", key=True, call=False)
-    ]
-    traversal: Annotated[
-        str,
-        Option("the order of the boxes in a superbox: `mc`, `ml`, `mm`, `best`", "text", key=True, call=False),
-    ]
-    plan: Annotated[
-        int,
-        Option(
-            "how many steps are carried out before the policy is asked again",
-            "positive",
-            256,
-            key=True,
-            call=False,
-            engine="local",
-        ),
-    ]
-
-
-class CutOptions(TypedDict, total=False):
-    """How a network is cut into streaming queries: the mapping that `headway.run` takes as `cut`."""
-
-    units: Annotated[
-        "str | Sequence[Sequence[str]]",
-        Option(
-            "which outputs share a streaming query: `qos`, those with common inputs and the same latency graph; "
-            "`loss`, as `qos`, with the same loss and value graphs, too; `one`, all with common inputs: the least "
-            "work; `output`, each by itself: the most freedom for the scheduler, at 0.3 s and more per micro-batch",
-            "units",
-            told="`qos`, or `loss` where load is shed",
-            flag="--units RULE",
-            key=True,
-            call=False,
-            engine="spark",
-            see="[the cut](spark.md#the-cut)",
-        ),
-    ]
-    spread: Annotated[
-        "str | Sequence[str]",
-        Option(
-            "which aggregates run in all shards at once, each for its share of the partitions: `auto`, all that can; "
-            "`none`; or boxes by name",
-            "spread",
-            "auto",
-            flag="--spread BOX[,BOX]",
-            key=True,
-            call=False,
-            engine="spark",
-        ),
-    ]
-    shards: Annotated[
-        int,
-        Option(
-            "how many keys the stateful operator of a query has, and so how many cores it can use",
-            "positive",
-            told="all cores; a saved state keeps its number",
-            flag="--shards N",
-            key=True,
-            call=False,
-            engine="spark",
-        ),
-    ]
-    front: Annotated[
-        str,
-        Option(
-            "who runs queries without state: `native`, Spark's own operations, where they give the same results; "
-            "`kernels`, Headway's; `auto` chooses",
-            "front",
-            "auto",
-            flag="--front WHO",
-            key=True,
-            call=False,
-            engine="spark",
-        ),
-    ]
-
-
 class RunOptions(TypedDict, total=False):
-    """The options of `headway.run`, beside the network and its inputs. What is None, the file or the default says."""
+    """The options of `headway.run`, beside the network and its inputs, for type checkers."""
 
-    outputs: Annotated[
-        "Mapping[str, object] | None",
-        Option(
-            "where an output's tuples go, instead of what the file says",
-            "by name",
-            of="output",
-            flag="--output OUTPUT=PATH",
-            takes="by output: a path, a function of a record batch, a connector, or None to discard",
-            see="[sources and sinks](connectors.md)",
-        ),
-    ]
-    rates: Annotated[
-        "Mapping[str, float] | None",
-        Option(
-            "let a source's tuples arrive in time, so many per second, instead of as fast as they are read",
-            "by name",
-            of="source",
-            flag="--rate SOURCE=N",
-            takes="by source: tuples per second",
-        ),
-    ]
-    tables: Annotated[
-        "Mapping[str, Any] | None",
-        Option(
-            "what is behind a static table that the network names",
-            "by name",
-            of="table",
-            flag="--table NAME=PATH",
-            takes="by name: a path, a `pyarrow.Table`, a pandas or polars DataFrame, a mapping of columns, or a list "
-            "of rows as mappings",
-        ),
-    ]
-    functions: Annotated[
-        "Functions | None",
-        Option("the functions that expressions may call", told="all that are registered"),
-    ]
-    strict: Annotated[
-        bool,
-        Option(
-            "stop at the first malformed row or failing tuple, instead of counting it as a dead letter",
-            "flag",
-            False,
-            flag="--strict",
-        ),
-    ]
-    dead_letters: Annotated[
-        object,
-        Option(
-            "write all malformed rows and failing tuples, with their reasons, to this file",
-            "path",
-            flag="--dead-letters PATH",
-            takes="a path, or a function of a record batch",
-        ),
-    ]
-    engine: Annotated[
-        "str | None",
-        Option(
-            "what carries the network out: `spark` goes on after crashes and runs on clusters, `local` starts at once "
-            "and answers in milliseconds, `sim` runs in virtual time, at modelled costs",
-            "text",
-            "spark",
-            flag="--engine ENGINE",
-            key=True,
-            see="[which engine](guide.md#which-engine)",
-        ),
-    ]
-    policy: Annotated[
-        "str | Mapping[str, Any] | Planner | None",
-        Option(
-            "which box runs when: a policy such as `qos`, or all of the schedule, such as `qos/superbox/mc/auto`; "
-            "`headway policies` lists them",
-            "policy",
-            flag="--policy P",
-            key=True,
-            takes="text; a mapping with the keys `policy`, `unit`, `traversal`, `train`, `wait`, `plan`; or a policy "
-            "of your own, an object, which may also stand under `policy` in the mapping",
-            see="[a schedule](policies.md#a-schedule)",
-        ),
-    ]
-    train: Annotated[
-        "int | str | None",
-        Option(
-            "the most tuples that a step takes, small for latency, large for throughput; or a rule: `50%`, `5ms`, "
-            "`64kB`, `spread:10ms`, `overhead:5%`, `auto`",
-            "train",
-            flag="--train N",
-            key=True,
-            see="[trains](policies.md#trains)",
-        ),
-    ]
-    wait: Annotated[
-        "str | None",
-        Option(
-            "serve a unit that has been ready for so long whatever the policy says; `off` for never",
-            "text",
-            "10s",
-            flag="--longest-wait TIME",
-            key=True,
-            see="[the longest wait](policies.md#the-longest-wait)",
-        ),
-    ]
-    workers: Annotated[
-        "int | None",
-        Option(
-            "how many boxes, on Spark how many streaming queries, may run at once; in `sim` the processors",
-            "positive",
-            told="1; on Spark the cores",
-            flag="--workers N",
-            key=True,
-        ),
-    ]
-    memory: Annotated[
-        "int | None",
-        Option(
-            "above this much queued data the sources wait",
-            "bytes",
-            256 << 20,
-            told="256 MiB",
-            flag="--memory SIZE",
-            takes="bytes",
-        ),
-    ]
-    remember: Annotated[
-        "float | None",
-        Option(
-            "how many calls of a box its statistics (cost, selectivity, size) remember: fewer follow changes sooner, "
-            "more are steadier",
-            "calls",
-            REMEMBER,
-            flag="--remember CALLS",
-            key=True,
-        ),
-    ]
-    half_life: Annotated[
-        "float | None",
-        Option(
-            "seconds after which a tuple counts half in rates and recent utilities",
-            "seconds",
-            HALF_LIFE,
-            flag="--half-life SECONDS",
-            key=True,
-        ),
-    ]
-    shed: Annotated[
-        "bool | str | Mapping[str, Any] | Strategy | ShedSettings | None",
-        Option(
-            "drop tuples when there is too much to do: `on`, `off`, a strategy (`loss`, `uniform`), or settings such "
-            "as `{most: 0.5, headroom: 0.8}`",
-            "shed",
-            told="`off`",
-            flag="--shed HOW",
-            key=True,
-            takes="True, False, a strategy by name or as an object, or a mapping of [settings](shedding.md#settings)",
-            see="[load shedding](shedding.md)",
-        ),
-    ]
-    adaptive: Annotated[
-        "str | Mapping[str, Any] | Adaptive | None",
-        Option(
-            "change policies while it runs: `amos` (learns which is best), `optimizer` (meets goals of latency, memory "
-            "and throughput), `off`, or settings such as `{use: amos, objectives: {latency: 1}}`",
-            "adaptive",
-            told="`off`",
-            flag="--adaptive LAYER",
-            key=True,
-            takes="a layer by name, a mapping with its settings, or a layer of your own, an object",
-            see="[adaptive layers](policies.md#adaptive-layers)",
-        ),
-    ]
-    model: Annotated[
-        "Model | Mapping[str, Any] | str | Path | None",
-        Option(
-            "what boxes cost and what else takes time: costs, overheads and seed, or the summary of a real run",
-            "model",
-            told="1us a tuple, and what universal boxes say",
-            flag="--model FILE",
-            key=True,
-            engine="sim",
-            takes="a mapping, a path, or a `headway.engines.models.Model`",
-            see="[models](guide.md#models)",
-        ),
-    ]
-    trace: Annotated[
-        bool,
-        Option(
-            "record every step and why it was chosen; a file of it opens in `ui.perfetto.dev` or `chrome://tracing`, "
-            "and `headway explain` reads it",
-            "flag",
-            False,
-            flag="--trace FILE",
-            takes="True: the record is `result.trace`",
-            see="[why](guide.md#why-did-it-do-that)",
-        ),
-    ]
-    control: Annotated[
-        "Control | None",
-        Option(
-            "through which other threads and callbacks end the run, or change what the adaptive layer wants",
-            "control",
-            takes="an `hw.Control`",
-        ),
-    ]
-    on_status: Annotated[
-        "Callable[[Status], None] | None",
-        Option(
-            "is called with a [`Status`](#while-it-runs) four times a second; if it raises, the run ends with a "
-            "`RunError` that says so",
-            "callable",
-            takes="a function",
-        ),
-    ]
-    clock: Annotated[
-        "Clock | None",
-        Option(
-            "what tells the time: `headway.clock.ManualClock()` runs timed sources and timeouts in virtual time (not "
-            "for `sim`, which has its own)"
-        ),
-    ]
-    trust: Annotated[
-        "Trust | Mapping[str, Any] | str | None",
-        Option(
-            "who wrote the file: `own` may name any path and host, `stranger` only what is allowed",
-            told="what `hw.load` was told, else `own`",
-            takes='`"own"`, `"stranger"` or an `hw.Trust`',
-            see="[safety](safety.md)",
-        ),
-    ]
-    master: Annotated[
-        "str | None",
-        Option(
-            "where Spark runs: all cores of this machine, or a cluster; an active session is used as it is",
-            told="`local[*]`",
-            flag="--master URL",
-            engine="spark",
-        ),
-    ]
-    state: Annotated[
-        "str | Path | None",
-        Option(
-            "keep everything here that the run needs to go on: after Ctrl-C or a crash, the same command again "
-            "continues with nothing lost and nothing twice; a directory, or a URI that a cluster's machines reach",
-            "path",
-            flag="--state DIR",
-            engine="spark",
-            see="[state](spark.md#state)",
-        ),
-    ]
-    keep: Annotated[
-        float,
-        Option(
-            "how long the log in the state keeps what every query has read, such as `10m` or `2 hours`",
-            "duration",
-            0.0,
-            told="`0s`",
-            flag="--keep DURATION",
-            engine="spark",
-            takes="seconds",
-        ),
-    ]
-    restart: Annotated[
-        Iterable[str],
-        Option(
-            "restart this box with an empty state although the saved one has a state for it, because it has changed",
-            "names",
-            (),
-            of="box",
-            flag="--restart BOX",
-            engine="spark",
-            takes="names of boxes",
-        ),
-    ]
-    cut: Annotated[
-        "CutOptions | Mapping[str, Any] | None",
-        Option(
-            "how the network is cut into streaming queries",
-            "cut",
-            engine="spark",
-            takes="a mapping with `units`, `spread`, `shards`, `front`",
-            see="[the cut](spark.md#the-cut)",
-        ),
-    ]
-    spark: Annotated[
-        "Mapping[str, str] | None",
-        Option(
-            "a setting of the Spark session, such as `spark.executor.memory=4g`",
-            "by name",
-            flag="--conf NAME=VALUE",
-            engine="spark",
-            takes="settings by name",
-        ),
-    ]
+    outputs: Mapping[str, object] | None
+    rates: Mapping[str, float] | None
+    tables: Mapping[str, Any] | None
+    functions: Functions | None
+    strict: bool
+    dead_letters: object
+    engine: str | None
+    policy: str | Mapping[str, Any] | Planner | None
+    train: int | str | None
+    wait: str | None
+    workers: int | None
+    memory: int | None
+    remember: float | None
+    half_life: float | None
+    shed: bool | str | Mapping[str, Any] | Strategy | ShedSettings | None
+    adaptive: str | Mapping[str, Any] | Adaptive | None
+    model: Model | Mapping[str, Any] | str | Path | None
+    trace: bool
+    control: Control | None
+    on_status: Callable[[Status], None] | None
+    clock: Clock | None
+    trust: Trust | Mapping[str, Any] | str | None
+    master: str | None
+    state: str | Path | None
+    keep: float
+    restart: Iterable[str]
+    cut: Mapping[str, Any] | None
+    spark: Mapping[str, str] | None
 
 
-OPTIONS: Mapping[str, Option] = {
+def _type_of(name: str) -> str:
+    written: str = RunOptions.__annotations__[name].__forward_arg__
+    return written.removesuffix(" | None")
+
+
+_CALL: Mapping[str, Option] = {
     "inputs": Option(
         "where a source's tuples come from, instead of what the file says",
         "by name",
@@ -412,20 +77,273 @@ OPTIONS: Mapping[str, Option] = {
         flag="--input SOURCE=PATH",
         takes="by source: a path, an Arrow table or reader, an iterable of rows, a connector",
         see="[sources and sinks](connectors.md)",
-        name="inputs",
         type="Mapping[str, object]",
     ),
-    **options_of(RunOptions),
-    **options_of(ScheduleOptions),
-    **options_of(CutOptions),
+    "outputs": Option(
+        "where an output's tuples go, instead of what the file says",
+        "by name",
+        of="output",
+        flag="--output OUTPUT=PATH",
+        takes="by output: a path, a function of a record batch, a connector, or None to discard",
+        see="[sources and sinks](connectors.md)",
+    ),
+    "rates": Option(
+        "let a source's tuples arrive in time, so many per second, instead of as fast as they are read",
+        "by name",
+        of="source",
+        flag="--rate SOURCE=N",
+        takes="by source: tuples per second",
+    ),
+    "tables": Option(
+        "what is behind a static table that the network names",
+        "by name",
+        of="table",
+        flag="--table NAME=PATH",
+        takes="by name: a path, a `pyarrow.Table`, a pandas or polars DataFrame, a mapping of columns, or a list "
+        "of rows as mappings",
+    ),
+    "functions": Option("the functions that expressions may call", told="all that are registered"),
+    "strict": Option(
+        "stop at the first malformed row or failing tuple, instead of counting it as a dead letter",
+        "flag",
+        False,
+        flag="--strict",
+    ),
+    "dead_letters": Option(
+        "write all malformed rows and failing tuples, with their reasons, to this file",
+        "path",
+        flag="--dead-letters PATH",
+        takes="a path, or a function of a record batch",
+    ),
+    "engine": Option(
+        "what carries the network out: `spark` goes on after crashes and runs on clusters, `local` starts at once "
+        "and answers in milliseconds, `sim` runs in virtual time, at modelled costs",
+        "text",
+        "spark",
+        flag="--engine ENGINE",
+        key=True,
+        see="[which engine](guide.md#which-engine)",
+    ),
+    "policy": Option(
+        "which box runs when: a policy such as `qos`, or all of the schedule, such as `qos/superbox/mc/auto`; "
+        "`headway policies` lists them",
+        "policy",
+        flag="--policy P",
+        key=True,
+        takes="text; a mapping with the keys `policy`, `unit`, `traversal`, `train`, `wait`, `plan`; or a policy "
+        "of your own, an object, which may also stand under `policy` in the mapping",
+        see="[a schedule](policies.md#a-schedule)",
+    ),
+    "train": Option(
+        "the most tuples that a step takes, small for latency, large for throughput; or a rule: `50%`, `5ms`, "
+        "`64kB`, `spread:10ms`, `overhead:5%`, `auto`",
+        "train",
+        flag="--train N",
+        key=True,
+        see="[trains](policies.md#trains)",
+    ),
+    "wait": Option(
+        "serve a unit that has been ready for so long whatever the policy says; `off` for never",
+        "text",
+        "10s",
+        flag="--longest-wait TIME",
+        key=True,
+        see="[the longest wait](policies.md#the-longest-wait)",
+    ),
+    "workers": Option(
+        "how many boxes, on Spark how many streaming queries, may run at once; in `sim` the processors",
+        "positive",
+        told="1; on Spark the cores",
+        flag="--workers N",
+        key=True,
+    ),
+    "memory": Option(
+        "above this much queued data the sources wait",
+        "bytes",
+        256 << 20,
+        told="256 MiB",
+        flag="--memory SIZE",
+        takes="bytes",
+    ),
+    "remember": Option(
+        "how many calls of a box its statistics (cost, selectivity, size) remember: fewer follow changes sooner, "
+        "more are steadier",
+        "calls",
+        REMEMBER,
+        flag="--remember CALLS",
+        key=True,
+    ),
+    "half_life": Option(
+        "seconds after which a tuple counts half in rates and recent utilities",
+        "seconds",
+        HALF_LIFE,
+        flag="--half-life SECONDS",
+        key=True,
+    ),
+    "shed": Option(
+        "drop tuples when there is too much to do: `on`, `off`, a strategy (`loss`, `uniform`), or settings such "
+        "as `{most: 0.5, headroom: 0.8}`",
+        "shed",
+        told="`off`",
+        flag="--shed HOW",
+        key=True,
+        takes="True, False, a strategy by name or as an object, or a mapping of [settings](shedding.md#settings)",
+        see="[load shedding](shedding.md)",
+    ),
+    "adaptive": Option(
+        "change policies while it runs: `amos` (learns which is best), `optimizer` (meets goals of latency, memory "
+        "and throughput), `off`, or settings such as `{use: amos, objectives: {latency: 1}}`",
+        "adaptive",
+        told="`off`",
+        flag="--adaptive LAYER",
+        key=True,
+        takes="a layer by name, a mapping with its settings, or a layer of your own, an object",
+        see="[adaptive layers](policies.md#adaptive-layers)",
+    ),
+    "model": Option(
+        "what boxes cost and what else takes time: costs, overheads and seed, or the summary of a real run",
+        "model",
+        told="1us a tuple, and what universal boxes say",
+        flag="--model FILE",
+        key=True,
+        engine="sim",
+        takes="a mapping, a path, or a `headway.engines.models.Model`",
+        see="[models](guide.md#models)",
+    ),
+    "trace": Option(
+        "record every step and why it was chosen; a file of it opens in `ui.perfetto.dev` or `chrome://tracing`, "
+        "and `headway explain` reads it",
+        "flag",
+        False,
+        flag="--trace FILE",
+        takes="True: the record is `result.trace`",
+        see="[why](guide.md#why-did-it-do-that)",
+    ),
+    "control": Option(
+        "through which other threads and callbacks end the run, or change what the adaptive layer wants",
+        "control",
+        takes="an `hw.Control`",
+    ),
+    "on_status": Option(
+        "is called with a [`Status`](#while-it-runs) four times a second; if it raises, the run ends with a "
+        "`RunError` that says so",
+        "callable",
+        takes="a function",
+    ),
+    "clock": Option(
+        "what tells the time: `headway.clock.ManualClock()` runs timed sources and timeouts in virtual time (not "
+        "for `sim`, which has its own)"
+    ),
+    "trust": Option(
+        "who wrote the file: `own` may name any path and host, `stranger` only what is allowed",
+        told="what `hw.load` was told, else `own`",
+        takes='`"own"`, `"stranger"` or an `hw.Trust`',
+        see="[safety](safety.md)",
+    ),
+    "master": Option(
+        "where Spark runs: all cores of this machine, or a cluster; an active session is used as it is",
+        told="`local[*]`",
+        flag="--master URL",
+        engine="spark",
+    ),
+    "state": Option(
+        "keep everything here that the run needs to go on: after Ctrl-C or a crash, the same command again "
+        "continues with nothing lost and nothing twice; a directory, or a URI that a cluster's machines reach",
+        "path",
+        flag="--state DIR",
+        engine="spark",
+        see="[state](spark.md#state)",
+    ),
+    "keep": Option(
+        "how long the log in the state keeps what every query has read, such as `10m` or `2 hours`",
+        "duration",
+        0.0,
+        told="`0s`",
+        flag="--keep DURATION",
+        engine="spark",
+        takes="seconds",
+    ),
+    "restart": Option(
+        "restart this box with an empty state although the saved one has a state for it, because it has changed",
+        "names",
+        (),
+        of="box",
+        flag="--restart BOX",
+        engine="spark",
+        takes="names of boxes",
+    ),
+    "cut": Option(
+        "how the network is cut into streaming queries",
+        "cut",
+        engine="spark",
+        takes="a mapping with `units`, `spread`, `shards`, `front`",
+        see="[the cut](spark.md#the-cut)",
+    ),
+    "spark": Option(
+        "a setting of the Spark session, such as `spark.executor.memory=4g`",
+        "by name",
+        flag="--conf NAME=VALUE",
+        engine="spark",
+        takes="settings by name",
+    ),
+}
+"""What `headway.run` takes. What is None, the file or the default says."""
+_PARTS = {
+    "unit": Option("what is scheduled as one: `box`, `superbox`, `spanner:5`", "text"),
+    "traversal": Option("the order of the boxes in a superbox: `mc`, `ml`, `mm`, `best`", "text"),
+    "plan": Option(
+        "how many steps are carried out before the policy is asked again",
+        "positive",
+        256,
+        engine="local",
+    ),
+}
+"""The parts of a schedule that only its own mapping, or a file's, says one by one."""
+_CUT = {
+    "units": Option(
+        "which outputs share a streaming query: `qos`, those with common inputs and the same latency graph; "
+        "`loss`, as `qos`, with the same loss and value graphs, too; `one`, all with common inputs: the least "
+        "work; `output`, each by itself: the most freedom for the scheduler, at 0.3 s and more per micro-batch",
+        "units",
+        told="`qos`, or `loss` where load is shed",
+        flag="--units RULE",
+        see="[the cut](spark.md#the-cut)",
+    ),
+    "spread": Option(
+        "which aggregates run in all shards at once, each for its share of the partitions: `auto`, all that can; "
+        "`none`; or boxes by name",
+        "spread",
+        "auto",
+        flag="--spread BOX[,BOX]",
+    ),
+    "shards": Option(
+        "how many keys the stateful operator of a query has, and so how many cores it can use",
+        "positive",
+        told="all cores; a saved state keeps its number",
+        flag="--shards N",
+    ),
+    "front": Option(
+        "who runs queries without state: `native`, Spark's own operations, where they give the same results; "
+        "`kernels`, Headway's; `auto` chooses",
+        "front",
+        "auto",
+        flag="--front WHO",
+    ),
+}
+"""How a network is cut into streaming queries: the keys of `cut`, which a file's schedule has itself."""
+
+OPTIONS: Mapping[str, Option] = {
+    **{name: replace(one, name=name, type=one.type or _type_of(name)) for name, one in _CALL.items()},
+    **{name: replace(one, name=name, key=True, call=False) for name, one in _PARTS.items()},
+    **{name: replace(one, name=name, key=True, call=False, engine="spark") for name, one in _CUT.items()},
 }
 """By name: all that a call, a file's ``schedule`` or a command line may say of a run."""
 CALL = tuple(option for option in OPTIONS.values() if option.call)
 """The options of `headway.run`."""
 _KEYS = "engine policy unit traversal train wait plan remember half_life model shed adaptive workers"
-SCHEDULE = tuple(OPTIONS[name] for name in (*_KEYS.split(), *options_of(CutOptions)))
+SCHEDULE = tuple(OPTIONS[name] for name in (*_KEYS.split(), *_CUT))
 """What a file's ``schedule`` may say, in the order in which it is told."""
-CUT_KEYS = tuple(options_of(CutOptions))
+CUT_KEYS = tuple(_CUT)
 _EXAMPLES = {"source": "{'source': 'file.csv'}", "output": "{'output': 'file.csv'}", "rates": "{'source': 100}"}
 
 

@@ -100,6 +100,12 @@ def test_connectors_and_schedule(
     assert_one_error(call(capsys, "check", "bad.yaml"), *expected)
 
 
+def test_an_output_may_be_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "parts.yaml").write_text(BORDER.replace("pairs: {", "pairs: {sink: parts/, "))
+    outcome = call(capsys, "check", "parts.yaml")
+    assert (outcome.code, outcome.err) == (0, ""), "as a run takes it"
+
+
 @pytest.mark.parametrize("bad", CASES, ids=[case.id for case in CASES])
 def test_bad_networks(tmp_path: Path, capsys: pytest.CaptureFixture[str], bad: Bad) -> None:
     path = tmp_path / "bad.yaml"

@@ -86,12 +86,12 @@ def test_policies(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_bug_keeps_its_traceback(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from headway.cli import check, main
+    from headway.cli import arguments, main
 
     def broken(*_: object, **more: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(check, "load", broken)
+    monkeypatch.setattr(arguments, "load", broken)
     with pytest.raises(ZeroDivisionError):
         main.main(["check", "border.yaml"])
 
@@ -99,10 +99,10 @@ def test_a_bug_keeps_its_traceback(folder: Path, monkeypatch: pytest.MonkeyPatch
 def test_interrupted_before_it_runs(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from headway.cli import check
+    from headway.cli import arguments
 
     def interrupted(*_: object, **more: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(check, "load", interrupted)
+    monkeypatch.setattr(arguments, "load", interrupted)
     assert call(capsys, "check", "border.yaml") == (130, "", "headway: interrupted\n")

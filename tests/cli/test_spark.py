@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.cli.arguments import add_options, duration, of_run, spread
+from headway.cli.arguments import READERS, UsageError, add_options, of_run
 from headway.engines.spark.driver.cut import CUTS, SPREADS
 from headway.engines.spark.driver.shipping import FRONTS as ENGINE_FRONTS
 from headway.options.kinds import FRONTS, SPREAD_RULES, UNIT_RULES
@@ -31,14 +31,15 @@ def test_the_help_tells_every_rule() -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10 minutes", 600), ("1h30m", 5400), ("250ms", 0.25)])
 def test_durations(text: str, seconds: float) -> None:
-    assert duration(text) == seconds
+    assert READERS["duration"](text) == seconds
 
 
 def test_spread() -> None:
+    spread = READERS["spread"]
     assert spread("auto") == "auto"
     assert spread("none") == "none"
     assert spread("a, b") == ["a", "b"]
-    with pytest.raises(argparse.ArgumentTypeError, match="auto, none"):
+    with pytest.raises(UsageError, match="auto, none"):
         spread("a,,b")
 
 
