@@ -43,6 +43,7 @@ from headway.expressions.types import (
     is_float,
     is_integer,
     is_numeric,
+    is_time,
     limits,
 )
 from headway.network.schema import type_name
@@ -156,17 +157,13 @@ def _numbers(operator: str, left: Node, right: Node) -> tuple[Node, Node]:
 
 def _time_hint(operator: str, sides: list[Node]) -> str:
     """Return what to write where dates and timestamps are taken for numbers."""
-    times = [_is_time(side.type) for side in sides]
+    times = [is_time(side.type) for side in sides]
     if all(times) and operator == "-":
         return (
             "; for the time between two timestamps write unix_seconds(a) - unix_seconds(b), or unix_millis or "
             "unix_micros for parts of a second; datediff(a, b) for days"
         )
     return "; dates and timestamps take intervals: ts + interval 5 minutes" if any(times) else ""
-
-
-def _is_time(type_: pa.DataType) -> bool:
-    return type_ == DATE or bool(pa.types.is_timestamp(type_))
 
 
 def _date_arithmetic(operator: str, left: Node, right: Node) -> Node:
@@ -177,7 +174,7 @@ def _date_arithmetic(operator: str, left: Node, right: Node) -> Node:
         left, right = right, left
     if left.type != DATE or not (is_integer(right.type) or right.type == VOID):
         names = f"{type_name(left.type)} {operator} {type_name(right.type)}"
-        days = _is_time(left.type) and _is_time(right.type)
+        days = is_time(left.type) and is_time(right.type)
         hint = "; for the days between two write datediff(end, start)" if days else ""
         raise ExpressionError(f"cannot compute {names}; a date takes whole days or an interval{hint}")
     return shift_days(left, right, operator)

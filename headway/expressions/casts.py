@@ -40,6 +40,7 @@ from headway.expressions.types import (
     FLOAT,
     STRING,
     VOID,
+    as_decimal,
     is_decimal,
     is_float,
     is_integer,
@@ -232,10 +233,6 @@ def _read_decimal(text: str, target: pa.DataType) -> Decimal:
     raise EvaluationError(f"'{text}' is not a {type_name(target)}")
 
 
-_MOST_DAYS = (2**63 - 1) // DAY
-_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
-
-
 def cast(node: Node, type_: pa.DataType, lenient: bool = False) -> Node:
     """Return the node as another type; with `lenient`, what does not fit becomes NULL (TRY_CAST)."""
     source = node.type
@@ -358,7 +355,7 @@ def _timestamp_texts(array: pa.Array) -> pa.Array:
 def _to_decimal(node: Node, type_: pa.DataType) -> Node:
     exact: Callable[[Any], Decimal] = finite
     if is_integer(node.type):
-        if type_.precision - type_.scale >= _DIGITS[node.type.bit_width]:  # every value fits
+        if type_.precision - type_.scale >= min(19, as_decimal(node.type).precision):  # every value fits
             return over_arrow(type_, (node,), lambda array: array.cast(pa.decimal128(19, 0)).cast(type_))
         exact = Decimal
     elif is_timestamp(node.type):
@@ -375,7 +372,7 @@ def _fixed(node: Node, target: pa.DataType) -> Node:
     if is_timestamp(source) and is_timestamp(target):
         return relabel(node, target)
     if source == DATE:
-        return unary(target, node, _midnight)
+        return unary(target, node, scaling(DAY, "a date does not fit timestamp"))
     if target == DATE:
         return unary(target, node, lambda values, valid: np.floor_divide(values, DAY).astype(np.int32))
     if is_timestamp(source):
@@ -391,11 +388,16 @@ def _fixed(node: Node, target: pa.DataType) -> Node:
     return unary(target, node, lambda values, valid: values.astype(dtype), warns=is_float(target))
 
 
-def _midnight(values: Values, valid: Mask | None) -> Values:
-    """Return the microseconds at which days begin."""
-    check((values > _MOST_DAYS) | (values < -_MOST_DAYS), valid, "a date does not fit timestamp")
-    result: Values = values.astype(np.int64) * DAY
-    return result
+def scaling(width: int, reason: str) -> Callable[[Values, Mask | None], Values]:
+    """Return the kernel that makes microseconds of longer units, and refuses what is too long ago or ahead."""
+    limit = (2**63 - 1) // width
+
+    def kernel(values: Values, valid: Mask | None) -> Values:
+        wide = values.astype(np.int64, copy=False)
+        check((wide > limit) | (wide < -limit), valid, reason)
+        return wide * width
+
+    return kernel
 
 
 def _narrowing(dtype: Any, target: pa.DataType) -> Callable[[Values, Mask | None], Values]:
@@ -438,15 +440,9 @@ def _seconds(node: Node, target: pa.DataType) -> Node:
 
 def _instant(node: Node, target: pa.DataType) -> Node:
     """Cast seconds since 1970 to an instant."""
-    limit = (2**63 - 1) // 1_000_000
     if is_float(node.type):
         micros = unary(DOUBLE, cast(node, DOUBLE), lambda values, valid: values * 1e6, warns=True)
         whole = unary(pa.int64(), micros, truncating(pa.int64()), warns=True)
         return unary(target, whole, lambda values, valid: values)
 
-    def kernel(values: Values, valid: Mask | None) -> Values:
-        wide = values.astype(np.int64)
-        check((wide > limit) | (wide < -limit), valid, "a value does not fit timestamp")
-        return wide * 1_000_000
-
-    return unary(target, node, kernel)
+    return unary(target, node, scaling(1_000_000, "a value does not fit timestamp"))

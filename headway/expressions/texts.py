@@ -7,6 +7,7 @@ Java's syntax is refused when a network is checked, and so is what both read dif
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -110,17 +111,16 @@ def check_regex(regex: str) -> None:
             )
 
 
-def check_replacement(regex: str, template: str) -> None:
-    """Raise an ExpressionError if a replacement, in RE2's form, asks for groups that do not exist."""
-    wanted = max((int(template[at + 1]) for at in _references(template)), default=0)
+def check_group(name: str, regex: str, wanted: int) -> None:
+    """Raise an ExpressionError if a regular expression does not have a group that a function asks for."""
     found = count_groups(regex)
-    if wanted > found:
-        raise ExpressionError(f"regexp_replace: '{_short(regex)}' has {found} groups; group {wanted} does not exist")
+    if not 0 <= wanted <= found:
+        raise ExpressionError(f"{name}: '{_short(regex)}' has {found} groups; group {wanted} does not exist")
 
 
-def copies(template: str) -> int:
-    """Return how many groups a replacement, in RE2's form, copies into each place."""
-    return len(_references(template))
+def references(template: str) -> list[int]:
+    """Return the groups that a replacement, in RE2's form, copies into each place."""
+    return [int(escaped) for escaped in re.findall(r"\\(.)", template, re.DOTALL) if escaped.isdigit()]
 
 
 def count_groups(regex: str) -> int:
@@ -142,18 +142,6 @@ def extracting(regex: str, group: int) -> str:
     made.append(regex[last:])
     plain = "".join(made)
     return plain if group else f"(?P<{GROUP}>{plain})"
-
-
-def _references(template: str) -> list[int]:
-    """Return where a replacement names groups."""
-    found, at = [], 0
-    while at < len(template):
-        if template[at] == "\\":
-            if template[at + 1 : at + 2].isdigit():
-                found.append(at)
-            at += 1
-        at += 1
-    return found
 
 
 def _parts(regex: str) -> Iterator[tuple[str, int]]:
@@ -196,11 +184,6 @@ def substring(value: str, position: int, length: int = 2**31 - 1) -> str:
     return value[max(start, 0) : max(start + max(length, 0), 0)]
 
 
-def left(value: str, count: int) -> str:
-    """Return the first characters."""
-    return value[: max(0, count)]
-
-
 def right(value: str, count: int) -> str:
     """Return the last characters."""
     return value[-count:] if count > 0 else ""
@@ -227,11 +210,6 @@ def repeat(value: str, times: int) -> str:
     return value * max(0, times)
 
 
-def instr(value: str, part: str) -> int:
-    """Return the position of a part, from 1, or 0."""
-    return value.find(part) + 1
-
-
 def locate(part: str | None, value: str | None, position: int | None = 1) -> int | None:
     """Return the position of a part at or after a position, from 1, or 0; nothing is found at 1, and at NULL 0."""
     if position is None:
@@ -243,24 +221,19 @@ def locate(part: str | None, value: str | None, position: int | None = 1) -> int
     return value.find(part, position - 1) + 1 if part else 1
 
 
-def lpad(value: str, length: int, pad: str = " ") -> str:
-    """Return the value filled or cut to a length, filled on the left."""
-    missing = max(0, length) - len(value)
-    return value[: max(0, length)] if missing <= 0 or not pad else _filling("lpad", value, missing, pad) + value
+def padding(name: str) -> Callable[..., str]:
+    """Return lpad or rpad, which fill or cut a value to a length."""
 
+    def padded(value: str, length: int, pad: str = " ") -> str:
+        missing = max(0, length) - len(value)
+        if missing <= 0 or not pad:
+            return value[: max(0, length)]
+        check_bytes(name, len(value) + missing)  # at least a byte for each character
+        filling = (pad * (missing // len(pad) + 1))[:missing]
+        check_bytes(name, utf8_length(value) + utf8_length(filling))
+        return filling + value if name == "lpad" else value + filling
 
-def rpad(value: str, length: int, pad: str = " ") -> str:
-    """Return the value filled or cut to a length, filled on the right."""
-    missing = max(0, length) - len(value)
-    return value[: max(0, length)] if missing <= 0 or not pad else value + _filling("rpad", value, missing, pad)
-
-
-def _filling(name: str, value: str, missing: int, pad: str) -> str:
-    """Return the pad, repeated and cut to what is missing."""
-    check_bytes(name, len(value) + missing)  # at least a byte for each character
-    filling = (pad * (missing // len(pad) + 1))[:missing]
-    check_bytes(name, utf8_length(value) + utf8_length(filling))
-    return filling
+    return padded
 
 
 def split_part(value: str, delimiter: str, number: int) -> str:
@@ -272,32 +245,13 @@ def split_part(value: str, delimiter: str, number: int) -> str:
     return parts[index] if 0 <= index < len(parts) else ""
 
 
-def ascii_code(value: str) -> int:
-    """Return the code of the first character, or 0."""
-    return ord(value[0]) if value else 0
-
-
-def translation(before: str, after: str) -> dict[int, str | None]:
-    """Return the table of translate: characters without a partner are deleted, the first mention counts."""
-    table: dict[int, str | None] = {}
-    for index, character in enumerate(before):
-        table.setdefault(ord(character), after[index] if index < len(after) else None)
-    return table
-
-
 def re2_template(replacement: str) -> str:
     """Return Java's replacement text, with $1 for groups, as RE2 writes it."""
-    out, position = [], 0
-    while position < len(replacement):
-        character = replacement[position]
-        following = replacement[position + 1] if position + 1 < len(replacement) else ""
-        if character == "$" and following.isdigit():
-            out.append("\\" + following)
-            position += 1
-        elif character == "\\" and following:
-            out.append("\\\\" if following == "\\" else following)
-            position += 1
-        else:
-            out.append("\\\\" if character == "\\" else character)
-        position += 1
-    return "".join(out)
+
+    def written(match: re.Match[str]) -> str:
+        group, character = match.groups()
+        if group:
+            return "\\" + group
+        return character if character not in ("", "\\") else r"\\"
+
+    return re.sub(r"\$([0-9])|\\(.?)", written, replacement, flags=re.DOTALL)

@@ -44,6 +44,11 @@ def is_timestamp(type_: pa.DataType) -> bool:
     return type_ in TIMESTAMPS
 
 
+def is_time(type_: pa.DataType) -> bool:
+    """Whether a type is a date or a timestamp."""
+    return type_ == DATE or is_timestamp(type_)
+
+
 def is_nested(type_: pa.DataType) -> bool:
     """Whether a type is an array or a struct."""
     return bool(pa.types.is_nested(type_))

@@ -48,19 +48,10 @@ from headway.expressions.types import (
 )
 from headway.network.schema import type_name
 
-
-def _coalesce(*arguments: Node) -> Node:
-    return logic.coalesce(arguments)
-
-
-def _nvl2(argument: Node, present: Node, missing: Node) -> Node:
-    return logic.case([is_null(argument)], [missing], present)
-
-
 CONDITIONALS = (
-    Builtin("coalesce(x, y, …)", _coalesce),
-    Builtin("nvl(x, y)", _coalesce, synonyms=("ifnull",)),
-    Builtin("nvl2(x, if_not_null, if_null)", _nvl2),
+    Builtin("coalesce(x, y, …)", logic.coalesce),
+    Builtin("nvl(x, y)", logic.coalesce, synonyms=("ifnull",)),
+    Builtin("nvl2(x, if_not_null, if_null)", lambda one, some, none: logic.case([is_null(one)], [none], some)),
     Builtin("nullif(x, y)", logic.null_if),
     Builtin("isnull(x)", is_null),
     Builtin("isnotnull(x)", lambda node: logic.negation(is_null(node))),

@@ -7,6 +7,7 @@ take binary values for UTF-8 text.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,16 +17,14 @@ import pyarrow.compute as pc
 from headway.errors import ExpressionError
 from headway.expressions import texts
 from headway.expressions.library.builtin import Builtin, fixed, integer, over_each, text
-from headway.expressions.nodes import Node, null, over_arrow, over_values
+from headway.expressions.nodes import Node, literal, null, over_arrow, over_values
 from headway.expressions.texts import (
     GROUP,
     check_bytes,
+    check_group,
     check_joined,
     check_regex,
     check_replaced,
-    check_replacement,
-    copies,
-    count_groups,
     extracting,
     utf8_length,
 )
@@ -70,24 +69,17 @@ def _trim(kernel: Any, characters_first: bool = False) -> Callable[..., Node]:
     return build
 
 
-def _substring(string: Node, position: Node, length: Node | None = None) -> Node:
-    if not _constant(position, *([] if length is None else [length])):
-        nodes = (string, position) if length is None else (string, position, length)
-        return over_values(STRING, nodes, texts.substring)
-    start = int(position.value)
-    start = start - 1 if start > 0 else start
-    stop = None if length is None else start + max(0, int(length.value))
-    if start < 0 and stop is not None and stop >= 0:
-        # such as substring(s, -2, 5): counted from the end, it runs past it
-        return over_values(STRING, (string, position, length or position), texts.substring)
-    return over_arrow(STRING, (string,), lambda array: pc.utf8_slice_codeunits(array, start, stop))
+def _substring(string: Node, position: Node, *length: Node) -> Node:
+    if _constant(position, *length):
+        start = position.value - 1 if position.value > 0 else position.value
+        stop = start + max(0, length[0].value) if length else None
+        if start >= 0 or stop is None or stop < 0:  # substring(s, -2, 5), counted from the end, runs past it
+            return over_arrow(STRING, (string,), lambda array: pc.utf8_slice_codeunits(array, start, stop))
+    return over_values(STRING, (string, position, *length), texts.substring)
 
 
 def _left(string: Node, count: Node) -> Node:
-    if not _constant(count):
-        return over_values(STRING, (string, count), texts.left)
-    stop = max(0, int(count.value))
-    return over_arrow(STRING, (string,), lambda array: pc.utf8_slice_codeunits(array, 0, stop))
+    return _substring(string, literal(1, INT), count)
 
 
 def _concat(*arguments: Node) -> Node:
@@ -132,14 +124,18 @@ def _replace(*nodes: Node) -> Node:
     return over_values(STRING, nodes, texts.replace)
 
 
-def _search(kernel: Any, function: Callable[[str, str], bool]) -> Callable[[Node, Node], Node]:
+def _search(
+    signature: str, kernel: Any, function: Callable[[str, str], bool], over_bytes: Callable[..., bool]
+) -> Builtin:
+    """Return the row of a function that looks for a part; Arrow's kernel takes literals only."""
+
     def build(string: Node, part: Node) -> Node:
         if not _constant(part):
             return over_values(BOOLEAN, (string, part), function)
         pattern = part.value
         return over_arrow(BOOLEAN, (string,), lambda array: kernel(array, pattern))
 
-    return build
+    return Builtin(signature, build, _TEXT, (), over_each(BOOLEAN, over_bytes))
 
 
 def _regexp_replace(string: Node, pattern: Node, replacement: Node) -> Node:
@@ -147,17 +143,16 @@ def _regexp_replace(string: Node, pattern: Node, replacement: Node) -> Node:
     new = fixed(replacement, "regexp_replace", "the replacement")
     if regex is None or new is None:
         return null(STRING)
-    check_regex(str(regex))
-    template = texts.re2_template(str(new))
-    check_replacement(str(regex), template)
-    growth, groups = utf8_length(template), copies(template)
+    check_regex(regex)
+    template = texts.re2_template(new)
+    groups = texts.references(template)
+    check_group("regexp_replace", regex, max(groups, default=0))
+    growth, copies = utf8_length(template), len(groups)
 
     def replaced(array: Any) -> Any:
         if growth:
-            check_replaced(
-                "regexp_replace", array, lambda some: pc.count_substring_regex(some, str(regex)), growth, groups
-            )
-        return pc.replace_substring_regex(array, str(regex), template)
+            check_replaced("regexp_replace", array, lambda some: pc.count_substring_regex(some, regex), growth, copies)
+        return pc.replace_substring_regex(array, regex, template)
 
     return over_arrow(STRING, (string,), replaced)
 
@@ -167,11 +162,9 @@ def _regexp_extract(string: Node, pattern: Node, group: Node | None = None) -> N
     number = 1 if group is None else fixed(group, "regexp_extract", "the group")
     if regex is None or number is None:
         return null(STRING)
-    check_regex(str(regex))
-    wanted, groups = int(str(number)), count_groups(str(regex))
-    if not 0 <= wanted <= groups:
-        raise ExpressionError(f"regexp_extract: '{str(regex)[:60]}' has {groups} groups; group {wanted} does not exist")
-    pattern_ = extracting(str(regex), wanted)
+    check_regex(regex)
+    check_group("regexp_extract", regex, number)
+    pattern_ = extracting(regex, number)
 
     def extracted(array: Any) -> Any:
         found = pc.struct_field(pc.extract_regex(array, pattern_), GROUP)
@@ -184,7 +177,9 @@ def _translate(string: Node, old: Node, new: Node) -> Node:
     before, after = (fixed(node, "translate", "a list of characters") for node in (old, new))
     if before is None or after is None:
         return null(STRING)
-    table = texts.translation(str(before), str(after))
+    table: dict[int, str | None] = {}
+    for one, other in itertools.zip_longest(before, after[: len(before)]):  # what has no partner is deleted
+        table.setdefault(ord(one), other)  # the first mention counts
     return over_values(STRING, (string,), lambda value: value.translate(table))
 
 
@@ -192,12 +187,6 @@ def _split_part(string: Node, delimiter: Node, number: Node) -> Node:
     if _constant(number) and number.value == 0:
         raise ExpressionError("split_part counts parts from 1, or from the end with -1; 0 is not allowed")
     return over_values(STRING, (string, delimiter, number), texts.split_part)
-
-
-def _search_bytes(found: Callable[[bytes, bytes], bool]) -> Callable[[Node, Node], Node]:
-    return lambda node, part: (
-        null(BOOLEAN) if part.is_null or node.is_null else over_values(BOOLEAN, (node, part), found)
-    )
 
 
 _TEXT, _COUNTED, _PADDED = (text,), (text, integer), (text, integer, text)
@@ -211,31 +200,25 @@ STRINGS = (
     Builtin("ltrim([characters, ]s)", _trim(pc.utf8_ltrim, characters_first=True), _TEXT),
     Builtin("rtrim([characters, ]s)", _trim(pc.utf8_rtrim, characters_first=True), _TEXT),
     Builtin("substring(s, position[, length])", _substring, _COUNTED, ("substr",), over_each(BINARY, texts.substring)),
-    Builtin("left(s, n)", _left, _COUNTED, (), over_each(BINARY, texts.left)),
+    Builtin("left(s, n)", _left, _COUNTED, (), over_each(BINARY, lambda value, n: value[: max(0, n)])),
     Builtin("right(s, n)", over_each(STRING, texts.right), _COUNTED),
     Builtin("concat(x, y, …)", _concat, _TEXT, (), _concat),
     Builtin("concat_ws(separator, x, y, …)", _concat_ws, _TEXT),
     Builtin("replace(s, search[, replacement])", _replace, _TEXT),
     Builtin("translate(s, from, to)", _translate, _TEXT),
-    Builtin("instr(s, part)", over_each(INT, texts.instr), _TEXT),
+    Builtin("instr(s, part)", over_each(INT, lambda value, part: value.find(part) + 1), _TEXT),
     Builtin(
         "locate(part, s[, position])", over_each(INT, texts.locate, strict=False), (text, text, integer), ("position",)
     ),
-    Builtin("startswith(s, part)", _search(pc.starts_with, str.startswith), _TEXT, (), _search_bytes(bytes.startswith)),
-    Builtin("endswith(s, part)", _search(pc.ends_with, str.endswith), _TEXT, (), _search_bytes(bytes.endswith)),
-    Builtin(
-        "contains(s, part)",
-        _search(pc.match_substring, str.__contains__),
-        _TEXT,
-        (),
-        _search_bytes(lambda whole, part: part in whole),
-    ),
-    Builtin("lpad(s, length[, pad])", over_each(STRING, texts.lpad), _PADDED),
-    Builtin("rpad(s, length[, pad])", over_each(STRING, texts.rpad), _PADDED),
+    _search("startswith(s, part)", pc.starts_with, str.startswith, bytes.startswith),
+    _search("endswith(s, part)", pc.ends_with, str.endswith, bytes.endswith),
+    _search("contains(s, part)", pc.match_substring, str.__contains__, bytes.__contains__),
+    Builtin("lpad(s, length[, pad])", over_each(STRING, texts.padding("lpad")), _PADDED),
+    Builtin("rpad(s, length[, pad])", over_each(STRING, texts.padding("rpad")), _PADDED),
     Builtin("reverse(s)", _arrow(STRING, pc.utf8_reverse), _TEXT),
     Builtin("repeat(s, n)", over_each(STRING, texts.repeat), _COUNTED),
     Builtin("split_part(s, delimiter, n)", _split_part, (text, text, integer)),
-    Builtin("ascii(s)", over_each(INT, texts.ascii_code), _TEXT),
+    Builtin("ascii(s)", over_each(INT, lambda value: ord(value[0]) if value else 0), _TEXT),
     Builtin("regexp_replace(s, pattern, replacement)", _regexp_replace, _TEXT),
     Builtin("regexp_extract(s, pattern[, group])", _regexp_extract, (text, text, integer)),
 )
