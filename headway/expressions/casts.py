@@ -46,10 +46,11 @@ from headway.expressions.types import (
     is_integer,
     is_nested,
     is_numeric,
+    is_time,
     is_timestamp,
     limits,
 )
-from headway.network.schema import TIMESTAMP, TIMESTAMP_NTZ, type_name
+from headway.network.schema import TIMESTAMP, type_name
 
 CONTEXT = decimal.Context(prec=80, rounding=ROUND_HALF_UP)
 _EPOCH = dt.date(1970, 1, 1).toordinal()
@@ -258,16 +259,12 @@ def _checked(source: pa.DataType, target: pa.DataType) -> None:
     """Raise unless the cast exists."""
     if _exists(source, target):
         return
-    names = f"{type_name(source)} to {type_name(target)}"
-    hints = {
-        (True, True): "",
-        (True, False): "; use unix_seconds, unix_millis or unix_micros",
-        (False, True): "; use timestamp_seconds, timestamp_millis or timestamp_micros",
-    }
-    time_source = is_timestamp(source) or source == DATE
-    time_target = is_timestamp(target) or target == DATE
-    hint = hints.get((time_source, time_target), "") if is_numeric(source) or is_numeric(target) else ""
-    raise ExpressionError(f"cannot cast {names}{hint}")
+    hint = ""
+    if is_time(source) and is_numeric(target):
+        hint = "; use unix_seconds, unix_millis or unix_micros"
+    elif is_numeric(source) and is_time(target):
+        hint = "; use timestamp_seconds, timestamp_millis or timestamp_micros"
+    raise ExpressionError(f"cannot cast {type_name(source)} to {type_name(target)}{hint}")
 
 
 def _exists(source: pa.DataType, target: pa.DataType) -> bool:
@@ -277,13 +274,10 @@ def _exists(source: pa.DataType, target: pa.DataType) -> bool:
         return STRING in (source, target)
     if STRING in (source, target):
         return True
-    times = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
-    if source in times and target in times:
+    if is_time(source) == is_time(target):
         return True
-    if source in times or target in times:  # of these only the instant can be seconds
-        other = target if source in times else source
-        return TIMESTAMP in (source, target) and is_numeric(other)
-    return True
+    other = target if is_time(source) else source
+    return TIMESTAMP in (source, target) and is_numeric(other)  # only the instant can be seconds
 
 
 def _always_fits(source: pa.DataType, target: pa.DataType) -> bool:

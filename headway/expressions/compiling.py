@@ -107,8 +107,9 @@ def _check(known: AggregateFunction, call: AggregateTree, arguments: list[Node])
     type_ = arguments[0].type
     if type_ == VOID:
         raise ExpressionError(f"'{fragment(call.tree)}': NULL has no type here; write cast(NULL as type)")
-    if not known.accepts(type_):
-        raise ExpressionError(f"'{fragment(call.tree)}': {call.name} takes {known.expected}, not {type_name(type_)}")
+    expected, accepts = known.takes
+    if not accepts(type_):
+        raise ExpressionError(f"'{fragment(call.tree)}': {call.name} takes {expected}, not {type_name(type_)}")
     if known.arguments == 2 and is_nested(arguments[1].type):
         raise ExpressionError(f"'{fragment(call.tree)}': {type_name(arguments[1].type)} has no order")
 

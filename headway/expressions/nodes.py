@@ -204,36 +204,26 @@ def unary(
     return build(type_, (argument,), run, warns)
 
 
-def binary(
-    type_: pa.DataType,
-    left: Node,
-    right: Node,
-    kernel: Binary,
-    warns: bool = False,
-) -> Node:
+def binary(type_: pa.DataType, left: Node, right: Node, kernel: Binary, warns: bool = False) -> Node:
     """Return a node over two sides' numpy values; NULL in, NULL out. The kernel ignores or checks the mask."""
     if left.is_null or right.is_null:
         return null(type_)
     run: Run
     step, other = left.run, right.run
-    if left.constant is not None and right.constant is not None:
-
-        def run(columns: Columns, count: int) -> Column:
-            return Column(kernel(step(columns, count).values, other(columns, count).values, None))
-    elif right.constant is not None and left.field is not None:
+    if left.constant is None and right.constant is not None and left.field is not None:
         slot, scalar = left.field, right.literal
 
         def run(columns: Columns, count: int) -> Column:
             column: Any = columns[slot]
             valid = column.valid
             return Column(kernel(column.values, scalar, valid), valid)
-    elif right.constant is not None:
+    elif left.constant is None and right.constant is not None:
         scalar = right.literal
 
         def run(columns: Columns, count: int) -> Column:
             column = step(columns, count)
             return Column(kernel(column.values, scalar, column.valid), column.valid)
-    elif left.constant is not None:
+    elif left.constant is not None and right.constant is None:
         scalar = left.literal
 
         def run(columns: Columns, count: int) -> Column:

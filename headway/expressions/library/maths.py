@@ -16,7 +16,7 @@ from headway.errors import ExpressionError
 from headway.expressions import logic
 from headway.expressions.arithmetic import arithmetic, negate, unless_lowest
 from headway.expressions.casts import CONTEXT, cast
-from headway.expressions.library.builtin import Builtin, double, integer, numeric, over_numpy
+from headway.expressions.library.builtin import Builtin, double, fixed, integer, numeric, over_numpy
 from headway.expressions.logic import choose, compare, is_null
 from headway.expressions.nodes import (
     Columns,
@@ -63,11 +63,9 @@ def rounded(name: str) -> Callable[..., Node]:
     mode = ROUND_HALF_UP if name == "round" else ROUND_HALF_EVEN
 
     def made(node: Node, digits: Node | None = None) -> Node:
-        if digits is not None and digits.constant is None:
-            raise ExpressionError(f"{name}: the number of digits must be a literal")
-        if digits is not None and digits.is_null:
+        places = 0 if digits is None else fixed(digits, name, "the number of digits")
+        if places is None:
             return null(node.type)
-        places = 0 if digits is None else int(digits.value)
         if is_float(node.type):
             return unary(node.type, node, _floats(places, mode), warns=True)
         if is_decimal(node.type):

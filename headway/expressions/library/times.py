@@ -417,11 +417,9 @@ def _make_date(*parts: Node) -> Node:
 
 
 def _add_months(node: Node, months: Node) -> Node:
-    if months.constant is None:
-        raise ExpressionError("add_months: the number of months must be a literal")
-    if months.is_null:
+    count = fixed(months, "add_months", "the number of months")
+    if count is None:
         return null(DATE)
-    count = int(months.value)
     return unary(DATE, node, lambda values, valid: add_months(values, count, valid))
 
 
