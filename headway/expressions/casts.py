@@ -71,8 +71,8 @@ _SPECIAL |= {"-inf": "-inf", "-infinity": "-inf"}
 _TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
 _DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?:[T ].*)?", re.ASCII | re.DOTALL)
 _TIMESTAMP = re.compile(
-    r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})"
-    r"(?:[T ](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?)?)?)?",
+    r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[T ](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
+    r"\s*(?:Z|UTC|GMT|([+-])(\d{1,2})(?::?(\d{2}))?)?)?)?)?",
     re.ASCII,
 )
 
@@ -114,23 +114,12 @@ def days_of(year: int, month: int, day: int) -> int:
 
 def float_text(value: float, type_: pa.DataType) -> str:
     """Return a double or a float as Spark prints it: 1.0, 1.0E10, NaN."""
-    text = repr(value) if type_ == DOUBLE else str(np.float32(value))
-    special = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(text)
-    if special is not None:
-        return special
-    number = Decimal(text)
-    sign, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)
-    mark = "-" if sign else ""
-    if not number:
-        return f"{mark}0.0"
-    figures = "".join(map(str, digits)).rstrip("0") or "0"
-    power = number.adjusted()
-    if -3 <= power < 7:
-        plain = format(abs(number), "f")
-        whole, _, rest = plain.partition(".")
-        return f"{mark}{whole}.{rest.rstrip('0') or '0'}"
-    return f"{mark}{figures[0]}.{figures[1:] or '0'}E{power}"
+    number = np.float64(value) if type_ == DOUBLE else np.float32(value)
+    if not np.isfinite(number):
+        return "NaN" if np.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        return np.format_float_positional(number, trim="0")
+    return np.format_float_scientific(number, trim="0", exp_digits=1).replace("e", "E").replace("+", "")
 
 
 def read_date(text: str) -> int:
@@ -154,21 +143,12 @@ def read_timestamp(text: str, type_: pa.DataType = TIMESTAMP) -> int:
             dt.time(hour or 0, minute or 0, second or 0)
             seconds = ((hour or 0) * 60 + (minute or 0)) * 60 + (second or 0)
             if type_ == TIMESTAMP:
-                seconds -= _offset(match[8])
+                ahead = (int(match[9] or 0) * 60 + int(match[10] or 0)) * 60
+                seconds += ahead if match[8] == "-" else -ahead
             return moment(days_of(year or 0, month or 1, day or 1) * DAY + seconds * 1_000_000 + fraction, type_)
         except (ValueError, EvaluationError):
             pass
     raise EvaluationError(f"'{text}' is not a {type_name(type_)}")
-
-
-def _offset(zone: str | None) -> int:
-    """Return a zone's seconds."""
-    if zone is None or zone in ("Z", "UTC", "GMT"):
-        return 0
-    digits = zone[1:].replace(":", "")
-    hours, minutes = (int(digits[:-2]), int(digits[-2:])) if len(digits) > 2 else (int(digits), 0)
-    offset = hours * 3600 + minutes * 60
-    return -offset if zone[0] == "-" else offset
 
 
 def reader(target: pa.DataType) -> Callable[[Any], object]:

@@ -237,18 +237,6 @@ def _combined(left: Node, right: Node, name: str, winner: bool) -> Node:
     return build(BOOLEAN, (left, right), run)
 
 
-def is_boolean(argument: Node, value: bool) -> Node:
-    """Return ``argument IS TRUE`` or ``IS FALSE``: never NULL."""
-    step = boolean(argument, "the argument of IS TRUE").run
-
-    def run(columns: Columns, count: int) -> Column:
-        column = step(columns, count)
-        values = column.values if value else ~column.values
-        return Column(values if column.valid is None else values & column.valid)
-
-    return build(BOOLEAN, (argument,), run)
-
-
 def between(argument: Node, low: Node, high: Node) -> Node:
     """Return ``argument BETWEEN low AND high``."""
     return conjunction(compare(">=", argument, low), compare("<=", argument, high))
@@ -281,7 +269,6 @@ def _one_of(argument: Node, known: Sequence[Node], has_null: bool, type_: pa.Dat
         values = pa.array([item.value for item in known], type_)
     else:
         values = np.unique(np.array([item.literal for item in known], dtype))
-    nan = dtype is not None and values.dtype.kind == "f" and bool(np.isnan(values).any())
 
     def run(columns: Columns, count: int) -> Column:
         column = step(columns, count)
@@ -294,8 +281,6 @@ def _one_of(argument: Node, known: Sequence[Node], has_null: bool, type_: pa.Dat
                 found |= np.equal(column.values, value)
         else:
             found, valid = np.isin(column.values, values), column.valid
-        if nan:  # equals itself
-            found |= np.isnan(column.values)
         return Column(found, both(valid, found) if has_null else valid)
 
     return build(BOOLEAN, (argument,), run)
