@@ -19,7 +19,7 @@ from tests.expressions.helpers import evaluate
 
 @pytest.fixture(autouse=True)
 def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hw._registry, "current", BUILTIN)
+    monkeypatch.setattr(hw, "_registered", BUILTIN)
 
 
 def test_a_scalar_function() -> None:

@@ -152,17 +152,23 @@ def compile_tree(tree: exp.Expression, scope: Scope, replacements: Replacements 
 
 @dataclass
 class _Compiler:
+    """Compiles any parts of one tree, in any order, each of them once."""
+
     scope: Scope
     replacements: Replacements
+    made: dict[int, Node | IntervalLiteral] = field(default_factory=dict)
 
     def visit(self, tree: exp.Expression) -> Node | IntervalLiteral:
         """Return a node, or an interval, which only arithmetic with dates and timestamps takes."""
+        if id(tree) in self.made:
+            return self.made[id(tree)]
         if self.replacements and tree in self.replacements:
             return self.replacements[tree]
         handler = _HANDLERS.get(type(tree))
         if handler is not None:
             _check_parts(tree)
-            return handler(self, tree)
+            self.made[id(tree)] = made = handler(self, tree)
+            return made
         for kinds, reason in _REFUSED:
             if isinstance(tree, kinds):
                 raise ExpressionError(f"'{fragment(tree)}': {reason}")
@@ -332,21 +338,9 @@ class _Compiler:
         return self.node(tree)
 
 
-@dataclass
-class _Remembering(_Compiler):
-    """Compiles any parts of one tree, in any order, each of them once."""
-
-    made: dict[int, Node | IntervalLiteral] = field(default_factory=dict)
-
-    def visit(self, tree: exp.Expression) -> Node | IntervalLiteral:
-        if id(tree) not in self.made:
-            self.made[id(tree)] = super().visit(tree)
-        return self.made[id(tree)]
-
-
 def part_types(scope: Scope) -> Callable[[exp.Expression], pa.DataType]:
     """Return what finds the types of the parts of one tree."""
-    compiler = _Remembering(scope, {})
+    compiler = _Compiler(scope, {})
     return lambda tree: compiler.node(tree).type
 
 

@@ -1,4 +1,4 @@
-"""Text value by value: limits on what an expression may make, regular expressions, and what Arrow cannot do.
+"""Text value by value: limits on what an expression may make, and regular expressions.
 
 A limit belongs to one value, never to a train: whether a tuple fails must not depend on its neighbours. Regular
 expressions are RE2's, through Arrow, whose time is linear in the text, so that no pattern hangs. What RE2 lacks of
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.errors import ExpressionError
-from headway.expressions.nodes import EvaluationError, LimitError
+from headway.expressions.nodes import LimitError
 
 MOST_BYTES = 1_000_000
 """The longest text that an expression makes, in bytes of UTF-8."""
@@ -176,82 +176,3 @@ def _parts(regex: str) -> Iterator[tuple[str, int]]:
 
 def _short(regex: str) -> str:
     return regex if len(regex) <= 60 else regex[:59] + "…"
-
-
-def substring(value: str, position: int, length: int = 2**31 - 1) -> str:
-    """Return a part; positions count from 1, negative ones from the end."""
-    start = position - 1 if position > 0 else len(value) + position if position < 0 else 0
-    return value[max(start, 0) : max(start + max(length, 0), 0)]
-
-
-def right(value: str, count: int) -> str:
-    """Return the last characters."""
-    return value[-count:] if count > 0 else ""
-
-
-def initcap(value: str) -> str:
-    """Return the words, separated by spaces, with a capital first letter."""
-    return " ".join(word[:1].title() + word.lower()[len(word[:1].lower()) :] for word in value.split(" "))
-
-
-def replace(value: str, search: str, replacement: str = "") -> str:
-    """Return the value with all occurrences replaced; an empty search changes nothing."""
-    if not search:
-        return value
-    growth = utf8_length(replacement) - utf8_length(search)
-    if growth > 0:
-        check_bytes("replace", utf8_length(value) + growth * value.count(search))
-    return value.replace(search, replacement)
-
-
-def repeat(value: str, times: int) -> str:
-    """Return the value several times."""
-    check_bytes("repeat", utf8_length(value) * max(0, times))
-    return value * max(0, times)
-
-
-def locate(part: str | None, value: str | None, position: int | None = 1) -> int | None:
-    """Return the position of a part at or after a position, from 1, or 0; nothing is found at 1, and at NULL 0."""
-    if position is None:
-        return 0
-    if part is None or value is None:
-        return None
-    if position <= 0:
-        return 0
-    return value.find(part, position - 1) + 1 if part else 1
-
-
-def padding(name: str) -> Callable[..., str]:
-    """Return lpad or rpad, which fill or cut a value to a length."""
-
-    def padded(value: str, length: int, pad: str = " ") -> str:
-        missing = max(0, length) - len(value)
-        if missing <= 0 or not pad:
-            return value[: max(0, length)]
-        check_bytes(name, len(value) + missing)  # at least a byte for each character
-        filling = (pad * (missing // len(pad) + 1))[:missing]
-        check_bytes(name, utf8_length(value) + utf8_length(filling))
-        return filling + value if name == "lpad" else value + filling
-
-    return padded
-
-
-def split_part(value: str, delimiter: str, number: int) -> str:
-    """Return a part between delimiters, from 1, or from the end with -1; empty past the ends."""
-    if number == 0:
-        raise EvaluationError("split_part counts parts from 1; 0 is not allowed")
-    parts = value.split(delimiter) if delimiter else [value]
-    index = number - 1 if number > 0 else len(parts) + number
-    return parts[index] if 0 <= index < len(parts) else ""
-
-
-def re2_template(replacement: str) -> str:
-    """Return Java's replacement text, with $1 for groups, as RE2 writes it."""
-
-    def written(match: re.Match[str]) -> str:
-        group, character = match.groups()
-        if group:
-            return "\\" + group
-        return character if character not in ("", "\\") else r"\\"
-
-    return re.sub(r"\$([0-9])|\\(.?)", written, replacement, flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""String functions. Arrow does those whose other arguments are literals, `texts` the rest value by value.
+"""String functions. Arrow does those whose other arguments are literals, Python the rest value by value.
 
 Some also exist over bytes, as in Spark: there they count and cut bytes, and bytes come out. Other string functions
 take binary values for UTF-8 text.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.errors import ExpressionError
-from headway.expressions import texts
 from headway.expressions.library.builtin import Builtin, fixed, integer, over_each, text
-from headway.expressions.nodes import Node, literal, null, over_arrow, over_values
+from headway.expressions.nodes import EvaluationError, Node, literal, null, over_arrow, over_values
 from headway.expressions.texts import (
     GROUP,
     check_bytes,
@@ -26,6 +26,7 @@ from headway.expressions.texts import (
     check_regex,
     check_replaced,
     extracting,
+    references,
     utf8_length,
 )
 from headway.expressions.types import BINARY, BOOLEAN, INT, STRING
@@ -75,7 +76,7 @@ def _substring(string: Node, position: Node, *length: Node) -> Node:
         stop = start + max(0, length[0].value) if length else None
         if start >= 0 or stop is None or stop < 0:  # substring(s, -2, 5), counted from the end, runs past it
             return over_arrow(STRING, (string,), lambda array: pc.utf8_slice_codeunits(array, start, stop))
-    return over_values(STRING, (string, position, *length), texts.substring)
+    return over_values(STRING, (string, position, *length), _part)
 
 
 def _left(string: Node, count: Node) -> Node:
@@ -121,7 +122,7 @@ def _replace(*nodes: Node) -> Node:
             return pc.replace_substring(array, old, new)
 
         return over_arrow(STRING, nodes[:1], replaced)
-    return over_values(STRING, nodes, texts.replace)
+    return over_values(STRING, nodes, _replaced)
 
 
 def _search(
@@ -144,8 +145,8 @@ def _regexp_replace(string: Node, pattern: Node, replacement: Node) -> Node:
     if regex is None or new is None:
         return null(STRING)
     check_regex(regex)
-    template = texts.re2_template(new)
-    groups = texts.references(template)
+    template = _re2_template(new)
+    groups = references(template)
     check_group("regexp_replace", regex, max(groups, default=0))
     growth, copies = utf8_length(template), len(groups)
 
@@ -186,37 +187,109 @@ def _translate(string: Node, old: Node, new: Node) -> Node:
 def _split_part(string: Node, delimiter: Node, number: Node) -> Node:
     if _constant(number) and number.value == 0:
         raise ExpressionError("split_part counts parts from 1, or from the end with -1; 0 is not allowed")
-    return over_values(STRING, (string, delimiter, number), texts.split_part)
+    return over_values(STRING, (string, delimiter, number), _split)
+
+
+def _part(value: str, position: int, length: int = 2**31 - 1) -> str:
+    """Return a part; positions count from 1, negative ones from the end."""
+    start = position - 1 if position > 0 else len(value) + position if position < 0 else 0
+    return value[max(start, 0) : max(start + max(length, 0), 0)]
+
+
+def _capitalised(value: str) -> str:
+    return " ".join(word[:1].title() + word.lower()[len(word[:1].lower()) :] for word in value.split(" "))
+
+
+def _replaced(value: str, search: str, replacement: str = "") -> str:
+    """Return the value with all occurrences replaced; an empty search changes nothing."""
+    if not search:
+        return value
+    growth = utf8_length(replacement) - utf8_length(search)
+    if growth > 0:
+        check_bytes("replace", utf8_length(value) + growth * value.count(search))
+    return value.replace(search, replacement)
+
+
+def _repeated(value: str, times: int) -> str:
+    check_bytes("repeat", utf8_length(value) * max(0, times))
+    return value * max(0, times)
+
+
+def _located(part: str | None, value: str | None, position: int | None = 1) -> int | None:
+    """Return the position of a part at or after a position, from 1, or 0; nothing is found at 1, and at NULL 0."""
+    if position is None:
+        return 0
+    if part is None or value is None:
+        return None
+    if position <= 0:
+        return 0
+    return value.find(part, position - 1) + 1 if part else 1
+
+
+def _padding(name: str) -> Callable[..., str]:
+    """Return lpad or rpad, which fill or cut a value to a length."""
+
+    def padded(value: str, length: int, pad: str = " ") -> str:
+        missing = max(0, length) - len(value)
+        if missing <= 0 or not pad:
+            return value[: max(0, length)]
+        check_bytes(name, len(value) + missing)  # at least a byte for each character
+        filling = (pad * (missing // len(pad) + 1))[:missing]
+        check_bytes(name, utf8_length(value) + utf8_length(filling))
+        return filling + value if name == "lpad" else value + filling
+
+    return padded
+
+
+def _split(value: str, delimiter: str, number: int) -> str:
+    """Return a part between delimiters, from 1, or from the end with -1; empty past the ends."""
+    if number == 0:
+        raise EvaluationError("split_part counts parts from 1; 0 is not allowed")
+    parts = value.split(delimiter) if delimiter else [value]
+    index = number - 1 if number > 0 else len(parts) + number
+    return parts[index] if 0 <= index < len(parts) else ""
+
+
+def _re2_template(replacement: str) -> str:
+    """Return Java's replacement text, with $1 for groups, as RE2 writes it."""
+
+    def written(match: re.Match[str]) -> str:
+        group, character = match.groups()
+        if group:
+            return "\\" + group
+        return character if character not in ("", "\\") else r"\\"
+
+    return re.sub(r"\$([0-9])|\\(.?)", written, replacement, flags=re.DOTALL)
 
 
 _TEXT, _COUNTED, _PADDED = (text,), (text, integer), (text, integer, text)
 STRINGS = (
     Builtin("upper(s)", _cased(pc.ascii_upper, str.upper), _TEXT, ("ucase",)),
     Builtin("lower(s)", _cased(pc.ascii_lower, str.lower), _TEXT, ("lcase",)),
-    Builtin("initcap(s)", over_each(STRING, texts.initcap), _TEXT),
+    Builtin("initcap(s)", over_each(STRING, _capitalised), _TEXT),
     Builtin("length(s)", _arrow(INT, pc.utf8_length), _TEXT, ("char_length",), _arrow(INT, pc.binary_length)),
     Builtin("trim(s)", _trim(pc.utf8_trim), _TEXT),
     Builtin("btrim(s[, characters])", _trim(pc.utf8_trim), _TEXT),
     Builtin("ltrim([characters, ]s)", _trim(pc.utf8_ltrim, characters_first=True), _TEXT),
     Builtin("rtrim([characters, ]s)", _trim(pc.utf8_rtrim, characters_first=True), _TEXT),
-    Builtin("substring(s, position[, length])", _substring, _COUNTED, ("substr",), over_each(BINARY, texts.substring)),
+    Builtin("substring(s, position[, length])", _substring, _COUNTED, ("substr",), over_each(BINARY, _part)),
     Builtin("left(s, n)", _left, _COUNTED, (), over_each(BINARY, lambda value, n: value[: max(0, n)])),
-    Builtin("right(s, n)", over_each(STRING, texts.right), _COUNTED),
+    Builtin("right(s, n)", over_each(STRING, lambda value, count: value[-count:] if count > 0 else ""), _COUNTED),
     Builtin("concat(x, y, …)", _concat, _TEXT, (), _concat),
     Builtin("concat_ws(separator, x, y, …)", _concat_ws, _TEXT),
     Builtin("replace(s, search[, replacement])", _replace, _TEXT),
     Builtin("translate(s, from, to)", _translate, _TEXT),
     Builtin("instr(s, part)", over_each(INT, lambda value, part: value.find(part) + 1), _TEXT),
     Builtin(
-        "locate(part, s[, position])", over_each(INT, texts.locate, strict=False), (text, text, integer), ("position",)
+        "locate(part, s[, position])", over_each(INT, _located, strict=False), (text, text, integer), ("position",)
     ),
     _search("startswith(s, part)", pc.starts_with, str.startswith, bytes.startswith),
     _search("endswith(s, part)", pc.ends_with, str.endswith, bytes.endswith),
     _search("contains(s, part)", pc.match_substring, str.__contains__, bytes.__contains__),
-    Builtin("lpad(s, length[, pad])", over_each(STRING, texts.padding("lpad")), _PADDED),
-    Builtin("rpad(s, length[, pad])", over_each(STRING, texts.padding("rpad")), _PADDED),
+    Builtin("lpad(s, length[, pad])", over_each(STRING, _padding("lpad")), _PADDED),
+    Builtin("rpad(s, length[, pad])", over_each(STRING, _padding("rpad")), _PADDED),
     Builtin("reverse(s)", _arrow(STRING, pc.utf8_reverse), _TEXT),
-    Builtin("repeat(s, n)", over_each(STRING, texts.repeat), _COUNTED),
+    Builtin("repeat(s, n)", over_each(STRING, _repeated), _COUNTED),
     Builtin("split_part(s, delimiter, n)", _split_part, (text, text, integer)),
     Builtin("ascii(s)", over_each(INT, lambda value: ord(value[0]) if value else 0), _TEXT),
     Builtin("regexp_replace(s, pattern, replacement)", _regexp_replace, _TEXT),

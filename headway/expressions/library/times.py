@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from sqlglot import exp
 
 from headway.columns import Column, Mask, Values
@@ -18,6 +19,7 @@ from headway.expressions.arithmetic import arithmetic, shift_days
 from headway.expressions.casts import CONTEXT, DAY, cast, days_of, moment, scaling
 from headway.expressions.library.builtin import (
     Builtin,
+    Take,
     as_given,
     bigint,
     date,
@@ -329,21 +331,19 @@ def _trunc(node: Node, unit_node: Node) -> Node:
     return unary(DATE, node, lambda values, valid: _days(_start(values.astype(np.int64), unit), valid, "trunc"))
 
 
-def _to_date(node: Node, pattern: Node | None = None) -> Node:
-    if pattern is None or node.type != STRING:
-        return date(node, "to_date")
-    form = fixed(pattern, "to_date", "the format")
-    if form is None:
-        return null(DATE)
-    read = pattern_reader(str(form))
-    return over_values(DATE, (node,), lambda value: read(value).date())
+def _reading(name: str, type_: pa.DataType, take: Take) -> Callable[..., Node]:
+    """Return a builder of to_date or to_timestamp: a cast, or of text by a pattern."""
+
+    def made(node: Node, pattern: Node | None = None) -> Node:
+        if pattern is None or node.type != STRING:
+            return cast(take(node, name), type_)
+        form = fixed(pattern, name, "the format")
+        return null(type_) if form is None else over_values(type_, (node,), pattern_reader(str(form)))
+
+    return made
 
 
-def _to_timestamp(node: Node, pattern: Node | None = None) -> Node:
-    if pattern is None or node.type != STRING:
-        return cast(timestamp(node, "to_timestamp"), TIMESTAMP)
-    form = fixed(pattern, "to_timestamp", "the format")
-    return null(TIMESTAMP) if form is None else over_values(TIMESTAMP, (node,), pattern_reader(str(form)))
+_to_timestamp = _reading("to_timestamp", TIMESTAMP, timestamp)
 
 
 def _unix_timestamp(node: Node, pattern: Node | None = None) -> Node:
@@ -451,7 +451,7 @@ TIMES = (
     Builtin("second(ts)", _clock("second", 60), _TIMESTAMP),
     Builtin("date_trunc(unit, ts)", _date_trunc, (as_given, timestamp)),
     Builtin("trunc(d, unit)", _trunc, (date, as_given)),
-    Builtin("to_date(x[, format])", _to_date),
+    Builtin("to_date(x[, format])", _reading("to_date", DATE, date)),
     Builtin("to_timestamp(x[, format])", _to_timestamp),
     Builtin("date_format(ts, format)", _format, (timestamp, as_given)),
     Builtin("unix_timestamp(x[, format])", _unix_timestamp),
