@@ -255,8 +255,7 @@ class _Compiler:
         if isinstance(tree.expression, exp.Null):
             return logic.is_null(argument)
         if isinstance(tree.expression, exp.Boolean):
-            truth = logic.boolean(argument, "the argument of IS TRUE")
-            return logic.null_safe_equal(truth, nodes.literal(bool(tree.expression.this), BOOLEAN))
+            return logic.is_boolean(argument, bool(tree.expression.this))
         raise ExpressionError(f"'{fragment(tree)}': IS takes NULL, TRUE or FALSE")
 
     def null_safe(self, tree: exp.Expression) -> Node:

@@ -237,6 +237,18 @@ def _combined(left: Node, right: Node, name: str, winner: bool) -> Node:
     return build(BOOLEAN, (left, right), run)
 
 
+def is_boolean(argument: Node, value: bool) -> Node:
+    """Return ``argument IS TRUE`` or ``IS FALSE``: never NULL."""
+    step = boolean(argument, "the argument of IS TRUE").run
+
+    def run(columns: Columns, count: int) -> Column:
+        column = step(columns, count)
+        values = column.values if value else ~column.values
+        return Column(values if column.valid is None else values & column.valid)
+
+    return build(BOOLEAN, (argument,), run)
+
+
 def between(argument: Node, low: Node, high: Node) -> Node:
     """Return ``argument BETWEEN low AND high``."""
     return conjunction(compare(">=", argument, low), compare("<=", argument, high))
