@@ -165,10 +165,6 @@ def reader(target: pa.DataType) -> Callable[[Any], object]:
         return lambda text: read_timestamp(text, target)
     if pa.types.is_binary(target):
         return lambda text: text.encode()
-    if target == STRING:
-        return lambda text: text
-    if not pa.types.is_integer(target):
-        raise ExpressionError(f"cannot cast string to {type_name(target)}")
     (low, high), name = limits(target), type_name(target)
 
     def whole(text: str) -> int:

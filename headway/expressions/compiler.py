@@ -323,18 +323,13 @@ class _Compiler:
             raise ExpressionError(_unrepeatable(name))
         builtin = BUILTINS.get(name)
         if builtin is not None:
-            return builtin([self._argument(builtin.name, item) for item in tree.expressions])
+            return builtin([self.node(item) for item in tree.expressions])
         if name in AGGREGATES or name in self.scope.functions.aggregates:
             raise ExpressionError(
                 f"'{fragment(tree)}': aggregate functions are only allowed in the select of an "
                 "aggregate or resample box, and not inside one another"
             )
         raise unknown_function(tree.name, self.scope)
-
-    def _argument(self, name: str, tree: exp.Expression) -> Node:
-        if name in ("datediff", "date_add", "dateadd") and isinstance(tree, exp.Var):
-            raise ExpressionError(f"{name} takes no unit here; see the docs for its form")
-        return self.node(tree)
 
 
 def part_types(scope: Scope) -> Callable[[exp.Expression], pa.DataType]:
