@@ -114,7 +114,7 @@ def days_of(year: int, month: int, day: int) -> int:
 
 def float_text(value: float, type_: pa.DataType) -> str:
     """Return a double or a float as Spark prints it: 1.0, 1.0E10, NaN."""
-    number = np.float64(value) if type_ == DOUBLE else np.float32(value)
+    number: Any = np.float64(value) if type_ == DOUBLE else np.float32(value)
     if not np.isfinite(number):
         return "NaN" if np.isnan(number) else "Infinity" if number > 0 else "-Infinity"
     if number == 0 or 1e-3 <= abs(number) < 1e7:
@@ -185,8 +185,8 @@ def _read_boolean(text: str) -> bool:
     return word in _TRUE
 
 
-def read_number(text: str, name: str = "double") -> float:
-    """Read a double, or raise."""
+def read_number(text: str, name: str) -> float:
+    """Read a double or a float, or raise."""
     word = text.strip(_NUMBER_BLANKS)
     special = _SPECIAL.get(word.lower())
     if special is not None:

@@ -178,10 +178,7 @@ def over_values(
         try:
             lists = [to_arrow(step(columns, count), t).to_pylist() for step, t in steps]
             rows = zip(*lists, strict=True)
-            if strict:
-                results = [None if None in row else function(*row) for row in rows]
-            else:
-                results = [function(*row) for row in rows]
+            results = [None if strict and None in row else function(*row) for row in rows]
             return from_arrow(pa.array(results, type_))
         except (pa.ArrowException, ArithmeticError, ValueError) as error:  # years beyond 9999, digits beyond 38
             raise EvaluationError(first_line(error)) from None
