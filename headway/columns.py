@@ -27,17 +27,12 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """The step from one state of SplitMix64 to the next."""
 _ROUNDS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
 
+_NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+_TIMESTAMPS = (pa.timestamp("us", tz="UTC"), pa.timestamp("us"))
 _NUMPY: dict[pa.DataType, np.dtype[Any]] = {
-    pa.bool_(): np.dtype(np.bool_),
-    pa.int8(): np.dtype(np.int8),
-    pa.int16(): np.dtype(np.int16),
-    pa.int32(): np.dtype(np.int32),
-    pa.int64(): np.dtype(np.int64),
-    pa.float32(): np.dtype(np.float32),
-    pa.float64(): np.dtype(np.float64),
+    **{type_: np.dtype(type_.to_pandas_dtype()) for type_ in (pa.bool_(), *_NUMBERS)},
     pa.date32(): np.dtype(np.int32),
-    pa.timestamp("us", tz="UTC"): np.dtype(np.int64),
-    pa.timestamp("us"): np.dtype(np.int64),
+    **dict.fromkeys(_TIMESTAMPS, np.dtype(np.int64)),
 }
 
 

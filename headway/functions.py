@@ -22,24 +22,20 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _STEPS = ("init", "incr", "final")
 
 
-class _Registry:
-    """The process's functions. The current set is immutable, so a running network keeps what it was checked with."""
-
-    def __init__(self) -> None:
-        self.current = BUILTIN
-        self.lock = threading.Lock()
-
-    def add(self, made: ScalarFunction | UserAggregate) -> None:
-        with self.lock:
-            self.current = self.current.with_function(made)
+_lock = threading.Lock()
+_registered = BUILTIN
+"""The process's functions. The set is immutable, so a running network keeps what it was checked with."""
 
 
-_registry = _Registry()
+def _register(made: ScalarFunction | UserAggregate) -> None:
+    global _registered
+    with _lock:
+        _registered = _registered.with_function(made)
 
 
 def functions() -> Functions:
     """Return all functions registered so far, as a registry that does not change any more."""
-    return _registry.current
+    return _registered
 
 
 def function(
@@ -57,7 +53,7 @@ def function(
     def decorate(body: Decorated) -> Decorated:
         if not callable(body):
             raise NetworkError(f"function '{name}': a function is expected, not {body!r}")
-        _registry.add(ScalarFunction(name, types, result, body, vectorised, null_on_null))
+        _register(ScalarFunction(name, types, result, body, vectorised, null_on_null))
         return body
 
     return decorate
@@ -76,7 +72,7 @@ def aggregate(
 
     def decorate(body: Decorated) -> Decorated:
         if vectorised:
-            _registry.add(UserAggregate(name, types, result, function=body))
+            _register(UserAggregate(name, types, result, function=body))
             return body
         made: Any = body() if isinstance(body, type) else body
         missing = [step for step in _STEPS if not callable(getattr(made, step, None))]
@@ -85,7 +81,7 @@ def aggregate(
                 f"aggregate '{name}': {' and '.join(missing)} missing; write a class with {', '.join(_STEPS)}, "
                 "or a function and vectorised=True"
             )
-        _registry.add(UserAggregate(name, types, result, made.init, made.incr, made.final))
+        _register(UserAggregate(name, types, result, made.init, made.incr, made.final))
         return body
 
     return decorate

@@ -67,7 +67,7 @@ def _anchors(path: Path) -> set[str]:
 @pytest.fixture
 def _apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Run in a folder of its own that has the examples; what is registered there is forgotten afterwards."""
-    monkeypatch.setattr(registry._registry, "current", registry.functions())
+    monkeypatch.setattr(registry, "_registered", registry.functions())
     monkeypatch.setattr(policies, "_policies", dict(policies._policies))
     for module, name in ((shedding, "_strategies"), (adaptive, "_layers"), (learning, "_strategies")):
         monkeypatch.setattr(module, name, dict(getattr(module, name)))

@@ -64,8 +64,8 @@ def estimating(
     for item, name in zip(parse_items(select), names, strict=True):
         tree = _bare(item)
         estimates = {
-            id(found): _estimate(call, weight, spread)
-            for found, call in find_calls(tree, known)
+            id(call.tree): _estimate(call, weight, spread)
+            for call in find_calls(tree, known)
             if call.name not in known.aggregates and not call.distinct and AGGREGATES[call.name].name in _ESTIMATED
         }
         if estimates:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 from headway.boxes.keys import IN, OP, Key, Settings, check_count, check_keys, inside
 from headway.errors import NetworkError, SchemaError, unknown
-from headway.expressions.safety import never_fails
+from headway.expressions.safety import risk
 from headway.network.schema import Field, Schema
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Operator(ABC):
         """Return whether a tuple may become a dead letter in it, which then shows all its fields."""
         if not self.projects:
             return True
-        return not all(never_fails(one, schema) for one in self.projection(schema, functions).expressions)
+        return any(risk(one, schema) is not None for one in self.projection(schema, functions).expressions)
 
     def origin(self, port: str, slot: int, schema: Schema, functions: Functions | None) -> Origin | None:
         """Return where a field of a port's results comes from; None: from several tuples, so nothing can be inverted.

@@ -34,20 +34,24 @@ from headway.expressions.types import (
     DATE,
     DOUBLE,
     INT,
+    MAX_PRECISION,
     STRING,
     VOID,
     as_decimal,
+    bounded,
     common_number,
-    decimal_result,
+    exact_digits,
     is_decimal,
     is_float,
     is_integer,
     is_numeric,
+    is_time,
     limits,
 )
 from headway.network.schema import type_name
 
 _VERBS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "take the remainder of", "div": "divide"}
+_FLOAT = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.fmod}
 _ZERO = "division by zero"
 _LONG = 64
 """From this length on, the least and the greatest value are cheaper to look at than every tuple."""
@@ -62,7 +66,7 @@ def arithmetic(operator: str, left: Node, right: Node) -> Node:
     if not floats and (is_decimal(left.type) or is_decimal(right.type)):
         return _decimals(operator, left, right)
     if operator == "/":
-        return divide(cast(left, DOUBLE), cast(right, DOUBLE))
+        return _float(operator, DOUBLE, cast(left, DOUBLE), cast(right, DOUBLE))
     if operator == "div":
         if floats:
             raise ExpressionError("div takes whole numbers or decimals; use / for doubles")
@@ -78,17 +82,6 @@ def arithmetic(operator: str, left: Node, right: Node) -> Node:
         harmless = right.constant is not None and not right.is_null and right.value not in (0, -1)
         return binary(type_, left, right, plain(np.fmod) if harmless else integer_remainder)
     return binary(type_, left, right, _integer(operator, type_, left, right))
-
-
-def divide(left: Node, right: Node) -> Node:
-    """Return a quotient of doubles (or floats)."""
-
-    def kernel(one: Any, two: Any, valid: Mask | None) -> Any:
-        _check_divisor(one, two, valid)
-        return np.divide(one, two)
-
-    harmless = right.constant is not None and not right.is_null and right.value != 0
-    return binary(left.type, left, right, plain(np.divide) if harmless else kernel, warns=True)
 
 
 def negate(argument: Node) -> Node:
@@ -156,17 +149,13 @@ def _numbers(operator: str, left: Node, right: Node) -> tuple[Node, Node]:
 
 def _time_hint(operator: str, sides: list[Node]) -> str:
     """Return what to write where dates and timestamps are taken for numbers."""
-    times = [_is_time(side.type) for side in sides]
+    times = [is_time(side.type) for side in sides]
     if all(times) and operator == "-":
         return (
             "; for the time between two timestamps write unix_seconds(a) - unix_seconds(b), or unix_millis or "
             "unix_micros for parts of a second; datediff(a, b) for days"
         )
     return "; dates and timestamps take intervals: ts + interval 5 minutes" if any(times) else ""
-
-
-def _is_time(type_: pa.DataType) -> bool:
-    return type_ == DATE or bool(pa.types.is_timestamp(type_))
 
 
 def _date_arithmetic(operator: str, left: Node, right: Node) -> Node:
@@ -177,7 +166,7 @@ def _date_arithmetic(operator: str, left: Node, right: Node) -> Node:
         left, right = right, left
     if left.type != DATE or not (is_integer(right.type) or right.type == VOID):
         names = f"{type_name(left.type)} {operator} {type_name(right.type)}"
-        days = _is_time(left.type) and _is_time(right.type)
+        days = is_time(left.type) and is_time(right.type)
         hint = "; for the days between two write datediff(end, start)" if days else ""
         raise ExpressionError(f"cannot compute {names}; a date takes whole days or an interval{hint}")
     return shift_days(left, right, operator)
@@ -191,12 +180,14 @@ def shift_days(date: Node, days: Node, operator: str) -> Node:
 
 
 def _float(operator: str, type_: pa.DataType, left: Node, right: Node) -> Node:
-    def remainder(one: Any, two: Any, valid: Mask | None) -> Any:
-        _check_divisor(one, two, valid)
-        return np.fmod(one, two)
+    ufunc = _FLOAT[operator]
 
-    ufunc = {"+": np.add, "-": np.subtract, "*": np.multiply}.get(operator)
-    return binary(type_, left, right, remainder if ufunc is None else plain(ufunc), warns=True)
+    def dividing(one: Any, two: Any, valid: Mask | None) -> Any:
+        _check_divisor(one, two, valid)
+        return ufunc(one, two)
+
+    divides = operator in ("/", "%") and (right.constant is None or right.is_null or right.value == 0)
+    return binary(type_, left, right, dividing if divides else plain(ufunc), warns=True)
 
 
 def integer_quotient(type_: pa.DataType) -> Binary:
@@ -313,19 +304,12 @@ def _decimals(operator: str, left: Node, right: Node) -> Node:
     left, right = _as_decimal(left), _as_decimal(right)
     if operator == "div":
         return over_values(BIGINT, (left, right), _quotient)
-    type_ = decimal_result(operator, left.type, right.type)
-    if operator in _ARROW and _digits(operator, left.type, right.type) <= 38:
+    precision, scale = exact_digits(operator, left.type, right.type)
+    type_ = bounded(precision, scale)
+    if operator in _ARROW and precision <= MAX_PRECISION:  # Arrow refuses more
         return over_arrow(type_, (left, right), _ARROW[operator])
     operation = _OPERATIONS[operator]
     return over_values(type_, (left, right), lambda one, two: fit(operation(one, two), type_))
-
-
-def _digits(operator: str, left: pa.DataType, right: pa.DataType) -> int:
-    """Return the digits of a result that nothing is cut from; Arrow refuses more than 38."""
-    if operator == "*":
-        return int(left.precision + right.precision + 1)
-    whole = max(left.precision - left.scale, right.precision - right.scale)
-    return int(whole + max(left.scale, right.scale) + 1)
 
 
 def _as_decimal(node: Node) -> Node:

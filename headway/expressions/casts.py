@@ -40,15 +40,17 @@ from headway.expressions.types import (
     FLOAT,
     STRING,
     VOID,
+    as_decimal,
     is_decimal,
     is_float,
     is_integer,
     is_nested,
     is_numeric,
+    is_time,
     is_timestamp,
     limits,
 )
-from headway.network.schema import TIMESTAMP, TIMESTAMP_NTZ, type_name
+from headway.network.schema import TIMESTAMP, type_name
 
 CONTEXT = decimal.Context(prec=80, rounding=ROUND_HALF_UP)
 _EPOCH = dt.date(1970, 1, 1).toordinal()
@@ -69,8 +71,8 @@ _SPECIAL |= {"-inf": "-inf", "-infinity": "-inf"}
 _TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
 _DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?(?:[T ].*)?", re.ASCII | re.DOTALL)
 _TIMESTAMP = re.compile(
-    r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})"
-    r"(?:[T ](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?)?)?)?",
+    r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[T ](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
+    r"\s*(?:Z|UTC|GMT|([+-])(\d{1,2})(?::?(\d{2}))?)?)?)?)?",
     re.ASCII,
 )
 
@@ -112,23 +114,12 @@ def days_of(year: int, month: int, day: int) -> int:
 
 def float_text(value: float, type_: pa.DataType) -> str:
     """Return a double or a float as Spark prints it: 1.0, 1.0E10, NaN."""
-    text = repr(value) if type_ == DOUBLE else str(np.float32(value))
-    special = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(text)
-    if special is not None:
-        return special
-    number = Decimal(text)
-    sign, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)
-    mark = "-" if sign else ""
-    if not number:
-        return f"{mark}0.0"
-    figures = "".join(map(str, digits)).rstrip("0") or "0"
-    power = number.adjusted()
-    if -3 <= power < 7:
-        plain = format(abs(number), "f")
-        whole, _, rest = plain.partition(".")
-        return f"{mark}{whole}.{rest.rstrip('0') or '0'}"
-    return f"{mark}{figures[0]}.{figures[1:] or '0'}E{power}"
+    number: Any = np.float64(value) if type_ == DOUBLE else np.float32(value)
+    if not np.isfinite(number):
+        return "NaN" if np.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        return np.format_float_positional(number, trim="0")
+    return np.format_float_scientific(number, trim="0", exp_digits=1).replace("e", "E").replace("+", "")
 
 
 def read_date(text: str) -> int:
@@ -152,21 +143,12 @@ def read_timestamp(text: str, type_: pa.DataType = TIMESTAMP) -> int:
             dt.time(hour or 0, minute or 0, second or 0)
             seconds = ((hour or 0) * 60 + (minute or 0)) * 60 + (second or 0)
             if type_ == TIMESTAMP:
-                seconds -= _offset(match[8])
+                ahead = (int(match[9] or 0) * 60 + int(match[10] or 0)) * 60
+                seconds += ahead if match[8] == "-" else -ahead
             return moment(days_of(year or 0, month or 1, day or 1) * DAY + seconds * 1_000_000 + fraction, type_)
         except (ValueError, EvaluationError):
             pass
     raise EvaluationError(f"'{text}' is not a {type_name(type_)}")
-
-
-def _offset(zone: str | None) -> int:
-    """Return a zone's seconds."""
-    if zone is None or zone in ("Z", "UTC", "GMT"):
-        return 0
-    digits = zone[1:].replace(":", "")
-    hours, minutes = (int(digits[:-2]), int(digits[-2:])) if len(digits) > 2 else (int(digits), 0)
-    offset = hours * 3600 + minutes * 60
-    return -offset if zone[0] == "-" else offset
 
 
 def reader(target: pa.DataType) -> Callable[[Any], object]:
@@ -183,10 +165,6 @@ def reader(target: pa.DataType) -> Callable[[Any], object]:
         return lambda text: read_timestamp(text, target)
     if pa.types.is_binary(target):
         return lambda text: text.encode()
-    if target == STRING:
-        return lambda text: text
-    if not pa.types.is_integer(target):
-        raise ExpressionError(f"cannot cast string to {type_name(target)}")
     (low, high), name = limits(target), type_name(target)
 
     def whole(text: str) -> int:
@@ -207,8 +185,8 @@ def _read_boolean(text: str) -> bool:
     return word in _TRUE
 
 
-def read_number(text: str, name: str = "double") -> float:
-    """Read a double, or raise."""
+def read_number(text: str, name: str) -> float:
+    """Read a double or a float, or raise."""
     word = text.strip(_NUMBER_BLANKS)
     special = _SPECIAL.get(word.lower())
     if special is not None:
@@ -230,10 +208,6 @@ def _read_decimal(text: str, target: pa.DataType) -> Decimal:
     if _NUMBER.fullmatch(word):
         return Decimal(word)
     raise EvaluationError(f"'{text}' is not a {type_name(target)}")
-
-
-_MOST_DAYS = (2**63 - 1) // DAY
-_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 
 
 def cast(node: Node, type_: pa.DataType, lenient: bool = False) -> Node:
@@ -261,16 +235,12 @@ def _checked(source: pa.DataType, target: pa.DataType) -> None:
     """Raise unless the cast exists."""
     if _exists(source, target):
         return
-    names = f"{type_name(source)} to {type_name(target)}"
-    hints = {
-        (True, True): "",
-        (True, False): "; use unix_seconds, unix_millis or unix_micros",
-        (False, True): "; use timestamp_seconds, timestamp_millis or timestamp_micros",
-    }
-    time_source = is_timestamp(source) or source == DATE
-    time_target = is_timestamp(target) or target == DATE
-    hint = hints.get((time_source, time_target), "") if is_numeric(source) or is_numeric(target) else ""
-    raise ExpressionError(f"cannot cast {names}{hint}")
+    hint = ""
+    if is_time(source) and is_numeric(target):
+        hint = "; use unix_seconds, unix_millis or unix_micros"
+    elif is_numeric(source) and is_time(target):
+        hint = "; use timestamp_seconds, timestamp_millis or timestamp_micros"
+    raise ExpressionError(f"cannot cast {type_name(source)} to {type_name(target)}{hint}")
 
 
 def _exists(source: pa.DataType, target: pa.DataType) -> bool:
@@ -280,13 +250,10 @@ def _exists(source: pa.DataType, target: pa.DataType) -> bool:
         return STRING in (source, target)
     if STRING in (source, target):
         return True
-    times = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
-    if source in times and target in times:
+    if is_time(source) == is_time(target):
         return True
-    if source in times or target in times:  # of these only the instant can be seconds
-        other = target if source in times else source
-        return TIMESTAMP in (source, target) and is_numeric(other)
-    return True
+    other = target if is_time(source) else source
+    return TIMESTAMP in (source, target) and is_numeric(other)  # only the instant can be seconds
 
 
 def _always_fits(source: pa.DataType, target: pa.DataType) -> bool:
@@ -358,7 +325,7 @@ def _timestamp_texts(array: pa.Array) -> pa.Array:
 def _to_decimal(node: Node, type_: pa.DataType) -> Node:
     exact: Callable[[Any], Decimal] = finite
     if is_integer(node.type):
-        if type_.precision - type_.scale >= _DIGITS[node.type.bit_width]:  # every value fits
+        if type_.precision - type_.scale >= min(19, as_decimal(node.type).precision):  # every value fits
             return over_arrow(type_, (node,), lambda array: array.cast(pa.decimal128(19, 0)).cast(type_))
         exact = Decimal
     elif is_timestamp(node.type):
@@ -375,7 +342,7 @@ def _fixed(node: Node, target: pa.DataType) -> Node:
     if is_timestamp(source) and is_timestamp(target):
         return relabel(node, target)
     if source == DATE:
-        return unary(target, node, _midnight)
+        return unary(target, node, scaling(DAY, "a date does not fit timestamp"))
     if target == DATE:
         return unary(target, node, lambda values, valid: np.floor_divide(values, DAY).astype(np.int32))
     if is_timestamp(source):
@@ -391,11 +358,16 @@ def _fixed(node: Node, target: pa.DataType) -> Node:
     return unary(target, node, lambda values, valid: values.astype(dtype), warns=is_float(target))
 
 
-def _midnight(values: Values, valid: Mask | None) -> Values:
-    """Return the microseconds at which days begin."""
-    check((values > _MOST_DAYS) | (values < -_MOST_DAYS), valid, "a date does not fit timestamp")
-    result: Values = values.astype(np.int64) * DAY
-    return result
+def scaling(width: int, reason: str) -> Callable[[Values, Mask | None], Values]:
+    """Return the kernel that makes microseconds of longer units, and refuses what is too long ago or ahead."""
+    limit = (2**63 - 1) // width
+
+    def kernel(values: Values, valid: Mask | None) -> Values:
+        wide = values.astype(np.int64, copy=False)
+        check((wide > limit) | (wide < -limit), valid, reason)
+        return wide * width
+
+    return kernel
 
 
 def _narrowing(dtype: Any, target: pa.DataType) -> Callable[[Values, Mask | None], Values]:
@@ -438,15 +410,9 @@ def _seconds(node: Node, target: pa.DataType) -> Node:
 
 def _instant(node: Node, target: pa.DataType) -> Node:
     """Cast seconds since 1970 to an instant."""
-    limit = (2**63 - 1) // 1_000_000
     if is_float(node.type):
         micros = unary(DOUBLE, cast(node, DOUBLE), lambda values, valid: values * 1e6, warns=True)
         whole = unary(pa.int64(), micros, truncating(pa.int64()), warns=True)
         return unary(target, whole, lambda values, valid: values)
 
-    def kernel(values: Values, valid: Mask | None) -> Values:
-        wide = values.astype(np.int64)
-        check((wide > limit) | (wide < -limit), valid, "a value does not fit timestamp")
-        return wide * 1_000_000
-
-    return unary(target, node, kernel)
+    return unary(target, node, scaling(1_000_000, "a value does not fit timestamp"))

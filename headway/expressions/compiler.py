@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -132,6 +133,8 @@ _PARTS: dict[type[exp.Expression], tuple[str, ...]] = {
     exp.If: ("true", "false"),
     exp.In: ("query", "field", "unnest"),
     exp.DPipe: ("safe",),
+    exp.Div: ("typed", "safe"),
+    exp.Interval: ("unit",),
 }
 Replacements = Mapping[exp.Expression, Node]
 
@@ -147,41 +150,25 @@ def compile_tree(tree: exp.Expression, scope: Scope, replacements: Replacements 
     return made
 
 
+@dataclass
 class _Compiler:
-    def __init__(self, scope: Scope, replacements: Replacements) -> None:
-        self.scope = scope
-        self.replacements = replacements
+    """Compiles any parts of one tree, in any order, each of them once."""
+
+    scope: Scope
+    replacements: Replacements
+    made: dict[int, Node | IntervalLiteral] = field(default_factory=dict)
 
     def visit(self, tree: exp.Expression) -> Node | IntervalLiteral:
         """Return a node, or an interval, which only arithmetic with dates and timestamps takes."""
-        kind = type(tree)
-        if kind in _ARITHMETIC:
-            return self._arithmetic(_ARITHMETIC[kind], tree)
-        if kind is exp.Paren:
-            return self.visit(tree.this)
-        if kind is exp.Interval:
-            return read_interval(tree)
-        if kind is exp.Neg:
-            return self._negative(tree)
-        return self.node(tree)
-
-    def node(self, tree: exp.Expression) -> Node:
-        """Return the node of a tree that must be a value."""
+        if id(tree) in self.made:
+            return self.made[id(tree)]
         if self.replacements and tree in self.replacements:
             return self.replacements[tree]
-        _check_parts(tree)
         handler = _HANDLERS.get(type(tree))
         if handler is not None:
-            return handler(self, tree)
-        if type(tree) in _ARITHMETIC or isinstance(tree, exp.Paren | exp.Neg | exp.Interval):
-            made = self.visit(tree)
-            if isinstance(made, IntervalLiteral):
-                raise ExpressionError(f"'{fragment(tree)}' is an interval; add it to a timestamp or a date")
+            _check_parts(tree)
+            self.made[id(tree)] = made = handler(self, tree)
             return made
-        if type(tree) in _COMPARISON:
-            return logic.compare(_COMPARISON[type(tree)], *self.meeting(tree, tree.this, tree.expression))
-        if type(tree) in _BITWISE:
-            return self._bitwise(tree)
         for kinds, reason in _REFUSED:
             if isinstance(tree, kinds):
                 raise ExpressionError(f"'{fragment(tree)}': {reason}")
@@ -190,13 +177,21 @@ class _Compiler:
             raise ExpressionError(_unrepeatable(name))
         raise ExpressionError(f"'{fragment(tree)}' is not supported in expressions")
 
+    def node(self, tree: exp.Expression) -> Node:
+        """Return the node of a tree that must be a value."""
+        made = self.visit(tree)
+        if isinstance(made, IntervalLiteral):
+            raise ExpressionError(f"'{fragment(tree)}' is an interval; add it to a timestamp or a date")
+        return made
+
     def meeting(self, whole: exp.Expression, *trees: exp.Expression) -> list[Node]:
         """Return the nodes of values that meet in one type; text among numbers is noted."""
         made = [self.node(tree) for tree in trees]
         note_text_as_number(whole, list(zip(trees, made, strict=True)), compared=True)
         return made
 
-    def _arithmetic(self, operator: str, tree: exp.Expression) -> Node | IntervalLiteral:
+    def arithmetic(self, tree: exp.Expression) -> Node | IntervalLiteral:
+        operator = _ARITHMETIC[type(tree)]
         left, right = self.visit(tree.this), self.visit(tree.expression)
         if isinstance(left, Node) and isinstance(right, Node):
             note_text_as_number(tree, [(tree.this, left), (tree.expression, right)], compared=False)
@@ -212,14 +207,14 @@ class _Compiler:
         assert isinstance(right, Node)
         return shift(right, left)
 
-    def _negative(self, tree: exp.Expression) -> Node | IntervalLiteral:
+    def negative(self, tree: exp.Expression) -> Node | IntervalLiteral:
         inner = tree.this
         if isinstance(inner, exp.Literal) and not inner.is_string:
             return number("-" + inner.this)  # the sign belongs to the number: -2147483648 is an int
         made = self.visit(inner)
         return made.negated() if isinstance(made, IntervalLiteral) else negate(made)
 
-    def _bitwise(self, tree: exp.Expression) -> Node:
+    def bitwise(self, tree: exp.Expression) -> Node:
         for side in (tree.this, tree.expression):
             if type(side) in _BITWISE and type(side) is not type(tree):
                 raise ExpressionError(f"'{fragment(tree)}': put brackets where different bitwise operators meet")
@@ -251,6 +246,9 @@ class _Compiler:
             pairs = [combine(made[i], made[i + 1]) for i in range(0, len(made) - 1, 2)]
             made = pairs + made[2 * len(pairs) :]
         return made[0]
+
+    def comparison(self, tree: exp.Expression) -> Node:
+        return logic.compare(_COMPARISON[type(tree)], *self.meeting(tree, tree.this, tree.expression))
 
     def is_(self, tree: exp.Expression) -> Node:
         argument = self.node(tree.this)
@@ -325,7 +323,7 @@ class _Compiler:
             raise ExpressionError(_unrepeatable(name))
         builtin = BUILTINS.get(name)
         if builtin is not None:
-            return builtin([self._argument(builtin.name, item) for item in tree.expressions])
+            return builtin([self.node(item) for item in tree.expressions])
         if name in AGGREGATES or name in self.scope.functions.aggregates:
             raise ExpressionError(
                 f"'{fragment(tree)}': aggregate functions are only allowed in the select of an "
@@ -333,34 +331,10 @@ class _Compiler:
             )
         raise unknown_function(tree.name, self.scope)
 
-    def _argument(self, name: str, tree: exp.Expression) -> Node:
-        if name in ("datediff", "date_add", "dateadd") and isinstance(tree, exp.Var):
-            raise ExpressionError(f"{name} takes no unit here; see the docs for its form")
-        return self.node(tree)
-
-
-class _Remembering(_Compiler):
-    """Compiles any parts of one tree, in any order, each of them once."""
-
-    def __init__(self, scope: Scope) -> None:
-        super().__init__(scope, {})
-        self.made: dict[int, Node | IntervalLiteral] = {}
-
-    def visit(self, tree: exp.Expression) -> Node | IntervalLiteral:
-        if id(tree) not in self.made:
-            self.made[id(tree)] = super().visit(tree)
-        return self.made[id(tree)]
-
-    def node(self, tree: exp.Expression) -> Node:
-        made = self.made.get(id(tree))
-        if not isinstance(made, Node):
-            made = self.made[id(tree)] = super().node(tree)
-        return made
-
 
 def part_types(scope: Scope) -> Callable[[exp.Expression], pa.DataType]:
     """Return what finds the types of the parts of one tree."""
-    compiler = _Remembering(scope)
+    compiler = _Compiler(scope, {})
     return lambda tree: compiler.node(tree).type
 
 
@@ -395,7 +369,7 @@ def _check_parts(tree: exp.Expression) -> None:
     """Refuse syntax that sqlglot reads and this compiler would silently leave out."""
     known = _PARTS.get(type(tree), ())
     for key, part in tree.args.items():
-        if part and key not in ("this", "expression", "expressions") and key not in known and type(tree) in _HANDLERS:
+        if part and key not in ("this", "expression", "expressions") and key not in known:
             raise ExpressionError(f"'{fragment(tree)}': {key.rstrip('_').upper()} is not supported")
 
 
@@ -419,10 +393,16 @@ def _cast(at: _Compiler, tree: Any) -> Node:
     return cast(at.node(tree.this), read_type(tree.args["to"]), lenient=bool(tree.args.get("safe")))
 
 
-Handler = Callable[[_Compiler, Any], Node]
+Handler = Callable[[_Compiler, Any], Node | IntervalLiteral]
 _HANDLERS: dict[type[exp.Expression], Handler] = {
     **dict.fromkeys((exp.Column, exp.Identifier), _Compiler.column),
     exp.Literal: lambda at, tree: nodes.literal(tree.this, STRING) if tree.is_string else number(tree.this),
+    exp.Paren: lambda at, tree: at.visit(tree.this),
+    exp.Interval: lambda at, tree: read_interval(tree),
+    exp.Neg: _Compiler.negative,
+    **dict.fromkeys(_ARITHMETIC, _Compiler.arithmetic),
+    **dict.fromkeys(_COMPARISON, _Compiler.comparison),
+    **dict.fromkeys(_BITWISE, _Compiler.bitwise),
     exp.Boolean: lambda at, tree: nodes.literal(bool(tree.this), BOOLEAN),
     exp.Null: lambda at, tree: nodes.null(VOID),
     exp.And: lambda at, tree: at.chain(tree, exp.And, logic.conjunction),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from headway.expressions.logic import is_null
 from headway.expressions.model import AggregateCall, AggregateSelect, Expression, JoinCondition, Relation, Scope, finish
 from headway.expressions.nodes import Node
 from headway.expressions.parsing import check_text, fragment, parse_items, parse_one, to_sql
-from headway.expressions.types import BOOLEAN, DOUBLE, VOID, common, is_float, is_nested
+from headway.expressions.types import DOUBLE, VOID, common, is_float, is_nested
 from headway.expressions.userfunctions import Functions, UserAggregate, coerce_arguments
 from headway.network.schema import Field, Schema, type_name
 
@@ -39,11 +39,11 @@ class AggregateTree:
     where: exp.Expression | None = None
 
 
-def find_calls(tree: exp.Expression, functions: Functions) -> Iterator[tuple[exp.Expression, AggregateTree]]:
+def find_calls(tree: exp.Expression, functions: Functions) -> Iterator[AggregateTree]:
     """Yield the outermost aggregate calls of a tree."""
     call = _as_call(tree, functions)
     if call is not None:
-        yield tree, call
+        yield call
         return
     if isinstance(tree, exp.Window | exp.Subquery | exp.Select):
         return  # refused with a better message when the tree is compiled
@@ -51,7 +51,7 @@ def find_calls(tree: exp.Expression, functions: Functions) -> Iterator[tuple[exp
         yield from find_calls(child, functions)
 
 
-def aggregate_call(call: AggregateTree, scope: Scope) -> AggregateCall:
+def _aggregate_call(call: AggregateTree, scope: Scope) -> AggregateCall:
     """Return the description of a call, or raise an ExpressionError."""
     user = scope.functions.aggregates.get(call.name)
     if user is not None:
@@ -63,38 +63,32 @@ def aggregate_call(call: AggregateTree, scope: Scope) -> AggregateCall:
         return AggregateCall("count", (), (), _where(call, scope, None), known.result(VOID))
     parameters = call.arguments[known.arguments :]
     if known.name in _FIRSTS and len(parameters) == 1 and isinstance(parameters[0], exp.Boolean):
-        call = AggregateTree(call.tree, call.name, call.arguments, False, bool(parameters[0].this), call.where)
+        call = replace(call, ignore_nulls=bool(parameters[0].this))
         parameters = ()
     least, most = known.parameters
     if len(call.arguments) < known.arguments or not least <= len(parameters) <= most:
         raise ExpressionError(f"{call.name} is called as {known.signature}, not '{fragment(call.tree)}'")
-    arguments = [compile_tree(tree, scope) for tree in call.arguments[: known.arguments]]
+    trees = call.arguments[: known.arguments]
+    arguments = [compile_tree(tree, scope) for tree in trees]
     if known.name == "count" and arguments[0].constant is not None and not arguments[0].is_null:
         return AggregateCall("count", (), (), _where(call, scope, None), known.result(VOID))
     _check(known, call, arguments)
     if call.ignore_nulls and known.name not in _FIRSTS:
         raise ExpressionError(f"'{fragment(call.tree)}': IGNORE NULLS belongs to {choices(_FIRSTS)}")
     where = _where(call, scope, arguments[0] if call.ignore_nulls else None)
-    finished = tuple(
-        _finish(node, tree) for node, tree in zip(arguments, call.arguments[: known.arguments], strict=True)
-    )
+    finished = tuple(map(finish, arguments, trees))
     values = tuple(_parameter(known, position, tree, scope) for position, tree in enumerate(parameters))
     return AggregateCall(known.name, finished, values, where, known.result(arguments[0].type))
 
 
 def _as_call(tree: exp.Expression, functions: Functions) -> AggregateTree | None:
-    if isinstance(tree, exp.Filter):
+    if isinstance(tree, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
         inner = _as_call(tree.this, functions)
         if inner is None:
             return None
-        where = tree.expression.this
-        return AggregateTree(tree, inner.name, inner.arguments, inner.distinct, inner.ignore_nulls, where)
-    if isinstance(tree, exp.IgnoreNulls | exp.RespectNulls):
-        inner = _as_call(tree.this, functions)
-        if inner is None:
-            return None
-        ignore = isinstance(tree, exp.IgnoreNulls)
-        return AggregateTree(tree, inner.name, inner.arguments, inner.distinct, ignore, inner.where)
+        if isinstance(tree, exp.Filter):
+            return replace(inner, tree=tree, where=tree.expression.this)
+        return replace(inner, tree=tree, ignore_nulls=isinstance(tree, exp.IgnoreNulls))
     if isinstance(tree, exp.Any):  # sqlglot reads any(x) as the quantifier
         inside = tree.this.this if isinstance(tree.this, exp.Paren) else tree.this
         return AggregateTree(tree, "any", (inside,))
@@ -113,26 +107,23 @@ def _check(known: AggregateFunction, call: AggregateTree, arguments: list[Node])
     type_ = arguments[0].type
     if type_ == VOID:
         raise ExpressionError(f"'{fragment(call.tree)}': NULL has no type here; write cast(NULL as type)")
-    if not known.accepts(type_):
-        raise ExpressionError(f"'{fragment(call.tree)}': {call.name} takes {known.expected}, not {type_name(type_)}")
+    expected, accepts = known.takes
+    if not accepts(type_):
+        raise ExpressionError(f"'{fragment(call.tree)}': {call.name} takes {expected}, not {type_name(type_)}")
     if known.arguments == 2 and is_nested(arguments[1].type):
         raise ExpressionError(f"'{fragment(call.tree)}': {type_name(arguments[1].type)} has no order")
 
 
 def _where(call: AggregateTree, scope: Scope, present: Node | None) -> Expression | None:
     """Return the FILTER; `present` must not be NULL either, which is what IGNORE NULLS means."""
-    node: Node | None = None
-    tree = call.tree
-    if call.where is not None:
-        tree = call.where
-        node = logic.boolean(compile_tree(call.where, scope), "the condition of FILTER")
+    tree = call.where
+    node = None if tree is None else logic.boolean(compile_tree(tree, scope), "the condition of FILTER")
     if present is not None:
-        argument = call.arguments[0]
         known = logic.negation(is_null(present))
-        shown = exp.Not(this=exp.Is(this=argument.copy(), expression=exp.Null()))
-        tree = shown if node is None else exp.And(this=exp.Paren(this=tree.copy()), expression=shown)
+        shown = exp.Not(this=exp.Is(this=call.arguments[0].copy(), expression=exp.Null()))
+        tree = shown if tree is None else exp.And(this=exp.Paren(this=tree.copy()), expression=shown)
         node = known if node is None else logic.conjunction(node, known)
-    return None if node is None else finish(cast(node, BOOLEAN), fragment(tree, 10_000), tree)
+    return None if node is None or tree is None else finish(node, tree)
 
 
 def _parameter(known: AggregateFunction, position: int, tree: exp.Expression, scope: Scope) -> object:
@@ -145,15 +136,11 @@ def _parameter(known: AggregateFunction, position: int, tree: exp.Expression, sc
     return value
 
 
-def _finish(node: Node, tree: exp.Expression) -> Expression:
-    return finish(node, fragment(tree, 10_000), tree)
-
-
 def _user_call(call: AggregateTree, user: UserAggregate, scope: Scope) -> AggregateCall:
     if call.distinct or call.ignore_nulls:
         raise ExpressionError(f"'{fragment(call.tree)}': DISTINCT and IGNORE NULLS are not for users' aggregates")
     arguments = coerce_arguments(user, [compile_tree(tree, scope) for tree in call.arguments])
-    finished = tuple(_finish(node, tree) for node, tree in zip(arguments, call.arguments, strict=True))
+    finished = tuple(map(finish, arguments, call.arguments))
     return AggregateCall(user.name.lower(), finished, (), _where(call, scope, None), user.returns, user)
 
 
@@ -200,24 +187,27 @@ def _compiled(compile_: Callable[[Any, Scope], Any], text: Any, scope: Scope) ->
 
 def _compile_expression(text: str, scope: Scope) -> Expression:
     (tree,) = _spelled([parse_one(text)], scope)
-    return finish(compile_tree(tree, scope), text, tree)
+    return finish(compile_tree(tree, scope), tree, text)
 
 
 def _compile_predicate(text: str, scope: Scope) -> Expression:
     (tree,) = _spelled([parse_one(text)], scope)
-    return finish(_condition(tree, scope), text, tree)
+    return finish(_condition(tree, scope), tree, text)
 
 
 def _condition(tree: exp.Expression, scope: Scope) -> Node:
-    node = compile_tree(tree, scope)
-    if node.type not in (BOOLEAN, VOID):
-        raise ExpressionError(f"a condition must be boolean, not {type_name(node.type)}")
-    return cast(node, BOOLEAN)
+    return logic.boolean(compile_tree(tree, scope), "a condition")
 
 
 def _compile_select(text: str | tuple[str, ...], scope: Scope) -> tuple[Named, ...]:
     items = _spelled(parse_items(text), scope)
-    return _distinct([one for item in items for one in (_star if _is_star(item) else _named)(item, scope)])
+    results: list[Named] = []
+    for item in items:
+        if _is_star(item):
+            results += _star(item, scope)
+        else:
+            results.append(_named(item, compile_tree(_unnamed(item), scope), scope.fields))
+    return _distinct(results)
 
 
 def compile_aggregates(text: str | Sequence[str], scope: Scope, extra: Schema = _NOTHING) -> AggregateSelect:
@@ -228,10 +218,8 @@ def compile_aggregates(text: str | Sequence[str], scope: Scope, extra: Schema = 
     """
     with _about(text):
         items = _spelled(parse_items(text), scope)
-        found: dict[exp.Expression, AggregateTree] = {}
-        for item in items:
-            found.update(find_calls(item, scope.functions))
-        calls = [aggregate_call(tree, scope) for tree in found.values()]
+        found = {call.tree: call for item in items for call in find_calls(item, scope.functions)}
+        calls = [_aggregate_call(call, scope) for call in found.values()]
         unique = list(dict.fromkeys(calls))
         fields = {tree: nodes.field(unique.index(call), call.type) for tree, call in zip(found, calls, strict=True)}
         outside = _Outside(extra, scope, unique)
@@ -239,8 +227,7 @@ def compile_aggregates(text: str | Sequence[str], scope: Scope, extra: Schema = 
         for item in items:
             if _is_star(item):
                 raise ExpressionError("* cannot be selected beside aggregates; name the fields")
-            tree = item.this if isinstance(item, exp.Alias) else item
-            results.append(_name(item, compile_tree(tree, outside, fields)))
+            results.append(_named(item, compile_tree(_unnamed(item), outside, fields)))
         return AggregateSelect(tuple(unique), _distinct(results))
 
 
@@ -250,26 +237,25 @@ def compile_join(text: str, left: Schema, right: Schema, functions: Functions | 
     with _about(text):
         (tree,) = _spelled([parse_one(text)], both)
         _condition(tree, both)
+        sides = [Scope((relation,), functions) for relation in both.relations]
         equalities: list[tuple[Expression, Expression]] = []
         names: list[tuple[str, str]] = []
         rest: list[exp.Expression] = []
         for part in _conjuncts(tree):
-            sides = _sides(part, left, right, functions)
-            if sides is None:
+            nodes_ = _sides(part, *sides)
+            if nodes_ is None:
                 rest.append(part)
                 continue
-            (one, mine), (two, other) = sides
+            (one, mine), (two, other) = nodes_
             type_ = common(one.type, two.type)
-            equalities.append(
-                (finish(cast(one, type_), to_sql(mine), mine), finish(cast(two, type_), to_sql(other), other))
-            )
+            equalities.append((finish(cast(one, type_), mine), finish(cast(two, type_), other)))
             if one.field is not None and two.field is not None:
                 names.append((left.fields[one.field].name, right.fields[two.field].name))
         residual = None
         if rest:
             remaining = functools.reduce(lambda a, b: exp.And(this=a, expression=b), [part.copy() for part in rest])
-            shown = text if len(rest) == 1 and not equalities else to_sql(remaining)
-            residual = finish(_condition(remaining, both), shown, remaining)
+            shown = text if len(rest) == 1 and not equalities else None
+            residual = finish(_condition(remaining, both), remaining, shown)
         return JoinCondition(tuple(equalities), residual, tuple(names))
 
 
@@ -311,7 +297,7 @@ def _spelled(trees: Sequence[exp.Expression], scope: Scope) -> list[exp.Expressi
                     continue
                 column.this.set("this", scope.fields[slot].name)
                 if column.table:
-                    column.args["table"].set("this", scope.qualifier_of(slot))
+                    column.args["table"].set("this", scope.owners[slot])
     return list(trees)
 
 
@@ -352,27 +338,26 @@ def _star(item: exp.Expression, scope: Scope) -> list[Named]:
     if qualifier and not scope.has_qualifier(qualifier):
         scope.resolve("*", qualifier)
     results = []
-    for slot in scope.slots_of(qualifier or None):
-        name = scope.fields[slot].name
-        owner = scope.qualifier_of(slot)
-        tree = exp.column(exp.to_identifier(name, quoted=not _is_bare(name)), table=owner)
-        results.append((name, finish(nodes.field(slot, scope.fields[slot].type), to_sql(tree), tree)))
+    for slot, (owner, field) in enumerate(zip(scope.owners, scope.fields, strict=True)):
+        if not qualifier or (owner or "").lower() == qualifier.lower():
+            tree = exp.column(exp.to_identifier(field.name, quoted=not _is_bare(field.name)), table=owner)
+            results.append((field.name, finish(nodes.field(slot, field.type), tree)))
     return results
 
 
-def _named(item: exp.Expression, scope: Scope) -> list[Named]:
-    tree = item.this if isinstance(item, exp.Alias) else item
-    node = compile_tree(tree, scope)
-    if node.field is not None and not isinstance(item, exp.Alias):  # as the schema spells it
-        return [(scope.fields[node.field].name, finish(node, to_sql(tree), tree))]
-    return [_name(item, node)]
+def _unnamed(item: exp.Expression) -> exp.Expression:
+    return item.this if isinstance(item, exp.Alias) else item
 
 
-def _name(item: exp.Expression, node: Node) -> Named:
+def _named(item: exp.Expression, node: Node, fields: Sequence[Field] = ()) -> Named:
+    """Return an item's expression with its name; that of one of the `fields` is as the schema spells it."""
     if isinstance(item, exp.Alias):
-        return item.alias, finish(node, to_sql(item.this), item.this)
-    name = item.name if isinstance(item, exp.Column) else to_sql(item)
-    return name, finish(node, to_sql(item), item)
+        name = item.alias
+    elif node.field is not None and fields:
+        name = fields[node.field].name
+    else:
+        name = item.name if isinstance(item, exp.Column) else to_sql(item)
+    return name, finish(node, _unnamed(item))
 
 
 def _distinct(results: Sequence[Named]) -> tuple[Named, ...]:
@@ -397,16 +382,13 @@ def _conjuncts(tree: exp.Expression) -> list[exp.Expression]:
 _Side = tuple[Node, exp.Expression]
 
 
-def _sides(
-    part: exp.Expression, left: Schema, right: Schema, functions: Functions | None
-) -> tuple[_Side, _Side] | None:
-    """Return the left and the right side of an equality between the two schemas, or None."""
+def _sides(part: exp.Expression, left: Scope, right: Scope) -> tuple[_Side, _Side] | None:
+    """Return the left and the right side of an equality between the two scopes, or None."""
     if not isinstance(part, exp.EQ):
         return None
     for mine, other in ((part.this, part.expression), (part.expression, part.this)):
         try:
-            one = compile_tree(mine, Scope((("left", left),), functions))
-            two = compile_tree(other, Scope((("right", right),), functions))
+            one, two = compile_tree(mine, left), compile_tree(other, right)
         except ExpressionError:  # it names a field of the other side
             continue
         type_ = common(one.type, two.type)

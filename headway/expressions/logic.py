@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import operator as operators
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -130,11 +131,11 @@ def _numbers(operator: str, left: Node, right: Node, type_: pa.DataType) -> Node
     left, right = (cast(side, type_) if is_decimal(side.type) else side for side in (left, right))
     if right.constant is not None and not right.is_null:
         right = _narrow(left, right)
-    if not is_float(type_):
-        return binary(BOOLEAN, left, right, plain(_OPERATORS[operator].ufunc))
-    if right.constant is not None and (right.is_null or not math.isnan(right.value)):
-        return binary(BOOLEAN, left, right, _WITH_NUMBER[operator])
-    return binary(BOOLEAN, left, right, _FLOATS[operator])
+    kernel = plain(_OPERATORS[operator].ufunc)
+    if is_float(type_):
+        against_number = right.constant is not None and (right.is_null or not math.isnan(right.value))
+        kernel = _WITH_NUMBER.get(operator, kernel) if against_number else _FLOATS[operator]
+    return binary(BOOLEAN, left, right, kernel)
 
 
 def _narrow(left: Node, right: Node) -> Node:
@@ -182,14 +183,7 @@ def _less(one: Any, two: Any, valid: Mask | None) -> Any:
 
 
 # Against a number that is not NaN, only > and >= differ from IEEE's order, and are its opposites.
-_WITH_NUMBER: dict[str, Binary] = {
-    "=": plain(np.equal),
-    "<>": plain(np.not_equal),
-    "<": plain(np.less),
-    "<=": plain(np.less_equal),
-    ">": _inverted(np.less_equal),
-    ">=": _inverted(np.less),
-}
+_WITH_NUMBER: dict[str, Binary] = {">": _inverted(np.less_equal), ">=": _inverted(np.less)}
 _FLOATS: dict[str, Binary] = {
     "=": _equal,
     "<>": lambda one, two, valid: ~_equal(one, two, valid),
@@ -287,7 +281,6 @@ def _one_of(argument: Node, known: Sequence[Node], has_null: bool, type_: pa.Dat
         values = pa.array([item.value for item in known], type_)
     else:
         values = np.unique(np.array([item.literal for item in known], dtype))
-    nan = dtype is not None and values.dtype.kind == "f" and bool(np.isnan(values).any())
 
     def run(columns: Columns, count: int) -> Column:
         column = step(columns, count)
@@ -300,8 +293,6 @@ def _one_of(argument: Node, known: Sequence[Node], has_null: bool, type_: pa.Dat
                 found |= np.equal(column.values, value)
         else:
             found, valid = np.isin(column.values, values), column.valid
-        if nan:  # equals itself
-            found |= np.isnan(column.values)
         return Column(found, both(valid, found) if has_null else valid)
 
     return build(BOOLEAN, (argument,), run)
@@ -342,7 +333,7 @@ def case(conditions: Sequence[Node], results: Sequence[Node], default: Node | No
     return build(type_, (*checked, *outcomes, last), run)
 
 
-def coalesce(arguments: Sequence[Node]) -> Node:
+def coalesce(*arguments: Node) -> Node:
     """Return the first argument that is not NULL."""
     type_ = common_of([argument.type for argument in arguments], "COALESCE")
     steps = [cast(argument, type_) for argument in arguments]
@@ -378,23 +369,20 @@ def matches(argument: Node, pattern: Node, kind: str, escape: str = "\\") -> Nod
             regex = pattern.value
             check_regex(regex)
             return over_arrow(BOOLEAN, (argument,), lambda array: pc.match_substring_regex(array, regex))
-        plain, ignore = like_pattern(pattern.value, escape), kind == "ilike"
+        plain, ignore = _like_pattern(pattern.value, escape), kind == "ilike"
         return over_arrow(BOOLEAN, (argument,), lambda array: pc.match_like(array, plain, ignore_case=ignore))
     raise ExpressionError(f"the pattern of {kind.upper()} must be a literal")
 
 
-def like_pattern(pattern: str, escape: str) -> str:
+def _like_pattern(pattern: str, escape: str) -> str:
     """Return a LIKE pattern with a backslash as the escape character, which is Arrow's; check it on the way."""
-    out, position = [], 0
-    while position < len(pattern):
-        character = pattern[position]
-        if character == escape:
-            position += 1
-            if position == len(pattern) or pattern[position] not in ("%", "_", escape):
-                raise ExpressionError(f"LIKE pattern '{pattern}': '{escape}' must stand before %, _ or itself")
-            character = pattern[position]
-            out.append("\\" + character if character in "%_\\" else character)
-        else:
-            out.append("\\\\" if character == "\\" else character)
-        position += 1
-    return "".join(out)
+
+    def written(match: re.Match[str]) -> str:
+        character = match[1]
+        if character is None:
+            return r"\\"
+        if character not in ("%", "_", escape):
+            raise ExpressionError(f"LIKE pattern '{pattern}': '{escape}' must stand before %, _ or itself")
+        return "\\" + character if character in "%_\\" else character
+
+    return re.sub(rf"{re.escape(escape)}(.?)|\\", written, pattern, flags=re.DOTALL)

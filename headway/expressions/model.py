@@ -42,11 +42,8 @@ class Scope:
         self.relations = tuple([Relation(*relation) for relation in relations])
         self.functions = functions or BUILTIN
         self.fields: tuple[Field, ...] = tuple(field for relation in self.relations for field in relation.schema)
-        starts, position = [], 0
-        for relation in self.relations:
-            starts.append(position)
-            position += len(relation.schema)
-        self._starts = tuple(starts)
+        self.owners = tuple([relation.qualifier for relation in self.relations for _ in relation.schema])
+        """The qualifier of each slot's relation."""
 
     def __eq__(self, other: object) -> bool:
         """Compare by value; functions are the same only if they are one object."""
@@ -70,38 +67,22 @@ class Scope:
         """Whether a relation has this qualifier."""
         return name.lower() in (qualifier.lower() for qualifier in self.qualifiers)
 
-    def slots_of(self, qualifier: str | None) -> list[int]:
-        """Return the slots of a relation, or of all of them for None."""
-        slots: list[int] = []
-        for relation, start in zip(self.relations, self._starts, strict=True):
-            if qualifier is None or (relation.qualifier or "").lower() == qualifier.lower():
-                slots.extend(range(start, start + len(relation.schema)))
-        return slots
-
-    def qualifier_of(self, slot: int) -> str | None:
-        """Return the qualifier of a slot's relation."""
-        owners = [
-            relation.qualifier for relation, start in zip(self.relations, self._starts, strict=True) if start <= slot
-        ]
-        return owners[-1]
-
     def resolve(self, name: str, qualifier: str | None = None) -> int:
         """Return the slot of a field, or raise an ExpressionError that lists the fields."""
-        found: list[tuple[str, int]] = []
-        for relation, start in zip(self.relations, self._starts, strict=True):
-            position = relation.schema.find(name)
-            if qualifier is not None:
-                if (relation.qualifier or "").lower() == qualifier.lower() and position is not None:
+        found: list[int] = []
+        start = 0
+        for owner, schema in self.relations:
+            position = schema.find(name)
+            if position is not None and (qualifier is None or (owner or "").lower() == qualifier.lower()):
+                if owner is None or qualifier is not None:
                     return start + position
-                continue
-            if position is not None:
-                if relation.qualifier is None:
-                    return start + position
-                found.append((f"{relation.qualifier}.{relation.schema.fields[position].name}", start + position))
+                found.append(start + position)
+            start += len(schema)
         if len(found) == 1:
-            return found[0][1]
+            return found[0]
         if found:
-            raise ExpressionError(f"'{name}' is ambiguous; write {' or '.join(label for label, _ in found)}")
+            labels = self._labels()
+            raise ExpressionError(f"'{name}' is ambiguous; write {' or '.join(labels[slot] for slot in found)}")
         raise ExpressionError(self._unknown(name, qualifier))
 
     def _unknown(self, name: str, qualifier: str | None) -> str:
@@ -117,11 +98,8 @@ class Scope:
         return f"unknown field '{word}'{hint} fields: {choices(labels)}"
 
     def _labels(self) -> list[str]:
-        return [
-            field.name if relation.qualifier is None else f"{relation.qualifier}.{field.name}"
-            for relation in self.relations
-            for field in relation.schema
-        ]
+        pairs = zip(self.owners, self.fields, strict=True)
+        return [field.name if owner is None else f"{owner}.{field.name}" for owner, field in pairs]
 
 
 @dataclass(frozen=True)
@@ -187,12 +165,13 @@ class JoinCondition:
     names: tuple[tuple[str, str], ...]
 
 
-def finish(node: Node, text: str, tree: exp.Expression) -> Expression:
-    """Return a node as an expression."""
+def finish(node: Node, tree: exp.Expression, text: str | None = None) -> Expression:
+    """Return a node as an expression; without a text of the user's, its own is the tree's."""
     if node.type == VOID:
         raise ExpressionError("NULL has no type here; write cast(NULL as type)")
     run, loud = (_quiet(node.run), node.run) if node.warns else (node.run, None)
-    return Expression(text, to_sql(tree), node.type, tuple(sorted(node.slots)), node.field, run, loud)
+    sql = to_sql(tree)
+    return Expression(text or sql, sql, node.type, tuple(sorted(node.slots)), node.field, run, loud)
 
 
 def _quiet(step: Run) -> Run:

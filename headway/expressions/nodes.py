@@ -178,10 +178,7 @@ def over_values(
         try:
             lists = [to_arrow(step(columns, count), t).to_pylist() for step, t in steps]
             rows = zip(*lists, strict=True)
-            if strict:
-                results = [None if None in row else function(*row) for row in rows]
-            else:
-                results = [function(*row) for row in rows]
+            results = [None if strict and None in row else function(*row) for row in rows]
             return from_arrow(pa.array(results, type_))
         except (pa.ArrowException, ArithmeticError, ValueError) as error:  # years beyond 9999, digits beyond 38
             raise EvaluationError(first_line(error)) from None
@@ -204,36 +201,26 @@ def unary(
     return build(type_, (argument,), run, warns)
 
 
-def binary(
-    type_: pa.DataType,
-    left: Node,
-    right: Node,
-    kernel: Binary,
-    warns: bool = False,
-) -> Node:
+def binary(type_: pa.DataType, left: Node, right: Node, kernel: Binary, warns: bool = False) -> Node:
     """Return a node over two sides' numpy values; NULL in, NULL out. The kernel ignores or checks the mask."""
     if left.is_null or right.is_null:
         return null(type_)
     run: Run
     step, other = left.run, right.run
-    if left.constant is not None and right.constant is not None:
-
-        def run(columns: Columns, count: int) -> Column:
-            return Column(kernel(step(columns, count).values, other(columns, count).values, None))
-    elif right.constant is not None and left.field is not None:
+    if left.constant is None and right.constant is not None and left.field is not None:
         slot, scalar = left.field, right.literal
 
         def run(columns: Columns, count: int) -> Column:
             column: Any = columns[slot]
             valid = column.valid
             return Column(kernel(column.values, scalar, valid), valid)
-    elif right.constant is not None:
+    elif left.constant is None and right.constant is not None:
         scalar = right.literal
 
         def run(columns: Columns, count: int) -> Column:
             column = step(columns, count)
             return Column(kernel(column.values, scalar, column.valid), column.valid)
-    elif left.constant is not None:
+    elif left.constant is not None and right.constant is None:
         scalar = left.literal
 
         def run(columns: Columns, count: int) -> Column:

@@ -151,9 +151,9 @@ def read_type(tree: exp.Expression) -> pa.DataType:
         raise ExpressionError(str(error)) from None
 
 
-def to_sql(tree: exp.Expression, functions: str | bool = "lower") -> str:
+def to_sql(tree: exp.Expression) -> str:
     """Return a tree as Spark SQL on one line."""
-    return str(tree.sql(dialect=Dialect, normalize_functions=functions, comments=False))
+    return str(tree.sql(dialect=Dialect, normalize_functions="lower", comments=False))
 
 
 def fragment(tree: exp.Expression, length: int = 60) -> str:

@@ -51,11 +51,6 @@ class _RiskError(Exception):
         super().__init__(f"'{fragment(tree)}' {reason}")
 
 
-def never_fails(expression: Expression, schema: Schema) -> bool:
-    """Return whether no tuple of the schema can make the expression fail; False where that is not known."""
-    return risk(expression, schema) is None
-
-
 def risk(expression: Expression, schema: Schema) -> str | None:
     """Return which part of an expression may fail on a tuple of the schema, and why; None if none can."""
     try:

@@ -1,4 +1,4 @@
-"""Text value by value: limits on what an expression may make, regular expressions, and what Arrow cannot do.
+"""Text value by value: limits on what an expression may make, and regular expressions.
 
 A limit belongs to one value, never to a train: whether a tuple fails must not depend on its neighbours. Regular
 expressions are RE2's, through Arrow, whose time is linear in the text, so that no pattern hangs. What RE2 lacks of
@@ -7,6 +7,7 @@ Java's syntax is refused when a network is checked, and so is what both read dif
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.errors import ExpressionError
-from headway.expressions.nodes import EvaluationError, LimitError
+from headway.expressions.nodes import LimitError
 
 MOST_BYTES = 1_000_000
 """The longest text that an expression makes, in bytes of UTF-8."""
@@ -110,17 +111,16 @@ def check_regex(regex: str) -> None:
             )
 
 
-def check_replacement(regex: str, template: str) -> None:
-    """Raise an ExpressionError if a replacement, in RE2's form, asks for groups that do not exist."""
-    wanted = max((int(template[at + 1]) for at in _references(template)), default=0)
+def check_group(name: str, regex: str, wanted: int) -> None:
+    """Raise an ExpressionError if a regular expression does not have a group that a function asks for."""
     found = count_groups(regex)
-    if wanted > found:
-        raise ExpressionError(f"regexp_replace: '{_short(regex)}' has {found} groups; group {wanted} does not exist")
+    if not 0 <= wanted <= found:
+        raise ExpressionError(f"{name}: '{_short(regex)}' has {found} groups; group {wanted} does not exist")
 
 
-def copies(template: str) -> int:
-    """Return how many groups a replacement, in RE2's form, copies into each place."""
-    return len(_references(template))
+def references(template: str) -> list[int]:
+    """Return the groups that a replacement, in RE2's form, copies into each place."""
+    return [int(escaped) for escaped in re.findall(r"\\(.)", template, re.DOTALL) if escaped.isdigit()]
 
 
 def count_groups(regex: str) -> int:
@@ -142,18 +142,6 @@ def extracting(regex: str, group: int) -> str:
     made.append(regex[last:])
     plain = "".join(made)
     return plain if group else f"(?P<{GROUP}>{plain})"
-
-
-def _references(template: str) -> list[int]:
-    """Return where a replacement names groups."""
-    found, at = [], 0
-    while at < len(template):
-        if template[at] == "\\":
-            if template[at + 1 : at + 2].isdigit():
-                found.append(at)
-            at += 1
-        at += 1
-    return found
 
 
 def _parts(regex: str) -> Iterator[tuple[str, int]]:
@@ -188,116 +176,3 @@ def _parts(regex: str) -> Iterator[tuple[str, int]]:
 
 def _short(regex: str) -> str:
     return regex if len(regex) <= 60 else regex[:59] + "…"
-
-
-def substring(value: str, position: int, length: int = 2**31 - 1) -> str:
-    """Return a part; positions count from 1, negative ones from the end."""
-    start = position - 1 if position > 0 else len(value) + position if position < 0 else 0
-    return value[max(start, 0) : max(start + max(length, 0), 0)]
-
-
-def left(value: str, count: int) -> str:
-    """Return the first characters."""
-    return value[: max(0, count)]
-
-
-def right(value: str, count: int) -> str:
-    """Return the last characters."""
-    return value[-count:] if count > 0 else ""
-
-
-def initcap(value: str) -> str:
-    """Return the words, separated by spaces, with a capital first letter."""
-    return " ".join(word[:1].title() + word.lower()[len(word[:1].lower()) :] for word in value.split(" "))
-
-
-def replace(value: str, search: str, replacement: str = "") -> str:
-    """Return the value with all occurrences replaced; an empty search changes nothing."""
-    if not search:
-        return value
-    growth = utf8_length(replacement) - utf8_length(search)
-    if growth > 0:
-        check_bytes("replace", utf8_length(value) + growth * value.count(search))
-    return value.replace(search, replacement)
-
-
-def repeat(value: str, times: int) -> str:
-    """Return the value several times."""
-    check_bytes("repeat", utf8_length(value) * max(0, times))
-    return value * max(0, times)
-
-
-def instr(value: str, part: str) -> int:
-    """Return the position of a part, from 1, or 0."""
-    return value.find(part) + 1
-
-
-def locate(part: str | None, value: str | None, position: int | None = 1) -> int | None:
-    """Return the position of a part at or after a position, from 1, or 0; nothing is found at 1, and at NULL 0."""
-    if position is None:
-        return 0
-    if part is None or value is None:
-        return None
-    if position <= 0:
-        return 0
-    return value.find(part, position - 1) + 1 if part else 1
-
-
-def lpad(value: str, length: int, pad: str = " ") -> str:
-    """Return the value filled or cut to a length, filled on the left."""
-    missing = max(0, length) - len(value)
-    return value[: max(0, length)] if missing <= 0 or not pad else _filling("lpad", value, missing, pad) + value
-
-
-def rpad(value: str, length: int, pad: str = " ") -> str:
-    """Return the value filled or cut to a length, filled on the right."""
-    missing = max(0, length) - len(value)
-    return value[: max(0, length)] if missing <= 0 or not pad else value + _filling("rpad", value, missing, pad)
-
-
-def _filling(name: str, value: str, missing: int, pad: str) -> str:
-    """Return the pad, repeated and cut to what is missing."""
-    check_bytes(name, len(value) + missing)  # at least a byte for each character
-    filling = (pad * (missing // len(pad) + 1))[:missing]
-    check_bytes(name, utf8_length(value) + utf8_length(filling))
-    return filling
-
-
-def split_part(value: str, delimiter: str, number: int) -> str:
-    """Return a part between delimiters, from 1, or from the end with -1; empty past the ends."""
-    if number == 0:
-        raise EvaluationError("split_part counts parts from 1; 0 is not allowed")
-    parts = value.split(delimiter) if delimiter else [value]
-    index = number - 1 if number > 0 else len(parts) + number
-    return parts[index] if 0 <= index < len(parts) else ""
-
-
-def ascii_code(value: str) -> int:
-    """Return the code of the first character, or 0."""
-    return ord(value[0]) if value else 0
-
-
-def translation(before: str, after: str) -> dict[int, str | None]:
-    """Return the table of translate: characters without a partner are deleted, the first mention counts."""
-    table: dict[int, str | None] = {}
-    for index, character in enumerate(before):
-        table.setdefault(ord(character), after[index] if index < len(after) else None)
-    return table
-
-
-def re2_template(replacement: str) -> str:
-    """Return Java's replacement text, with $1 for groups, as RE2 writes it."""
-    out, position = [], 0
-    while position < len(replacement):
-        character = replacement[position]
-        following = replacement[position + 1] if position + 1 < len(replacement) else ""
-        if character == "$" and following.isdigit():
-            out.append("\\" + following)
-            position += 1
-        elif character == "\\" and following:
-            out.append("\\\\" if following == "\\" else following)
-            position += 1
-        else:
-            out.append("\\\\" if character == "\\" else character)
-        position += 1
-    return "".join(out)

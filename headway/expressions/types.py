@@ -44,6 +44,11 @@ def is_timestamp(type_: pa.DataType) -> bool:
     return type_ in TIMESTAMPS
 
 
+def is_time(type_: pa.DataType) -> bool:
+    """Whether a type is a date or a timestamp."""
+    return type_ == DATE or is_timestamp(type_)
+
+
 def is_nested(type_: pa.DataType) -> bool:
     """Whether a type is an array or a struct."""
     return bool(pa.types.is_nested(type_))
@@ -83,9 +88,7 @@ def common_number(one: pa.DataType, two: pa.DataType) -> pa.DataType:
     if is_float(one) or is_float(two):
         return DOUBLE
     if is_decimal(one) or is_decimal(two):
-        left, right = as_decimal(one), as_decimal(two)
-        scale = max(left.scale, right.scale)
-        return bounded(max(left.precision - left.scale, right.precision - right.scale) + scale, scale)
+        return bounded(*_holding_both(as_decimal(one), as_decimal(two)))
     return INTEGERS[max(INTEGERS.index(one), INTEGERS.index(two))]
 
 
@@ -107,9 +110,12 @@ def as_decimal(type_: pa.DataType) -> pa.DataType:
 
 def meet_exactly(one: pa.DataType, two: pa.DataType) -> bool:
     """Whether a decimal type holds all values of both, so that no digit is lost before comparing."""
-    left, right = as_decimal(one), as_decimal(two)
-    digits = max(left.precision - left.scale, right.precision - right.scale) + max(left.scale, right.scale)
-    return bool(digits <= MAX_PRECISION)
+    return _holding_both(as_decimal(one), as_decimal(two))[0] <= MAX_PRECISION
+
+
+def _holding_both(left: pa.DataType, right: pa.DataType) -> tuple[int, int]:
+    scale = max(left.scale, right.scale)
+    return max(left.precision - left.scale, right.precision - right.scale) + scale, scale
 
 
 def bounded(precision: int, scale: int) -> pa.DataType:
@@ -119,16 +125,16 @@ def bounded(precision: int, scale: int) -> pa.DataType:
     return pa.decimal128(MAX_PRECISION, max(MAX_PRECISION - (precision - scale), min(scale, 6)))
 
 
-def decimal_result(operator: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the type of decimal arithmetic."""
+def exact_digits(operator: str, left: pa.DataType, right: pa.DataType) -> tuple[int, int]:
+    """Return the precision and the scale of decimal arithmetic from which nothing is cut; `bounded` cuts."""
     p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
     if operator in ("+", "-"):
-        scale = max(s1, s2)
-        return bounded(max(p1 - s1, p2 - s2) + scale + 1, scale)
+        precision, scale = _holding_both(left, right)
+        return precision + 1, scale
     if operator == "*":
-        return bounded(p1 + p2 + 1, s1 + s2)
+        return p1 + p2 + 1, s1 + s2
     if operator == "/":
         scale = max(6, s1 + p2 + 1)
-        return bounded(p1 - s1 + s2 + scale, scale)
+        return p1 - s1 + s2 + scale, scale
     scale = max(s1, s2)
-    return bounded(min(p1 - s1, p2 - s2) + scale, scale)
+    return min(p1 - s1, p2 - s2) + scale, scale

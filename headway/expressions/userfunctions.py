@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.columns import Column, from_arrow, to_arrow
-from headway.errors import ExpressionError, choices, shorten, unknown
+from headway.errors import ExpressionError, choices, shorten
 from headway.expressions.casts import cast
 from headway.expressions.nodes import Columns, EvaluationError, Node, first_line
 from headway.expressions.types import (
@@ -87,13 +87,6 @@ class Functions:
         else:
             aggregates[key] = function
         return Functions(MappingProxyType(scalars), MappingProxyType(aggregates))
-
-    def aggregate(self, name: str) -> UserAggregate:
-        """Return a user aggregate by name, or raise an ExpressionError that lists them."""
-        found = self.aggregates.get(name.lower())
-        if found is None:
-            raise ExpressionError(unknown("aggregate function", name, self.aggregates))
-        return found
 
 
 BUILTIN = Functions()

@@ -49,6 +49,7 @@ def test_groups() -> None:
     assert value("regexp_extract('ABC', '(?i)b|c', 0)") == "B"
     assert value("regexp_extract('a]b', '[^]a](.?)', 0)") == "b"
     assert "group 2 does not exist" in refused("regexp_replace('a', '(a)', '$2')")
+    assert value("regexp_replace('bab', 'a', '$²$')") == "b$²$b"  # only 0 to 9 name a group
 
 
 pieces = st.sampled_from(["a", "b", "(", ")", "(?:", "|", "*", "?", "[ab]", "[(]", r"\(", "(?P<n>", "[^)]", "+"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headway.errors import ExpressionError, choices
+from headway.errors import ExpressionError
 from headway.expressions.casts import cast
 from headway.expressions.nodes import Node, binary, over_values, unary
 from headway.expressions.types import (
@@ -19,13 +19,15 @@ from headway.expressions.types import (
     DOUBLE,
     INT,
     STRING,
-    TIMESTAMPS,
     VOID,
     is_integer,
     is_numeric,
+    is_time,
+    is_timestamp,
 )
 from headway.network.schema import TIMESTAMP, type_name
 
+Test = Callable[[pa.DataType], bool]
 Take = Callable[[Node, str], Node]
 """Makes of an argument what a function takes, or raises an ExpressionError; it is also given the function's name."""
 
@@ -104,56 +106,27 @@ def text(node: Node, name: str = "") -> Node:
     return cast(node, STRING)
 
 
-def double(node: Node, name: str) -> Node:
-    """Return an argument as a double."""
-    _accept(node, name, "a number", is_numeric(node.type) or node.type == STRING)
-    return cast(node, DOUBLE)
+def _taking(what: str, good: Test, type_: pa.DataType, kept: Test | None = None) -> Take:
+    """Return what casts a good argument, text or NULL to a type, and refuses others; types that are kept stay."""
+
+    def take(node: Node, name: str) -> Node:
+        if not good(node.type) and node.type not in (STRING, VOID):
+            raise ExpressionError(f"{name} takes {what}, not {type_name(node.type)}")
+        return node if kept is not None and kept(node.type) else cast(node, type_)
+
+    return take
 
 
-def numeric(node: Node, name: str) -> Node:
-    """Return an argument as a number, text as a double."""
-    _accept(node, name, "a number", is_numeric(node.type) or node.type == STRING)
-    return cast(node, DOUBLE) if node.type in (STRING, VOID) else node
+double = _taking("a number", is_numeric, DOUBLE)
+numeric = _taking("a number", is_numeric, DOUBLE, is_numeric)
+integer = _taking("a whole number", is_integer, INT)
+bigint = _taking("a whole number", is_integer, BIGINT)
+date = _taking("a date", is_time, DATE)
+timestamp = _taking("a timestamp", is_time, TIMESTAMP, is_timestamp)
 
 
-def integer(node: Node, name: str) -> Node:
-    """Return an argument as an int."""
-    _accept(node, name, "a whole number", is_integer(node.type) or node.type == STRING)
-    return cast(node, INT)
-
-
-def bigint(node: Node, name: str) -> Node:
-    """Return an argument as a bigint."""
-    _accept(node, name, "a whole number", is_integer(node.type) or node.type == STRING)
-    return cast(node, BIGINT)
-
-
-def date(node: Node, name: str) -> Node:
-    """Return an argument as a date; text and timestamps are cast."""
-    _accept(node, name, "a date", node.type in (DATE, STRING) or node.type in TIMESTAMPS)
-    return cast(node, DATE)
-
-
-def timestamp(node: Node, name: str) -> Node:
-    """Return an argument as a timestamp; text and dates are cast, timestamp_ntz stays."""
-    _accept(node, name, "a timestamp", node.type in (DATE, STRING) or node.type in TIMESTAMPS)
-    return node if node.type in TIMESTAMPS else cast(node, TIMESTAMP)
-
-
-def fixed(node: Node, name: str, what: str) -> object:
+def fixed(node: Node, name: str, what: str) -> Any:
     """Return the Python value of an argument that must be a literal."""
     if node.constant is None:
         raise ExpressionError(f"{name}: {what} must be a literal")
     return node.value
-
-
-def one_of(word: str, words: Sequence[str], name: str, what: str) -> str:
-    """Return a word of a fixed list, or raise."""
-    if word.lower() not in words:
-        raise ExpressionError(f"{name}: unknown {what} '{word}'; choices: {choices(words)}")
-    return word.lower()
-
-
-def _accept(node: Node, name: str, what: str, good: bool) -> None:
-    if not good and node.type != VOID:
-        raise ExpressionError(f"{name} takes {what}, not {type_name(node.type)}")

@@ -16,7 +16,7 @@ from headway.errors import ExpressionError
 from headway.expressions import logic
 from headway.expressions.arithmetic import arithmetic, negate, unless_lowest
 from headway.expressions.casts import CONTEXT, cast
-from headway.expressions.library.builtin import Builtin, double, integer, numeric, over_numpy
+from headway.expressions.library.builtin import Builtin, double, fixed, integer, numeric, over_numpy
 from headway.expressions.logic import choose, compare, is_null
 from headway.expressions.nodes import (
     Columns,
@@ -48,19 +48,10 @@ from headway.expressions.types import (
 )
 from headway.network.schema import type_name
 
-
-def _coalesce(*arguments: Node) -> Node:
-    return logic.coalesce(arguments)
-
-
-def _nvl2(argument: Node, present: Node, missing: Node) -> Node:
-    return logic.case([is_null(argument)], [missing], present)
-
-
 CONDITIONALS = (
-    Builtin("coalesce(x, y, …)", _coalesce),
-    Builtin("nvl(x, y)", _coalesce, synonyms=("ifnull",)),
-    Builtin("nvl2(x, if_not_null, if_null)", _nvl2),
+    Builtin("coalesce(x, y, …)", logic.coalesce),
+    Builtin("nvl(x, y)", logic.coalesce, synonyms=("ifnull",)),
+    Builtin("nvl2(x, if_not_null, if_null)", lambda one, some, none: logic.case([is_null(one)], [none], some)),
     Builtin("nullif(x, y)", logic.null_if),
     Builtin("isnull(x)", is_null),
     Builtin("isnotnull(x)", lambda node: logic.negation(is_null(node))),
@@ -72,11 +63,9 @@ def rounded(name: str) -> Callable[..., Node]:
     mode = ROUND_HALF_UP if name == "round" else ROUND_HALF_EVEN
 
     def made(node: Node, digits: Node | None = None) -> Node:
-        if digits is not None and digits.constant is None:
-            raise ExpressionError(f"{name}: the number of digits must be a literal")
-        if digits is not None and digits.is_null:
+        places = 0 if digits is None else fixed(digits, name, "the number of digits")
+        if places is None:
             return null(node.type)
-        places = 0 if digits is None else int(digits.value)
         if is_float(node.type):
             return unary(node.type, node, _floats(places, mode), warns=True)
         if is_decimal(node.type):

@@ -1,4 +1,4 @@
-"""String functions. Arrow does those whose other arguments are literals, `texts` the rest value by value.
+"""String functions. Arrow does those whose other arguments are literals, Python the rest value by value.
 
 Some also exist over bytes, as in Spark: there they count and cut bytes, and bytes come out. Other string functions
 take binary values for UTF-8 text.
@@ -7,6 +7,8 @@ take binary values for UTF-8 text.
 from __future__ import annotations
 
 import functools
+import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,19 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.errors import ExpressionError
-from headway.expressions import texts
 from headway.expressions.library.builtin import Builtin, fixed, integer, over_each, text
-from headway.expressions.nodes import Node, null, over_arrow, over_values
+from headway.expressions.nodes import EvaluationError, Node, literal, null, over_arrow, over_values
 from headway.expressions.texts import (
     GROUP,
     check_bytes,
+    check_group,
     check_joined,
     check_regex,
     check_replaced,
-    check_replacement,
-    copies,
-    count_groups,
     extracting,
+    references,
     utf8_length,
 )
 from headway.expressions.types import BINARY, BOOLEAN, INT, STRING
@@ -70,24 +70,17 @@ def _trim(kernel: Any, characters_first: bool = False) -> Callable[..., Node]:
     return build
 
 
-def _substring(string: Node, position: Node, length: Node | None = None) -> Node:
-    if not _constant(position, *([] if length is None else [length])):
-        nodes = (string, position) if length is None else (string, position, length)
-        return over_values(STRING, nodes, texts.substring)
-    start = int(position.value)
-    start = start - 1 if start > 0 else start
-    stop = None if length is None else start + max(0, int(length.value))
-    if start < 0 and stop is not None and stop >= 0:
-        # such as substring(s, -2, 5): counted from the end, it runs past it
-        return over_values(STRING, (string, position, length or position), texts.substring)
-    return over_arrow(STRING, (string,), lambda array: pc.utf8_slice_codeunits(array, start, stop))
+def _substring(string: Node, position: Node, *length: Node) -> Node:
+    if _constant(position, *length):
+        start = position.value - 1 if position.value > 0 else position.value
+        stop = start + max(0, length[0].value) if length else None
+        if start >= 0 or stop is None or stop < 0:  # substring(s, -2, 5), counted from the end, runs past it
+            return over_arrow(STRING, (string,), lambda array: pc.utf8_slice_codeunits(array, start, stop))
+    return over_values(STRING, (string, position, *length), _part)
 
 
 def _left(string: Node, count: Node) -> Node:
-    if not _constant(count):
-        return over_values(STRING, (string, count), texts.left)
-    stop = max(0, int(count.value))
-    return over_arrow(STRING, (string,), lambda array: pc.utf8_slice_codeunits(array, 0, stop))
+    return _substring(string, literal(1, INT), count)
 
 
 def _concat(*arguments: Node) -> Node:
@@ -129,17 +122,21 @@ def _replace(*nodes: Node) -> Node:
             return pc.replace_substring(array, old, new)
 
         return over_arrow(STRING, nodes[:1], replaced)
-    return over_values(STRING, nodes, texts.replace)
+    return over_values(STRING, nodes, _replaced)
 
 
-def _search(kernel: Any, function: Callable[[str, str], bool]) -> Callable[[Node, Node], Node]:
+def _search(
+    signature: str, kernel: Any, function: Callable[[str, str], bool], over_bytes: Callable[..., bool]
+) -> Builtin:
+    """Return the row of a function that looks for a part; Arrow's kernel takes literals only."""
+
     def build(string: Node, part: Node) -> Node:
         if not _constant(part):
             return over_values(BOOLEAN, (string, part), function)
         pattern = part.value
         return over_arrow(BOOLEAN, (string,), lambda array: kernel(array, pattern))
 
-    return build
+    return Builtin(signature, build, _TEXT, (), over_each(BOOLEAN, over_bytes))
 
 
 def _regexp_replace(string: Node, pattern: Node, replacement: Node) -> Node:
@@ -147,17 +144,16 @@ def _regexp_replace(string: Node, pattern: Node, replacement: Node) -> Node:
     new = fixed(replacement, "regexp_replace", "the replacement")
     if regex is None or new is None:
         return null(STRING)
-    check_regex(str(regex))
-    template = texts.re2_template(str(new))
-    check_replacement(str(regex), template)
-    growth, groups = utf8_length(template), copies(template)
+    check_regex(regex)
+    template = _re2_template(new)
+    groups = references(template)
+    check_group("regexp_replace", regex, max(groups, default=0))
+    growth, copies = utf8_length(template), len(groups)
 
     def replaced(array: Any) -> Any:
         if growth:
-            check_replaced(
-                "regexp_replace", array, lambda some: pc.count_substring_regex(some, str(regex)), growth, groups
-            )
-        return pc.replace_substring_regex(array, str(regex), template)
+            check_replaced("regexp_replace", array, lambda some: pc.count_substring_regex(some, regex), growth, copies)
+        return pc.replace_substring_regex(array, regex, template)
 
     return over_arrow(STRING, (string,), replaced)
 
@@ -167,11 +163,9 @@ def _regexp_extract(string: Node, pattern: Node, group: Node | None = None) -> N
     number = 1 if group is None else fixed(group, "regexp_extract", "the group")
     if regex is None or number is None:
         return null(STRING)
-    check_regex(str(regex))
-    wanted, groups = int(str(number)), count_groups(str(regex))
-    if not 0 <= wanted <= groups:
-        raise ExpressionError(f"regexp_extract: '{str(regex)[:60]}' has {groups} groups; group {wanted} does not exist")
-    pattern_ = extracting(str(regex), wanted)
+    check_regex(regex)
+    check_group("regexp_extract", regex, number)
+    pattern_ = extracting(regex, number)
 
     def extracted(array: Any) -> Any:
         found = pc.struct_field(pc.extract_regex(array, pattern_), GROUP)
@@ -184,58 +178,120 @@ def _translate(string: Node, old: Node, new: Node) -> Node:
     before, after = (fixed(node, "translate", "a list of characters") for node in (old, new))
     if before is None or after is None:
         return null(STRING)
-    table = texts.translation(str(before), str(after))
+    table: dict[int, str | None] = {}
+    for one, other in itertools.zip_longest(before, after[: len(before)]):  # what has no partner is deleted
+        table.setdefault(ord(one), other)  # the first mention counts
     return over_values(STRING, (string,), lambda value: value.translate(table))
 
 
 def _split_part(string: Node, delimiter: Node, number: Node) -> Node:
     if _constant(number) and number.value == 0:
         raise ExpressionError("split_part counts parts from 1, or from the end with -1; 0 is not allowed")
-    return over_values(STRING, (string, delimiter, number), texts.split_part)
+    return over_values(STRING, (string, delimiter, number), _split)
 
 
-def _search_bytes(found: Callable[[bytes, bytes], bool]) -> Callable[[Node, Node], Node]:
-    return lambda node, part: (
-        null(BOOLEAN) if part.is_null or node.is_null else over_values(BOOLEAN, (node, part), found)
-    )
+def _part(value: str, position: int, length: int = 2**31 - 1) -> str:
+    """Return a part; positions count from 1, negative ones from the end."""
+    start = position - 1 if position > 0 else len(value) + position if position < 0 else 0
+    return value[max(start, 0) : max(start + max(length, 0), 0)]
+
+
+def _capitalised(value: str) -> str:
+    return " ".join(word[:1].title() + word.lower()[len(word[:1].lower()) :] for word in value.split(" "))
+
+
+def _replaced(value: str, search: str, replacement: str = "") -> str:
+    """Return the value with all occurrences replaced; an empty search changes nothing."""
+    if not search:
+        return value
+    growth = utf8_length(replacement) - utf8_length(search)
+    if growth > 0:
+        check_bytes("replace", utf8_length(value) + growth * value.count(search))
+    return value.replace(search, replacement)
+
+
+def _repeated(value: str, times: int) -> str:
+    check_bytes("repeat", utf8_length(value) * max(0, times))
+    return value * max(0, times)
+
+
+def _located(part: str | None, value: str | None, position: int | None = 1) -> int | None:
+    """Return the position of a part at or after a position, from 1, or 0; nothing is found at 1, and at NULL 0."""
+    if position is None:
+        return 0
+    if part is None or value is None:
+        return None
+    if position <= 0:
+        return 0
+    return value.find(part, position - 1) + 1 if part else 1
+
+
+def _padding(name: str) -> Callable[..., str]:
+    """Return lpad or rpad, which fill or cut a value to a length."""
+
+    def padded(value: str, length: int, pad: str = " ") -> str:
+        missing = max(0, length) - len(value)
+        if missing <= 0 or not pad:
+            return value[: max(0, length)]
+        check_bytes(name, len(value) + missing)  # at least a byte for each character
+        filling = (pad * (missing // len(pad) + 1))[:missing]
+        check_bytes(name, utf8_length(value) + utf8_length(filling))
+        return filling + value if name == "lpad" else value + filling
+
+    return padded
+
+
+def _split(value: str, delimiter: str, number: int) -> str:
+    """Return a part between delimiters, from 1, or from the end with -1; empty past the ends."""
+    if number == 0:
+        raise EvaluationError("split_part counts parts from 1; 0 is not allowed")
+    parts = value.split(delimiter) if delimiter else [value]
+    index = number - 1 if number > 0 else len(parts) + number
+    return parts[index] if 0 <= index < len(parts) else ""
+
+
+def _re2_template(replacement: str) -> str:
+    """Return Java's replacement text, with $1 for groups, as RE2 writes it."""
+
+    def written(match: re.Match[str]) -> str:
+        group, character = match.groups()
+        if group:
+            return "\\" + group
+        return character if character not in ("", "\\") else r"\\"
+
+    return re.sub(r"\$([0-9])|\\(.?)", written, replacement, flags=re.DOTALL)
 
 
 _TEXT, _COUNTED, _PADDED = (text,), (text, integer), (text, integer, text)
 STRINGS = (
     Builtin("upper(s)", _cased(pc.ascii_upper, str.upper), _TEXT, ("ucase",)),
     Builtin("lower(s)", _cased(pc.ascii_lower, str.lower), _TEXT, ("lcase",)),
-    Builtin("initcap(s)", over_each(STRING, texts.initcap), _TEXT),
+    Builtin("initcap(s)", over_each(STRING, _capitalised), _TEXT),
     Builtin("length(s)", _arrow(INT, pc.utf8_length), _TEXT, ("char_length",), _arrow(INT, pc.binary_length)),
     Builtin("trim(s)", _trim(pc.utf8_trim), _TEXT),
     Builtin("btrim(s[, characters])", _trim(pc.utf8_trim), _TEXT),
     Builtin("ltrim([characters, ]s)", _trim(pc.utf8_ltrim, characters_first=True), _TEXT),
     Builtin("rtrim([characters, ]s)", _trim(pc.utf8_rtrim, characters_first=True), _TEXT),
-    Builtin("substring(s, position[, length])", _substring, _COUNTED, ("substr",), over_each(BINARY, texts.substring)),
-    Builtin("left(s, n)", _left, _COUNTED, (), over_each(BINARY, texts.left)),
-    Builtin("right(s, n)", over_each(STRING, texts.right), _COUNTED),
+    Builtin("substring(s, position[, length])", _substring, _COUNTED, ("substr",), over_each(BINARY, _part)),
+    Builtin("left(s, n)", _left, _COUNTED, (), over_each(BINARY, lambda value, n: value[: max(0, n)])),
+    Builtin("right(s, n)", over_each(STRING, lambda value, count: value[-count:] if count > 0 else ""), _COUNTED),
     Builtin("concat(x, y, …)", _concat, _TEXT, (), _concat),
     Builtin("concat_ws(separator, x, y, …)", _concat_ws, _TEXT),
     Builtin("replace(s, search[, replacement])", _replace, _TEXT),
     Builtin("translate(s, from, to)", _translate, _TEXT),
-    Builtin("instr(s, part)", over_each(INT, texts.instr), _TEXT),
+    Builtin("instr(s, part)", over_each(INT, lambda value, part: value.find(part) + 1), _TEXT),
     Builtin(
-        "locate(part, s[, position])", over_each(INT, texts.locate, strict=False), (text, text, integer), ("position",)
+        "locate(part, s[, position])", over_each(INT, _located, strict=False), (text, text, integer), ("position",)
     ),
-    Builtin("startswith(s, part)", _search(pc.starts_with, str.startswith), _TEXT, (), _search_bytes(bytes.startswith)),
-    Builtin("endswith(s, part)", _search(pc.ends_with, str.endswith), _TEXT, (), _search_bytes(bytes.endswith)),
-    Builtin(
-        "contains(s, part)",
-        _search(pc.match_substring, str.__contains__),
-        _TEXT,
-        (),
-        _search_bytes(lambda whole, part: part in whole),
-    ),
-    Builtin("lpad(s, length[, pad])", over_each(STRING, texts.lpad), _PADDED),
-    Builtin("rpad(s, length[, pad])", over_each(STRING, texts.rpad), _PADDED),
+    _search("startswith(s, part)", pc.starts_with, str.startswith, bytes.startswith),
+    _search("endswith(s, part)", pc.ends_with, str.endswith, bytes.endswith),
+    _search("contains(s, part)", pc.match_substring, str.__contains__, bytes.__contains__),
+    Builtin("lpad(s, length[, pad])", over_each(STRING, _padding("lpad")), _PADDED),
+    Builtin("rpad(s, length[, pad])", over_each(STRING, _padding("rpad")), _PADDED),
     Builtin("reverse(s)", _arrow(STRING, pc.utf8_reverse), _TEXT),
-    Builtin("repeat(s, n)", over_each(STRING, texts.repeat), _COUNTED),
+    Builtin("repeat(s, n)", over_each(STRING, _repeated), _COUNTED),
     Builtin("split_part(s, delimiter, n)", _split_part, (text, text, integer)),
-    Builtin("ascii(s)", over_each(INT, texts.ascii_code), _TEXT),
+    Builtin("ascii(s)", over_each(INT, lambda value: ord(value[0]) if value else 0), _TEXT),
     Builtin("regexp_replace(s, pattern, replacement)", _regexp_replace, _TEXT),
     Builtin("regexp_extract(s, pattern[, group])", _regexp_extract, (text, text, integer)),
 )

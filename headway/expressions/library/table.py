@@ -17,7 +17,6 @@ from headway.expressions.types import (
     BIGINT,
     BOOLEAN,
     DOUBLE,
-    VOID,
     is_decimal,
     is_integer,
     is_nested,
@@ -25,49 +24,36 @@ from headway.expressions.types import (
 )
 from headway.network.schema import DEEPEST, nesting, too_deep
 
+Taken = tuple[str, Callable[[pa.DataType], bool]]
+_NUMBER: Taken = ("a number", is_numeric)
+_BOOLEAN: Taken = ("a boolean", lambda type_: bool(type_ == BOOLEAN))
+_ANY: Taken = ("a value", lambda type_: True)
+_ORDERED: Taken = ("a value that has an order", lambda type_: not is_nested(type_))
+
 
 @dataclass(frozen=True, slots=True)
 class AggregateFunction:
-    """A built-in aggregate: its canonical name, its arguments, what it takes and the type that it gives."""
+    """A built-in aggregate: its canonical name, how it is called, what it takes and the type that it gives."""
 
     name: str
     signature: str
-    accepts: Callable[[pa.DataType], bool]
-    expected: str
-    result: Callable[[pa.DataType], pa.DataType]
+    takes: Taken
+    gives: pa.DataType | Callable[[pa.DataType], pa.DataType] | None = None
+    """A type, or what makes it of the argument's; None: the argument's own."""
     arguments: int = 1
     parameters: tuple[int, int] = (0, 0)
 
-
-def _any(type_: pa.DataType) -> bool:
-    return True
-
-
-def _ordered(type_: pa.DataType) -> bool:
-    return not is_nested(type_)
-
-
-def _number(type_: pa.DataType) -> bool:
-    return is_numeric(type_) or type_ == VOID
-
-
-def _boolean(type_: pa.DataType) -> bool:
-    return type_ in (BOOLEAN, VOID)
-
-
-def _same(type_: pa.DataType) -> pa.DataType:
-    return type_
+    def result(self, type_: pa.DataType) -> pa.DataType:
+        """Return the type that it gives for an argument's type."""
+        if self.gives is None:
+            return type_
+        return self.gives(type_) if callable(self.gives) else self.gives
 
 
 def _sum(type_: pa.DataType) -> pa.DataType:
     if is_decimal(type_):
-        return bounded_sum(type_)
+        return pa.decimal128(min(38, type_.precision + 10), type_.scale)
     return BIGINT if is_integer(type_) else DOUBLE
-
-
-def bounded_sum(type_: pa.DataType) -> pa.DataType:
-    """Return the type of a sum of decimals."""
-    return pa.decimal128(min(38, type_.precision + 10), type_.scale)
 
 
 def _average(type_: pa.DataType) -> pa.DataType:
@@ -76,44 +62,37 @@ def _average(type_: pa.DataType) -> pa.DataType:
     return DOUBLE
 
 
-def _fixed(type_: pa.DataType) -> Callable[[pa.DataType], pa.DataType]:
-    return lambda argument: type_
-
-
 def _array(type_: pa.DataType) -> pa.DataType:
     if nesting(type_) >= DEEPEST:
         raise ExpressionError(str(too_deep("collect_list or collect_set: ")))
     return pa.list_(type_)
 
 
-_NUMBER, _BOOLEAN, _ANY, _ORDERED = "a number", "a boolean", "a value", "a value that has an order"
 _LIST = (
-    AggregateFunction("count", "count(*), count(x)", _any, _ANY, _fixed(BIGINT)),
-    AggregateFunction("count_distinct", "count(distinct x)", _ordered, _ORDERED, _fixed(BIGINT)),
-    AggregateFunction("count_if", "count_if(condition)", _boolean, _BOOLEAN, _fixed(BIGINT)),
-    AggregateFunction(
-        "approx_count_distinct", "approx_count_distinct(x)", _ordered, _ORDERED, _fixed(BIGINT), 1, (0, 1)
-    ),
-    AggregateFunction("sum", "sum(x)", _number, _NUMBER, _sum),
-    AggregateFunction("avg", "avg(x)", _number, _NUMBER, _average),
-    AggregateFunction("min", "min(x)", _ordered, _ORDERED, _same),
-    AggregateFunction("max", "max(x)", _ordered, _ORDERED, _same),
-    AggregateFunction("first", "first(x)", _any, _ANY, _same),
-    AggregateFunction("last", "last(x)", _any, _ANY, _same),
-    AggregateFunction("any_value", "any_value(x)", _any, _ANY, _same),
-    AggregateFunction("stddev_samp", "stddev(x)", _number, _NUMBER, _fixed(DOUBLE)),
-    AggregateFunction("stddev_pop", "stddev_pop(x)", _number, _NUMBER, _fixed(DOUBLE)),
-    AggregateFunction("var_samp", "variance(x)", _number, _NUMBER, _fixed(DOUBLE)),
-    AggregateFunction("var_pop", "var_pop(x)", _number, _NUMBER, _fixed(DOUBLE)),
-    AggregateFunction("median", "median(x)", _number, _NUMBER, _fixed(DOUBLE)),
-    AggregateFunction("percentile", "percentile(x, p)", _number, _NUMBER, _fixed(DOUBLE), 1, (1, 1)),
-    AggregateFunction("approx_percentile", "approx_percentile(x, p)", _number, _NUMBER, _same, 1, (1, 2)),
-    AggregateFunction("collect_list", "collect_list(x)", _any, _ANY, _array),
-    AggregateFunction("collect_set", "collect_set(x)", _ordered, _ORDERED, _array),
-    AggregateFunction("bool_and", "bool_and(x)", _boolean, _BOOLEAN, _fixed(BOOLEAN)),
-    AggregateFunction("bool_or", "bool_or(x)", _boolean, _BOOLEAN, _fixed(BOOLEAN)),
-    AggregateFunction("max_by", "max_by(x, y)", _any, _ANY, _same, 2),
-    AggregateFunction("min_by", "min_by(x, y)", _any, _ANY, _same, 2),
+    AggregateFunction("count", "count(*), count(x)", _ANY, BIGINT),
+    AggregateFunction("count_distinct", "count(distinct x)", _ORDERED, BIGINT),
+    AggregateFunction("count_if", "count_if(condition)", _BOOLEAN, BIGINT),
+    AggregateFunction("approx_count_distinct", "approx_count_distinct(x)", _ORDERED, BIGINT, parameters=(0, 1)),
+    AggregateFunction("sum", "sum(x)", _NUMBER, _sum),
+    AggregateFunction("avg", "avg(x)", _NUMBER, _average),
+    AggregateFunction("min", "min(x)", _ORDERED),
+    AggregateFunction("max", "max(x)", _ORDERED),
+    AggregateFunction("first", "first(x)", _ANY),
+    AggregateFunction("last", "last(x)", _ANY),
+    AggregateFunction("any_value", "any_value(x)", _ANY),
+    AggregateFunction("stddev_samp", "stddev(x)", _NUMBER, DOUBLE),
+    AggregateFunction("stddev_pop", "stddev_pop(x)", _NUMBER, DOUBLE),
+    AggregateFunction("var_samp", "variance(x)", _NUMBER, DOUBLE),
+    AggregateFunction("var_pop", "var_pop(x)", _NUMBER, DOUBLE),
+    AggregateFunction("median", "median(x)", _NUMBER, DOUBLE),
+    AggregateFunction("percentile", "percentile(x, p)", _NUMBER, DOUBLE, parameters=(1, 1)),
+    AggregateFunction("approx_percentile", "approx_percentile(x, p)", _NUMBER, parameters=(1, 2)),
+    AggregateFunction("collect_list", "collect_list(x)", _ANY, _array),
+    AggregateFunction("collect_set", "collect_set(x)", _ORDERED, _array),
+    AggregateFunction("bool_and", "bool_and(x)", _BOOLEAN, BOOLEAN),
+    AggregateFunction("bool_or", "bool_or(x)", _BOOLEAN, BOOLEAN),
+    AggregateFunction("max_by", "max_by(x, y)", _ANY, arguments=2),
+    AggregateFunction("min_by", "min_by(x, y)", _ANY, arguments=2),
 )
 _SYNONYMS = {
     "avg": "mean",

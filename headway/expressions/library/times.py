@@ -10,20 +10,21 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from sqlglot import exp
 
 from headway.columns import Column, Mask, Values
 from headway.errors import ExpressionError, choices, shorten
 from headway.expressions.arithmetic import arithmetic, shift_days
-from headway.expressions.casts import CONTEXT, DAY, cast, days_of, moment
+from headway.expressions.casts import CONTEXT, DAY, cast, days_of, moment, scaling
 from headway.expressions.library.builtin import (
     Builtin,
+    Take,
     as_given,
     bigint,
     date,
     fixed,
     integer,
-    one_of,
     over_numpy,
     timestamp,
 )
@@ -245,21 +246,10 @@ def _interval(amount: str, unit: str) -> IntervalLiteral:
     raise ExpressionError(f"'{amount}' is not an amount of {name}s")
 
 
-_SECOND, _MINUTE, _HOUR = 1_000_000, 60_000_000, 3_600_000_000
+_SECOND = _MICROS["second"]
 _DEFAULT = "yyyy-MM-dd HH:mm:ss"
-_UNITS = {
-    "year": ("year", "yyyy", "yy"),
-    "quarter": ("quarter",),
-    "month": ("month", "mon", "mm"),
-    "week": ("week",),
-    "day": ("day", "dd"),
-    "hour": ("hour",),
-    "minute": ("minute",),
-    "second": ("second",),
-    "millisecond": ("millisecond",),
-    "microsecond": ("microsecond",),
-}
-_WIDTHS = {"hour": _HOUR, "minute": _MINUTE, "second": _SECOND, "millisecond": 1_000, "microsecond": 1}
+_SYNONYMS = ("year yyyy yy", "quarter", "month mon mm", "week", "day dd", "hour", "minute", "second")
+_UNITS = {word: words.split()[0] for words in (*_SYNONYMS, "millisecond", "microsecond") for word in words.split()}
 
 
 def _calendar(kernel: Callable[[Any], Any]) -> Callable[..., Node]:
@@ -267,8 +257,8 @@ def _calendar(kernel: Callable[[Any], Any]) -> Callable[..., Node]:
     return over_numpy(INT, lambda values: kernel(values.astype("datetime64[D]")).astype(np.int32))
 
 
-def _clock(width: int, modulus: int) -> Callable[..., Node]:
-    return over_numpy(INT, lambda values: (values // width % modulus).astype(np.int32))
+def _clock(unit: str, modulus: int) -> Callable[..., Node]:
+    return over_numpy(INT, lambda values: (values // _MICROS[unit] % modulus).astype(np.int32))
 
 
 def _months(days: Any) -> Any:
@@ -295,8 +285,9 @@ def _unit(node: Node, name: str) -> str | None:
     word = fixed(node, name, "the unit")
     if word is None:
         return None
-    known = {alias: unit for unit, aliases in _UNITS.items() for alias in aliases}
-    return known[one_of(str(word), tuple(known), name, "unit")]
+    if str(word).lower() not in _UNITS:
+        raise ExpressionError(f"{name}: unknown unit '{word}'; choices: {choices(_UNITS)}")
+    return _UNITS[str(word).lower()]
 
 
 def _start(days: Any, unit: str) -> Any:
@@ -315,7 +306,7 @@ def _date_trunc(unit_node: Node, node: Node) -> Node:
     node = cast(node, TIMESTAMP)
     if unit is None:
         return null(TIMESTAMP)
-    width = DAY if unit == "day" else _WIDTHS.get(unit)
+    width = None if unit == "week" else _MICROS.get(unit)
 
     def kernel(values: Values, valid: Mask | None) -> Any:
         cut = values // width * width if width is not None else _start(values // DAY, unit) * DAY
@@ -340,21 +331,19 @@ def _trunc(node: Node, unit_node: Node) -> Node:
     return unary(DATE, node, lambda values, valid: _days(_start(values.astype(np.int64), unit), valid, "trunc"))
 
 
-def _to_date(node: Node, pattern: Node | None = None) -> Node:
-    if pattern is None or node.type != STRING:
-        return date(node, "to_date")
-    form = fixed(pattern, "to_date", "the format")
-    if form is None:
-        return null(DATE)
-    read = pattern_reader(str(form))
-    return over_values(DATE, (node,), lambda value: read(value).date())
+def _reading(name: str, type_: pa.DataType, take: Take) -> Callable[..., Node]:
+    """Return a builder of to_date or to_timestamp: a cast, or of text by a pattern."""
+
+    def made(node: Node, pattern: Node | None = None) -> Node:
+        if pattern is None or node.type != STRING:
+            return cast(take(node, name), type_)
+        form = fixed(pattern, name, "the format")
+        return null(type_) if form is None else over_values(type_, (node,), pattern_reader(str(form)))
+
+    return made
 
 
-def _to_timestamp(node: Node, pattern: Node | None = None) -> Node:
-    if pattern is None or node.type != STRING:
-        return cast(timestamp(node, "to_timestamp"), TIMESTAMP)
-    form = fixed(pattern, "to_timestamp", "the format")
-    return null(TIMESTAMP) if form is None else over_values(TIMESTAMP, (node,), pattern_reader(str(form)))
+_to_timestamp = _reading("to_timestamp", TIMESTAMP, timestamp)
 
 
 def _unix_timestamp(node: Node, pattern: Node | None = None) -> Node:
@@ -368,7 +357,7 @@ def _whole_seconds(values: Values, valid: Mask | None) -> Any:
     return values // _SECOND + ((values < 0) & (values % _SECOND != 0))
 
 
-def _format(node: Node, pattern: Node | None, name: str) -> Node:
+def _format(node: Node, pattern: Node | None, name: str = "date_format") -> Node:
     form = _DEFAULT if pattern is None else fixed(pattern, name, "the format")
     return null(STRING) if form is None else over_values(STRING, (node,), pattern_writer(str(form)))
 
@@ -377,17 +366,9 @@ def _from_unixtime(node: Node, pattern: Node | None = None) -> Node:
     return _format(_instant("from_unixtime", _SECOND)(node), pattern, "from_unixtime")
 
 
-def _date_format(node: Node, pattern: Node) -> Node:
-    return _format(node, pattern, "date_format")
-
-
 def _instant(name: str, width: int) -> Callable[[Node], Node]:
     """Return a builder of a timestamp from a count since 1970."""
-    limit = (2**63 - 1) // width
-
-    def kernel(values: Values, valid: Mask | None) -> Any:
-        check((values > limit) | (values < -limit), valid, f"a value does not fit timestamp in {name}")
-        return values * width
+    kernel = scaling(width, f"a value does not fit timestamp in {name}")
 
     def made(node: Node) -> Node:
         if node.type == VOID:
@@ -436,11 +417,9 @@ def _make_date(*parts: Node) -> Node:
 
 
 def _add_months(node: Node, months: Node) -> Node:
-    if months.constant is None:
-        raise ExpressionError("add_months: the number of months must be a literal")
-    if months.is_null:
+    count = fixed(months, "add_months", "the number of months")
+    if count is None:
         return null(DATE)
-    count = int(months.value)
     return unary(DATE, node, lambda values, valid: add_months(values, count, valid))
 
 
@@ -467,14 +446,14 @@ TIMES = (
     Builtin("dayofweek(d)", _calendar(lambda days: (_weekday(days) + 1) % 7 + 1), _DATE),
     Builtin("weekday(d)", _calendar(_weekday), _DATE),
     Builtin("dayofyear(d)", _calendar(_day_of_year), _DATE),
-    Builtin("hour(ts)", _clock(_HOUR, 24), _TIMESTAMP),
-    Builtin("minute(ts)", _clock(_MINUTE, 60), _TIMESTAMP),
-    Builtin("second(ts)", _clock(_SECOND, 60), _TIMESTAMP),
+    Builtin("hour(ts)", _clock("hour", 24), _TIMESTAMP),
+    Builtin("minute(ts)", _clock("minute", 60), _TIMESTAMP),
+    Builtin("second(ts)", _clock("second", 60), _TIMESTAMP),
     Builtin("date_trunc(unit, ts)", _date_trunc, (as_given, timestamp)),
     Builtin("trunc(d, unit)", _trunc, (date, as_given)),
-    Builtin("to_date(x[, format])", _to_date),
+    Builtin("to_date(x[, format])", _reading("to_date", DATE, date)),
     Builtin("to_timestamp(x[, format])", _to_timestamp),
-    Builtin("date_format(ts, format)", _date_format, (timestamp, as_given)),
+    Builtin("date_format(ts, format)", _format, (timestamp, as_given)),
     Builtin("unix_timestamp(x[, format])", _unix_timestamp),
     Builtin("from_unixtime(seconds[, format])", _from_unixtime, (bigint, as_given)),
     Builtin("timestamp_seconds(n)", _instant("timestamp_seconds", _SECOND)),
