@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import stat
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from headway.columns import Int64s
 from headway.connectors.casting import match_columns
 from headway.connectors.input_files import TrackedFile, check_encoding, input_path, open_input
 from headway.connectors.output_files import TextSink
-from headway.connectors.protocol import Identity, SourceRequest
+from headway.connectors.protocol import SourceRequest
 from headway.connectors.readers import BatchReader
 from headway.connectors.records import OPEN, STRAY, Records, filled, first_break, part, scan, several_lines
 from headway.connectors.registry import permit_path, register_source
@@ -51,7 +50,7 @@ class CsvReader(BatchReader):
         self._path, self._place = path, path.name
         self._schema = request.schema.to_arrow()
         self.anew = stat.S_ISREG(path.stat().st_mode)
-        self._file = TrackedFile(open_input(path, request.who), path)
+        self.file = TrackedFile(open_input(path, request.who), path)
         self._rest = b""
         self._line = 1
         self._end = False
@@ -59,7 +58,7 @@ class CsvReader(BatchReader):
             self._header = self._read_header(request)
             self._positions = match_columns(request.schema, self._header, request.who, f"'{path}'")
         except InputError:
-            self._file.close()
+            self.file.close()
             raise
         self._labels = [str(at) for at in range(len(self._header))]
         self._single = len(self._header) == 1
@@ -78,23 +77,15 @@ class CsvReader(BatchReader):
         self._rest = block[used:] + self._rest
         return batch
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def identity(self) -> tuple[Path, Identity] | None:
-        """Return which file this is, and how far it is read."""
-        return self._file.identity()
-
     def _read(self) -> bytes:
         try:
-            data = self._file.read(BLOCK)
+            data = self.file.read(BLOCK)
         except OSError as error:
             raise InputError(f"{self._who}: '{self._path}' cannot be read: {error.strerror or error}") from error
         if not data and not self._end:
             self._end = True
             if self._rest and not self._rest.endswith(b"\n"):
-                self._file.break_off()
+                self.file.break_off()
                 return b"\n"
         return data
 
@@ -114,7 +105,7 @@ class CsvReader(BatchReader):
             if b'"' in data or (cut == 0 and (self._end or full)):
                 records = scan(data, False)
                 if not len(records.ends) and self._end:
-                    self._file.break_off()
+                    self.file.break_off()
                     records = scan(data, True)
                 cut = int(records.ends[-1]) + 1 if len(records.ends) else 0
                 if full:

@@ -11,7 +11,6 @@ import stat
 import sys
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 
 from headway.connectors.input_files import TrackedFile, check_encoding, input_path, open_input
 from headway.connectors.output_files import TextSink
-from headway.connectors.protocol import Identity, SinkRequest, SourceRequest
+from headway.connectors.protocol import SinkRequest, SourceRequest
 from headway.connectors.readers import BatchReader
 from headway.connectors.registry import permit_path, register_source
 from headway.connectors.rows import RowConverter, Sightings
@@ -42,11 +41,9 @@ class JsonLinesReader(BatchReader):
     def __init__(self, request: SourceRequest) -> None:
         """Open the file, or standard input for "-"."""
         super().__init__(request)
-        self._stdin = str(request.settings) == "-"
-        if self._stdin:
+        if str(request.settings) == "-":
             self._place = "standard input"
-            stdin: Any = sys.stdin.buffer
-            self._file: Any = stdin
+            stdin: Any = sys.stdin.buffer  # stays open
             # A thread that waits in the buffered reader holds its lock, and Python cannot end without that lock.
             raw = getattr(stdin, "raw", None)
             self._read: Callable[[int], bytes] = stdin.read1 if raw is None else raw.read
@@ -55,13 +52,11 @@ class JsonLinesReader(BatchReader):
         else:
             path = input_path(request)
             self._place = path.name
-            self.live = not stat.S_ISREG(path.stat().st_mode)
-            self.finite = not self.live
-            self.anew = not self.live
-            self._file = open_input(path, request.who)
-            if not self.live:
-                self._file = TrackedFile(self._file, path)
-            self._read = self._file.read1
+            self.finite = self.anew = stat.S_ISREG(path.stat().st_mode)
+            self.live = not self.finite
+            file: Any = open_input(path, request.who)
+            self.file = file if self.live else TrackedFile(file, path)
+            self._read = self.file.read1
         self._converter = RowConverter(request.schema)
         self._sightings = Sightings(request.who, request.schema.names)
         exact = any(pa.types.is_decimal(type_) for type_ in request.schema.types)
@@ -89,15 +84,6 @@ class JsonLinesReader(BatchReader):
         self._line += block.count(b"\n")
         return batch
 
-    def close(self) -> None:
-        """Close the file; standard input stays open."""
-        if not self._stdin:
-            self._file.close()
-
-    def identity(self) -> tuple[Path, Identity] | None:
-        """Return which file this is, and how far it is read; None for what is no file."""
-        return self._file.identity() if isinstance(self._file, TrackedFile) else None
-
     def _next_block(self) -> bytes | None:
         """Return complete lines, or None at the end."""
         while True:
@@ -107,8 +93,8 @@ class JsonLinesReader(BatchReader):
                 raise InputError(f"{self._who}: {self._place} cannot be read: {error}") from error
             if not data:
                 block, self._rest = self._rest, b""
-                if block and isinstance(self._file, TrackedFile):
-                    self._file.break_off()
+                if block and isinstance(self.file, TrackedFile):
+                    self.file.break_off()
                 return self._begin(block) + b"\n" if block else None
             cut = data.rfind(b"\n") + 1
             if cut:

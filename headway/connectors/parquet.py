@@ -37,16 +37,12 @@ class ParquetReader(CastingReader):
                 raise InputError(f"{request.who}: '{path}' {self.unreadable}: {error}") from error
             super().__init__(request, given, f"'{path}'", path.name)
             self.batches = file.iter_batches(BATCH, columns=self.caster.names)
-            self._opened = opened.pop_all()
+            self.file = opened.pop_all()
 
     def identity(self) -> tuple[Path, Identity] | None:
         """Return which file this is."""
         self._known = identify_whole(self._path) if self._known is None else self._known
         return None if self._known is None else (self._path, self._known)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._opened.close()
 
 
 class ParquetSink(GatheringSink):

@@ -19,12 +19,12 @@ from headway.connectors.protocol import (
     PENDING_LIMIT,
     TEXT_LIMIT,
     Chunk,
-    Identified,
     Identity,
     Malformed,
     Reader,
     SourceRequest,
     begins_anew,
+    identify,
 )
 from headway.errors import InputError
 
@@ -43,6 +43,8 @@ class BatchReader:
     timed = False
     finite = True
     live = False
+    file: Any = None
+    """What is read and closed, if it is a file; see `identify`."""
 
     def __init__(self, request: SourceRequest) -> None:
         self.name = request.name
@@ -88,8 +90,14 @@ class BatchReader:
         rows, self._malformed = self._malformed, []
         return rows
 
+    def identity(self) -> tuple[Path, Identity] | None:
+        """Return which file this is, and what is known of it by now."""
+        return identify(self.file)
+
     def close(self) -> None:
-        """Release nothing; subclasses that hold a file close it."""
+        """Close the file."""
+        if self.file is not None:
+            self.file.close()
 
 
 class CastingReader(BatchReader):
@@ -122,6 +130,7 @@ class CastingReader(BatchReader):
     def close(self) -> None:
         """Drop the data."""
         self.batches = iter(())
+        super().close()
 
 
 class Handover(Generic[_Item]):
@@ -176,34 +185,16 @@ class Handover(Generic[_Item]):
 
 
 class Wrapped:
-    """A reader around another, which it closes; subclasses override what they change."""
+    """A reader around another, which it closes, and like which it is but for what a subclass changes."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-
-    @property
-    def finite(self) -> bool:
-        """Whether the inner source is known to end."""
-        return self._reader.finite
-
-    @property
-    def live(self) -> bool:
-        """Whether reads of the source under it can block."""
-        return self._reader.live
-
-    @property
-    def timed(self) -> bool:
-        """Whether the source under it has moments."""
-        return self._reader.timed
-
-    @property
-    def anew(self) -> bool:
-        """Whether the source under it begins with its first tuple whenever it is opened."""
-        return begins_anew(self._reader)
+        self.timed, self.finite, self.live = reader.timed, reader.finite, reader.live
+        self.anew = begins_anew(reader)
 
     def identity(self) -> tuple[Path, Identity] | None:
         """Return which file the source under it is, if it is one."""
-        return self._reader.identity() if isinstance(self._reader, Identified) else None
+        return identify(self._reader)
 
     def read(self, limit: int) -> Chunk | None:
         """Return the next tuples of the source under it."""
@@ -221,18 +212,18 @@ class Wrapped:
 class Awaited(Wrapped):
     """A live source that is read like any other, for an engine whose time does not pass meanwhile."""
 
-    live = False
+    def __init__(self, reader: Reader) -> None:
+        super().__init__(reader)
+        self.live = False
 
 
 class PacedReader(Wrapped):
     """A source whose tuple i is due i/rate seconds after the start of the run."""
 
-    timed = True
-
     def __init__(self, reader: Reader, rate: float) -> None:
         super().__init__(reader)
-        self._rate = rate
-        self._count = 0
+        self.timed = True
+        self._rate, self._count = rate, 0
 
     def read(self, limit: int) -> Chunk | None:
         """Return the next tuples with their moments."""

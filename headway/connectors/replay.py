@@ -35,10 +35,9 @@ class ReplayReader(Wrapped):
     predecessor. Numbers are seconds.
     """
 
-    timed = True
-
     def __init__(self, reader: Reader, schema: Schema, field: str, speed: float) -> None:
         super().__init__(reader)
+        self.timed = True
         self._at = schema.index(field)
         self._unit = _unit(schema.fields[self._at].type)
         self._speed = speed
