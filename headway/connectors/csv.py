@@ -120,8 +120,9 @@ class CsvReader(BatchReader):
 
     def _drop_line(self) -> None:
         """Refuse the line that fills the rest, and skip to its end."""
-        text = self._rest[: min(4096, MAX_RECORD)].decode("utf-8", "replace")
-        self.refuse(f"{self._place} line {self._line}", text, f"a line longer than {MAX_RECORD} bytes")
+        self.refuse(
+            f"{self._place} line {self._line}", self._rest[:MAX_RECORD], f"a line longer than {MAX_RECORD} bytes"
+        )
         self._line += 1
         data = self._rest
         while (at := first_break(data)) < 0 and not self._end:
@@ -231,8 +232,7 @@ class CsvReader(BatchReader):
             if start in taken and taken[start][0] < used and not _any_within(good, start, taken[start][0]):
                 end, reason = taken[start]
             known = end
-            text = block[start:end].decode("utf-8", "replace").rstrip("\r")
-            self.refuse(f"{self._place} line {self._line_of(breaks, start)}", text, reason)
+            self.refuse(f"{self._place} line {self._line_of(breaks, start)}", block[start:end], reason)
         return batch, used
 
     def _line_of(self, breaks: Int64s, at: int) -> int:

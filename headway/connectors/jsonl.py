@@ -21,7 +21,7 @@ from headway.connectors.output_files import TextSink
 from headway.connectors.protocol import SinkRequest, SourceRequest
 from headway.connectors.readers import BatchReader
 from headway.connectors.registry import permit_path, register_source
-from headway.connectors.rows import RowConverter, Sightings
+from headway.connectors.rows import RowConverter
 from headway.connectors.texts import plain, render_texts, to_json
 from headway.connectors.values import show
 from headway.errors import InputError
@@ -57,8 +57,7 @@ class JsonLinesReader(BatchReader):
             file: Any = open_input(path, request.who)
             self.file = file if self.live else TrackedFile(file, path)
             self._read = self.file.read1
-        self._converter = RowConverter(request.schema)
-        self._sightings = Sightings(request.who, request.schema.names)
+        self._converter = RowConverter(request)
         exact = any(pa.types.is_decimal(type_) for type_ in request.schema.types)
         self._loads = json.JSONDecoder(parse_float=Decimal).decode if exact else json.loads
         self._load_one = json.JSONDecoder(parse_float=_exact).decode if exact else json.loads
@@ -70,17 +69,16 @@ class JsonLinesReader(BatchReader):
         """Parse the lines that are there; wait for one if there is none."""
         block = self._next_block()
         if block is None:
-            self._sightings.end()
+            self._converter.warn()
             return None
         reasons: dict[int, str] = {}
         rows, lines = self._load(block, reasons)
-        self._sightings.look(rows)
         batch, bad = self._converter.batch(rows)
         for position, reason in bad.items():
             reasons[lines[position] if lines else position] = reason
         texts = block.split(b"\n") if reasons else []
         for at in sorted(reasons):
-            self._refuse(at, texts[at], reasons[at])
+            self.refuse(f"{self._place} line {self._line + at}", texts[at], reasons[at])
         self._line += block.count(b"\n")
         return batch
 
@@ -114,7 +112,7 @@ class JsonLinesReader(BatchReader):
                     self._skip_line(self._rest)
 
     def _skip_line(self, line: bytes) -> None:
-        self._refuse(0, line, f"a line longer than {MAX_LINE} bytes")
+        self.refuse(f"{self._place} line {self._line}", line, f"a line longer than {MAX_LINE} bytes")
         self._rest, self._skipping = b"", True
 
     def _begin(self, block: bytes) -> bytes:
@@ -149,11 +147,6 @@ class JsonLinesReader(BatchReader):
                 else:
                     reasons[at] = f'expected an object such as {{"a": 1}}, not {show(row)}'
         return rows, lines
-
-    def _refuse(self, at: int, line: bytes, reason: str) -> None:
-        self.refuse(
-            f"{self._place} line {self._line + at}", line[:4096].decode("utf-8", "replace").rstrip("\r"), reason
-        )
 
 
 def _exact(text: str) -> Decimal:

@@ -13,7 +13,7 @@ from headway.connectors.output_files import ImmediateSink
 from headway.connectors.protocol import Reader, SinkRequest, SourceRequest, Writer
 from headway.connectors.readers import BatchReader, CastingReader, Handover
 from headway.connectors.registry import permit_anyone, register_sink, register_source_object
-from headway.connectors.rows import RowConverter, Sightings
+from headway.connectors.rows import RowConverter
 from headway.connectors.values import show_whole
 from headway.errors import HeadwayError, InputError, OutputError, raised
 from headway.network.schema import Schema
@@ -57,8 +57,7 @@ class RowReader(BatchReader):
 
     def __init__(self, request: SourceRequest, rows: Iterable[Any]) -> None:
         super().__init__(request)
-        self._converter = RowConverter(request.schema)
-        self._sightings = Sightings(request.who, request.schema.names)
+        self._converter = RowConverter(request)
         self._rows: Iterator[Any] = iter(rows)
         self._count = 0
 
@@ -66,9 +65,8 @@ class RowReader(BatchReader):
         """Convert at most `limit` rows."""
         rows = self.take(limit)
         if not rows:
-            self._sightings.end()
+            self._converter.warn()
             return None
-        self._sightings.look(rows)
         batch, bad = self._converter.batch(rows)
         for position in sorted(bad):
             self.refuse(f"index {self._count + position}", show_whole(rows[position]), bad[position])

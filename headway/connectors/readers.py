@@ -78,8 +78,10 @@ class BatchReader:
         self._at = min(start + limit, batch.num_rows)
         return Chunk(batch.slice(start, self._at - start))
 
-    def refuse(self, where: str, text: str, reason: str) -> None:
+    def refuse(self, where: str, text: str | bytes, reason: str) -> None:
         """Note a malformed row, or raise InputError if the source is strict."""
+        if isinstance(text, bytes):
+            text = text[: 4 * TEXT_LIMIT].decode("utf-8", "replace").rstrip("\r")
         row = Malformed(self.name, where, text[:TEXT_LIMIT], reason)
         if self._strict:
             raise InputError(str(row))

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headway.connectors.protocol import SourceRequest
 from headway.connectors.texts import parse_texts
 from headway.connectors.values import Bad, show, to_array
 from headway.errors import did_you_mean
-from headway.network.schema import Schema
 
 LOOKED_AT = 1000
 """Only so many rows of a source are checked for missing fields."""
@@ -24,15 +24,22 @@ _log = logging.getLogger("headway")
 
 
 class RowConverter:
-    """Turns Python rows into batches of a schema and tells which rows do not convert."""
+    """Turns a source's Python rows into batches of its schema, and tells which rows do not convert.
 
-    def __init__(self, schema: Schema) -> None:
-        self._arrow = schema.to_arrow()
-        self._names = schema.names
-        self._known = frozenset(schema.names)
+    Looks at the keys of the first rows, and warns once of each field that is in none of them.
+    """
+
+    def __init__(self, request: SourceRequest) -> None:
+        """Start with no row seen."""
+        self._arrow, self._names = request.schema.to_arrow(), request.schema.names
+        self._who = request.who
+        self._unseen = set(self._names)
+        self._keys: dict[str, None] = {}
+        self._looked = self._rows = 0
 
     def batch(self, rows: Sequence[Any]) -> tuple[pa.RecordBatch, dict[int, str]]:
         """Return a batch of the rows that convert, in order, and the reasons why the others do not."""
+        self.look(rows)
         bad: dict[int, str] = {}
         columns = self._columns(rows, bad)
         arrays = []
@@ -70,32 +77,8 @@ class RowConverter:
                 table.append(nothing)
         return list(zip(*table, strict=True))
 
-
-def _column(values: Sequence[Any], type_: pa.DataType) -> tuple[pa.Array, Bad]:
-    """Convert a column; times that all come as text, as in JSON, are parsed together."""
-    if pa.types.is_temporal(type_) and set(map(type, values)) <= {str, type(None)}:
-        try:
-            texts = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
-        except UnicodeError:
-            return to_array(values, type_)
-        if not pc.any(pc.equal(texts, "")).as_py():  # NULL in CSV only
-            return parse_texts(texts, type_)
-    return to_array(values, type_)
-
-
-class Sightings:
-    """Looks at the keys of a source's first rows, and warns once of each field that is in none of them."""
-
-    def __init__(self, who: str, fields: Iterable[str]) -> None:
-        """Start with no row seen; `who` begins the warning."""
-        self._who = who
-        self._fields = tuple(fields)
-        self._unseen = set(self._fields)
-        self._keys: dict[str, None] = {}
-        self._looked = self._rows = 0
-
     def look(self, rows: Iterable[Any]) -> None:
-        """Look at the next rows, as far as necessary; rows without keys are passed over."""
+        """Look at the keys of the next rows, as far as necessary; rows without keys are passed over."""
         if not self._unseen:
             return
         for row in islice(rows, LOOKED_AT - self._looked):
@@ -108,15 +91,24 @@ class Sightings:
                 if len(self._keys) < _KEYS:
                     self._keys.update(dict.fromkeys(row))
         if self._looked >= LOOKED_AT:
-            self._warn(" so far")
+            self.warn(" so far")
 
-    def end(self) -> None:
-        """Say what is missing when there are no more rows."""
-        self._warn("")
-
-    def _warn(self, so_far: str) -> None:
-        others = [str(key) for key in self._keys if key not in self._fields]
-        for field in self._fields:
+    def warn(self, so_far: str = "") -> None:
+        """Say which fields no row had, once; to be called when there are no more rows."""
+        others = [str(key) for key in self._keys if key not in self._names]
+        for field in self._names:
             if field in self._unseen and self._rows:
                 _log.warning("%s: no row%s has the field '%s'%s", self._who, so_far, field, did_you_mean(field, others))
         self._unseen = set()
+
+
+def _column(values: Sequence[Any], type_: pa.DataType) -> tuple[pa.Array, Bad]:
+    """Convert a column; times that all come as text, as in JSON, are parsed together."""
+    if pa.types.is_temporal(type_) and set(map(type, values)) <= {str, type(None)}:
+        try:
+            texts = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
+        except UnicodeError:
+            return to_array(values, type_)
+        if not pc.any(pc.equal(texts, "")).as_py():  # NULL in CSV only
+            return parse_texts(texts, type_)
+    return to_array(values, type_)
