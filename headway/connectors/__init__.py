@@ -5,9 +5,11 @@ from headway.connectors import spark_source  # noqa: F401  (before memory, which
 # isort: split
 from headway.connectors import (  # noqa: F401  (they register themselves)
     console,
-    directories,
+    csv,
     generate,
+    jsonl,
     memory,
+    parquet,
     replay,
     spark_sink,
     spark_tables,

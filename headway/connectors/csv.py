@@ -19,11 +19,10 @@ import pyarrow.csv as arrow_csv
 from headway.columns import Int64s
 from headway.connectors.casting import match_columns
 from headway.connectors.input_files import TrackedFile, check_encoding, input_path, open_input
-from headway.connectors.output_files import TextSink
+from headway.connectors.output_files import TextSink, register_files
 from headway.connectors.protocol import SourceRequest
 from headway.connectors.readers import BatchReader
 from headway.connectors.records import OPEN, STRAY, Records, filled, first_break, part, scan, several_lines
-from headway.connectors.registry import permit_path, register_source
 from headway.connectors.texts import parse_texts, render_texts
 from headway.connectors.values import Bad
 from headway.errors import InputError, choices
@@ -37,7 +36,7 @@ _PARTS = 4
 """How often a record over several lines is taken apart before each of its lines is read by itself."""
 
 
-class CsvReader(BatchReader):
+class _CsvReader(BatchReader):
     """Reads a CSV file; columns are matched by name, extra ones are ignored.
 
     Without quotes an empty value is NULL; `""` is an empty string, and NULL for types other than string and binary.
@@ -361,7 +360,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks) if column.num_chunks else None
 
 
-class CsvSink(TextSink):
+class _CsvSink(TextSink):
     """Writes CSV with a header. NULL is empty; text is quoted where it must be, and where it is empty."""
 
     def head(self) -> bytes:
@@ -388,4 +387,4 @@ def _quote(texts: pa.Array) -> pa.Array:
     return pc.if_else(needed, quoted, texts)
 
 
-register_source("csv", CsvReader, (".csv",), permit_path)
+register_files("csv", _CsvReader, _CsvSink)

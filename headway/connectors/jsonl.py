@@ -17,10 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.connectors.input_files import TrackedFile, check_encoding, input_path, open_input
-from headway.connectors.output_files import TextSink
+from headway.connectors.output_files import TextSink, register_files
 from headway.connectors.protocol import SinkRequest, SourceRequest
 from headway.connectors.readers import BatchReader
-from headway.connectors.registry import permit_path, register_source
 from headway.connectors.rows import RowConverter
 from headway.connectors.texts import plain, render_texts, to_json
 from headway.connectors.values import show
@@ -32,7 +31,7 @@ MAX_LINE = 1 << 24
 """A longer line is malformed, so that memory is bounded."""
 
 
-class JsonLinesReader(BatchReader):
+class _JsonLinesReader(BatchReader):
     """Reads one JSON object per line. A missing key is NULL, other keys are ignored, blank lines are skipped.
 
     Each read takes what is there: on standard input and pipes, a line is handed over as soon as it is complete.
@@ -199,7 +198,7 @@ def _named(what: object) -> object:
     return named[0] if len(named) == 1 else None
 
 
-class JsonLinesSink(TextSink):
+class _JsonLinesSink(TextSink):
     """Writes one JSON object per line: all fields, NULL as null, NaN and infinities as text.
 
     Where several outputs share standard output, each line says of which it is (see `Tagged`).
@@ -238,4 +237,4 @@ def _json(column: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise('"', texts, '"', "")
 
 
-register_source("jsonl", JsonLinesReader, (".jsonl",), permit_path)
+register_files("jsonl", _JsonLinesReader, _JsonLinesSink)

@@ -9,17 +9,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headway.connectors.input_files import identify_whole, input_path, open_input
-from headway.connectors.output_files import GROUP_ROWS, GatheringSink, PartialFile
+from headway.connectors.output_files import GROUP_ROWS, GatheringSink, PartialFile, register_files
 from headway.connectors.protocol import Identity, SinkRequest, SourceRequest
 from headway.connectors.readers import CastingReader
-from headway.connectors.registry import permit_path, register_source
 from headway.errors import InputError, OutputError
 
 BATCH = 1 << 16
 """Tuples that are decoded at a time."""
 
 
-class ParquetReader(CastingReader):
+class _ParquetReader(CastingReader):
     """Reads the needed columns of a Parquet file in batches, cast to the source's schema where nothing is lost."""
 
     unreadable = "cannot be read as Parquet"
@@ -45,7 +44,7 @@ class ParquetReader(CastingReader):
         return None if self._known is None else (self._path, self._known)
 
 
-class ParquetSink(GatheringSink):
+class _ParquetSink(GatheringSink):
     """Writes a Parquet file; small batches are gathered to row groups of a sensible size."""
 
     def __init__(self, request: SinkRequest) -> None:
@@ -55,7 +54,7 @@ class ParquetSink(GatheringSink):
         try:
             self._writer = pq.ParquetWriter(self._target.file, self._schema)
         except (pa.ArrowException, OSError) as error:
-            self._target.remove()
+            self._target.abort()
             raise OutputError(f"{request.who}: '{self._target.path}' cannot be written: {error}") from error
         self._open = True
 
@@ -76,7 +75,7 @@ class ParquetSink(GatheringSink):
     def close(self) -> None:
         """Put the file in its place, with all that `prepare` writes."""
         self.prepare()
-        self._target.complete()
+        self._target.close()
 
     def abort(self) -> None:
         """Give up the file; does nothing once it is in its place."""
@@ -84,7 +83,7 @@ class ParquetSink(GatheringSink):
             self._open = False
             with contextlib.suppress(OSError, pa.ArrowException):
                 self._writer.close()
-        self._target.remove()
+        self._target.abort()
 
 
-register_source("parquet", ParquetReader, (".parquet",), permit_path)
+register_files("parquet", _ParquetReader, _ParquetSink)

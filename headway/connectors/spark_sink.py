@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from headway.connectors.output_files import GatheringSink
+from headway.connectors.output_files import BatchesSink
 from headway.connectors.protocol import SinkRequest, Writer
 from headway.connectors.registry import check_keys, register_sink
 from headway.connectors.sessions import first_line, need_session
@@ -80,10 +79,10 @@ class SparkTarget:
         return found
 
 
-class SparkSink(GatheringSink):
+class SparkSink(BatchesSink):
     """Writes an output with Spark.
 
-    An engine with micro-batches calls `begin` before `write`. A file format writes each of them into a directory
+    A file format writes each of them into a directory
     of its own below the path, named by unit and batch, so that writing it again changes nothing. Delta is told
     unit and batch and leaves out what it has. Any other writer may get the last micro-batch twice after a crash.
     """
@@ -95,34 +94,9 @@ class SparkSink(GatheringSink):
         self._schema = request.schema.to_arrow()
         names = {name.lower() for name in request.schema.names}
         self._column = next(one for one in ("batch", "headway_batch", "__hw_batch") if one not in names)
-        self._run = f"run-{secrets.token_hex(4)}"
-        self._count = 0
-        self._begun: tuple[str, int] | None = None
 
-    def begin(self, unit: str, batch: int) -> None:
-        """Say which micro-batch is written next."""
-        self._begun = (unit, batch)
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Write a micro-batch, or gather."""
-        if self._begun is not None:
-            self._save([batch], *self._begun)
-        else:
-            super().write(batch)
-
-    def close(self) -> None:
-        """Write what is gathered."""
-        self.flush()
-
-    def abort(self) -> None:
-        """Leave what Spark has written, and drop what is gathered."""
-
-    def save(self, batches: list[pa.RecordBatch]) -> None:
-        """Write what is gathered as a micro-batch of this run."""
-        self._save(batches, self._run, self._count)
-        self._count += 1
-
-    def _save(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
+    def save_as(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
+        """Write a micro-batch."""
         target = self._target
         session = need_session(self._who, OutputError)
         table = pa.Table.from_batches(batches, self._schema)
