@@ -78,7 +78,7 @@ class _CsvReader(BatchReader):
 
     def _read(self) -> bytes:
         try:
-            data = self.file.read(BLOCK)
+            data: bytes = self.file.read(BLOCK)
         except OSError as error:
             raise InputError(f"{self._who}: '{self._path}' cannot be read: {error.strerror or error}") from error
         if not data and not self._end:

@@ -39,7 +39,7 @@ class _Kinds(Generic[_Asked, _Opened]):
     def __init__(self, error: type[HeadwayError], dash: str) -> None:
         self._error, self._dash = error, dash
         self.factories: dict[str, Callable[[_Asked], _Opened]] = {}
-        self._permits: dict[str, Callable[[_Asked], None]] = {}
+        self._permits: dict[str, Callable[[_Asked], object]] = {}
         self._suffixes: dict[str, str] = {}
 
     def register(
@@ -47,7 +47,7 @@ class _Kinds(Generic[_Asked, _Opened]):
         kind: str,
         factory: Callable[[_Asked], _Opened],
         suffixes: tuple[str, ...] = (),
-        permit: Callable[[_Asked], None] | None = None,
+        permit: Callable[[_Asked], object] | None = None,
     ) -> None:
         """Make `{kind: settings}` a source or a sink, and also paths with one of the suffixes.
 

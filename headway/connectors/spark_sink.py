@@ -10,13 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from headway.connectors.output_files import BatchesSink
-from headway.connectors.protocol import SinkRequest, Writer
+from headway.connectors.protocol import SinkRequest
 from headway.connectors.registry import check_keys, register_sink
 from headway.connectors.sessions import first_line, need_session
-from headway.connectors.spark_options import check_settings
-from headway.connectors.spark_source import read_options, spark_schema
+from headway.connectors.spark_options import allowed_path, check_settings, read_options, read_text
+from headway.connectors.spark_source import spark_schema
 from headway.errors import OutputError, unknown
-from headway.storage.filesystems import is_uri
 
 _KEYS = ("format", "path", "table", "options", "mode")
 _MODES = ("append", "overwrite", "ignore", "error")
@@ -45,13 +44,7 @@ class SparkTarget:
         """Read the settings of `{spark: ...}`; raises OutputError that names the key."""
         who = f"{request.who}: spark"
         given = check_keys(request.settings, _KEYS, request.who, "spark", OutputError)
-        texts: dict[str, str | None] = {}
-        for key in ("format", "path", "table"):
-            value = given.get(key)
-            if value is not None and (not isinstance(value, str) or not value):
-                raise OutputError(f"{who}: {key} is text, not {value!r}")
-            texts[key] = value
-        format_, path, table = texts["format"], texts["path"], texts["table"]
+        format_, path, table = (read_text(given, key, request) for key in ("format", "path", "table"))
         if format_ is None:
             raise OutputError(f"{who}: give a format, such as parquet, jdbc or delta")
         if path is not None and table is not None:
@@ -59,17 +52,13 @@ class SparkTarget:
         mode = given.get("mode", "append")
         if mode not in _MODES:
             raise OutputError(f"{who}: {unknown('mode', str(mode), _MODES)}")
-        options = read_options(given.get("options"), who, OutputError)
+        options = read_options(given.get("options"), request)
         check_settings(format_, options, request.trust, who, OutputError)
-        if path is not None:
-            request.trust.check_pattern(path, f"{who}: path", OutputError)
-            request.trust.check_path(path, request.base, f"{who}: path", OutputError, write=True)
+        path = allowed_path(path, request)
         if table is not None:
             if not _TABLE.fullmatch(table):
                 raise OutputError(f"{who}: table is a name such as alarms or shop.alarms, not '{table[:60]}'")
             request.trust.check_table(table, f"{who}: table", OutputError)
-        if path is not None and not is_uri(path) and not path.startswith("/") and request.base is not None:
-            path = str((request.base / path).absolute())
         found = cls(format_, path, table, options, str(mode))
         if found.files and mode != "append":
             raise OutputError(
@@ -87,10 +76,10 @@ class SparkSink(BatchesSink):
     unit and batch and leaves out what it has. Any other writer may get the last micro-batch twice after a crash.
     """
 
-    def __init__(self, request: SinkRequest, target: SparkTarget) -> None:
-        """Prepare; Spark is asked with the first write."""
+    def __init__(self, request: SinkRequest) -> None:
+        """Read the settings; Spark is asked with the first write."""
         super().__init__()
-        self._who, self._target = request.who, target
+        self._who, self._target = request.who, SparkTarget.parse(request)
         self._schema = request.schema.to_arrow()
         names = {name.lower() for name in request.schema.names}
         self._column = next(one for one in ("batch", "headway_batch", "__hw_batch") if one not in names)
@@ -119,12 +108,4 @@ class SparkSink(BatchesSink):
             raise OutputError(f"{self._who}: Spark's '{target.format}' cannot write: {first_line(error)}") from error
 
 
-def _open_sink(request: SinkRequest) -> Writer:
-    return SparkSink(request, SparkTarget.parse(request))
-
-
-def _permit(request: SinkRequest) -> None:
-    SparkTarget.parse(request)
-
-
-register_sink("spark", _open_sink, permit=_permit)
+register_sink("spark", SparkSink, permit=SparkTarget.parse)

@@ -18,16 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.connectors.casting import Caster
-from headway.connectors.protocol import Chunk, Malformed, Reader, SourceRequest
+from headway.connectors.protocol import Chunk, Malformed, SourceRequest
 from headway.connectors.readers import BatchReader, Handover, constant_due
 from headway.connectors.registry import check_keys, register_source, register_source_object
 from headway.connectors.sessions import first_line, need_session
 from headway.connectors.spark_columns import check_select, select_columns
-from headway.connectors.spark_options import check_settings
+from headway.connectors.spark_options import allowed_path, check_settings, read_options, read_text
 from headway.connectors.spools import Spool, Unlogged
 from headway.errors import ExpressionError, HeadwayError, InputError
 from headway.network.schema import Schema
-from headway.storage.filesystems import is_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,19 +90,16 @@ class SparkFeed:
             raise InputError(f"{who}: give a format, such as kafka, json or rate, or a frame, a streaming DataFrame")
         if frame is None and (not isinstance(format_, str) or not format_):
             raise InputError(f"{who}: format is text, such as kafka, not {format_!r}")
-        path, select, now = settings.get("path"), settings.get("select", []), settings.get("available_now", False)
-        if path is not None and (not isinstance(path, str) or not path):
-            raise InputError(f"{who}: path is text, not {path!r}")
+        path = read_text(settings, "path", request)
+        select, now = settings.get("select", []), settings.get("available_now", False)
         if not isinstance(select, list | tuple) or not all(isinstance(one, str) for one in select):
             raise InputError(f"{who}: select is a list of SQL expressions, such as [cast(value as string) as text]")
         if not isinstance(now, bool):
             raise InputError(f"{who}: available_now is true or false, not {now!r}")
-        options = read_options(settings.get("options"), who, InputError)
+        options = read_options(settings.get("options"), request)
         if frame is None:
             check_settings(str(format_), options, request.trust, who, InputError)
-        if path is not None:
-            request.trust.check_pattern(path, f"{who}: path", InputError)
-            request.trust.check_path(path, request.base, f"{who}: path", InputError)
+        path = allowed_path(path, request)
         if select:
             try:
                 check_select(select)
@@ -112,7 +108,7 @@ class SparkFeed:
         schema: Any = settings.get("schema")
         return cls(
             format=str(format_ or ""),
-            path=_full(path, request),
+            path=path,
             options=options,
             schema=None if schema is None else Schema.parse(schema),
             select=tuple(select),
@@ -121,32 +117,15 @@ class SparkFeed:
         )
 
 
-def read_options(given: object, who: str, error: type[HeadwayError]) -> dict[str, str]:
-    """Return Spark's options as text, as Spark has them; raises `error` for what is no mapping of plain values."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise error(f"{who}: options is a mapping, such as {{maxFilesPerTrigger: 10}}, not {given!r}")
-    for key, value in given.items():
-        if not isinstance(value, str | int | float | bool):
-            raise error(f"{who}: option '{key}' is text, a number, true or false, not {value!r}")
-    return {str(key): str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
-
-
-def _full(path: str | None, request: SourceRequest) -> str | None:
-    if path is None or is_uri(path) or path.startswith("/") or request.base is None:
-        return path
-    return str((request.base / path).absolute())
-
-
 class SparkReader(BatchReader):
     """Reads what a streaming query brings. Spark starts, and columns are matched, with the first read."""
 
     live = True
 
-    def __init__(self, request: SourceRequest, feed: SparkFeed) -> None:
-        """Prepare; nothing is opened."""
+    def __init__(self, request: SourceRequest) -> None:
+        """Read the settings; nothing is opened."""
         super().__init__(request)
+        feed = SparkFeed.parse(request)
         self._request, self._feed = request, feed
         self.timed = request.rate is not None
         self.finite = feed.available_now
@@ -369,13 +348,5 @@ def _stop(query: Any) -> None:
             query.stop()
 
 
-def _open_source(request: SourceRequest) -> Reader:
-    return SparkReader(request, SparkFeed.parse(request))
-
-
-def _permit(request: SourceRequest) -> None:
-    SparkFeed.parse(request)
-
-
-register_source("spark", _open_source, permit=_permit)
-register_source_object(is_streaming, _open_source)
+register_source("spark", SparkReader, permit=SparkFeed.parse)
+register_source_object(is_streaming, SparkReader)
