@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
 from headway.connectors.output_files import ImmediateSink
-from headway.connectors.protocol import Reader, SinkRequest, SourceRequest, Writer
+from headway.connectors.protocol import Reader, SinkRequest, SourceRequest
 from headway.connectors.readers import BatchReader, CastingReader, Handover
 from headway.connectors.registry import permit_anyone, register_sink, register_source_object
 from headway.connectors.rows import RowConverter
@@ -21,6 +21,9 @@ from headway.network.schema import Schema
 CHUNK = 1 << 17
 """Tuples of a table that are cast at a time, so that one that needs a cast is not held twice."""
 
+_PLACES = {pa.RecordBatch: "the record batch", pa.Table: "the table", pa.RecordBatchReader: "the Arrow reader"}
+"""How messages name Arrow's own objects."""
+
 AHEAD = 4096
 """Rows that are taken from a live iterator before somebody asks for them."""
 
@@ -28,28 +31,18 @@ AHEAD = 4096
 def _open_arrow(request: SourceRequest) -> Reader:
     """Read batches that already exist or that an Arrow reader hands over: in the thread of whoever reads them."""
     what: Any = request.settings
+    place = next((name for type_, name in _PLACES.items() if isinstance(what, type_)), f"the {type(what).__name__}")
     if isinstance(what, pa.RecordBatch):
-        return _reader(request, pa.Table.from_batches([what]), "the record batch")
-    if isinstance(what, pa.Table):
-        return _reader(request, what, "the table")
-    if isinstance(what, pa.RecordBatchReader):
-        return _reader(request, what, "the Arrow reader")
-    return _reader(request, pa.RecordBatchReader.from_stream(what), f"the {type(what).__name__}")
-
-
-def _reader(request: SourceRequest, what: pa.Table | pa.RecordBatchReader, place: str) -> Reader:
+        what = pa.Table.from_batches([what])
+    elif not isinstance(what, pa.Table | pa.RecordBatchReader):
+        what = pa.RecordBatchReader.from_stream(what)
     reader = CastingReader(request, what.schema, place)
-    reader.batches = _slices(what) if isinstance(what, pa.Table) else iter(what)
+    reader.batches = iter(what.to_batches(max_chunksize=CHUNK) if isinstance(what, pa.Table) else what)
     return reader
 
 
-def _slices(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    yield from table.to_batches(max_chunksize=CHUNK)
-
-
 def _is_arrow(what: object) -> bool:
-    arrow = isinstance(what, pa.Table | pa.RecordBatch | pa.RecordBatchReader)
-    return arrow or hasattr(what, "__arrow_c_stream__")  # data frames of other libraries
+    return isinstance(what, tuple(_PLACES)) or hasattr(what, "__arrow_c_stream__")  # data frames of other libraries
 
 
 class RowReader(BatchReader):
@@ -180,9 +173,12 @@ class DiscardSink(ImmediateSink):
 class CallbackSink(ImmediateSink):
     """Hands each batch of an output to a function; the run waits until it returns."""
 
-    def __init__(self, name: str, function: Callable[[pa.RecordBatch], object]) -> None:
-        self._name = name
-        self._function = function
+    def __init__(self, request: SinkRequest) -> None:
+        """Take the function, or raise OutputError for what is none."""
+        function: Any = request.settings
+        if not callable(function):
+            raise OutputError(f"{request.who}: a callback is a function of a record batch, not {function!r}")
+        self._who, self._function = request.who, function
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Call the function; what it raises becomes an OutputError."""
@@ -191,21 +187,10 @@ class CallbackSink(ImmediateSink):
         except HeadwayError:
             raise
         except Exception as error:
-            raise OutputError(f"output '{self._name}': the callback raised {type(error).__name__}: {error}") from error
-
-
-def _discard(request: SinkRequest) -> Writer:
-    return DiscardSink()
-
-
-def _callback(request: SinkRequest) -> Writer:
-    function: Any = request.settings
-    if not callable(function):
-        raise OutputError(f"{request.who}: a callback is a function of a record batch, not {function!r}")
-    return CallbackSink(request.name, function)
+            raise OutputError(f"{self._who}: the callback raised {type(error).__name__}: {error}") from error
 
 
 register_source_object(_is_arrow, _open_arrow)
 register_source_object(_is_rows, _open_rows)
-register_sink("discard", _discard, permit=permit_anyone)
-register_sink("callback", _callback, permit=permit_anyone)  # a file holds no functions
+register_sink("discard", lambda request: DiscardSink(), permit=permit_anyone)
+register_sink("callback", CallbackSink, permit=permit_anyone)  # a file holds no functions
