@@ -198,7 +198,7 @@ def _named(what: object) -> object:
     return named[0] if len(named) == 1 else None
 
 
-class _JsonLinesSink(TextSink):
+class JsonLinesSink(TextSink):
     """Writes one JSON object per line: all fields, NULL as null, NaN and infinities as text.
 
     Where several outputs share standard output, each line says of which it is (see `Tagged`).
@@ -237,4 +237,4 @@ def _json(column: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise('"', texts, '"', "")
 
 
-register_files("jsonl", _JsonLinesReader, _JsonLinesSink)
+register_files("jsonl", _JsonLinesReader, JsonLinesSink)

@@ -248,15 +248,17 @@ def whole_moments(moments: npt.NDArray[np.floating[Any]]) -> Int64s:
 
 
 class SkippingReader(Wrapped):
-    """A source without its first tuples, which a saved run has taken: they are read and forgotten. See `skip`."""
+    """A source without its first tuples, which a saved run has taken, and without the malformed rows that it reported.
 
-    def __init__(self, reader: Reader, tuples: int, source: str, refused: int | None) -> None:
+    Skipping happens at the first `read`, which raises an InputError that names the source if the input ends too
+    early. The moments of a timed source stay as they are: all sources must be shifted together. Malformed rows come in
+    the input's order, so that their number says which of them were reported.
+    """
+
+    def __init__(self, reader: Reader, source: str, tuples: int, refused: int = 0) -> None:
         super().__init__(reader)
-        self._tuples = tuples
-        self._source = source
-        self._exact = refused is not None
-        self._forget = refused or 0
-        self._skipped = 0
+        self._source, self._tuples, self._skipped = source, tuples, 0
+        self._forget = refused
         self._malformed: list[Malformed] = []
         self._lock = threading.RLock()
 
@@ -284,25 +286,6 @@ class SkippingReader(Wrapped):
         # A live source is read by one thread while another asks for its malformed rows.
         with self._lock:
             met = self._reader.malformed()
-            if self._exact:
-                forgotten = min(self._forget, len(met))
-                self._forget -= forgotten
-                self._malformed += met[forgotten:]
-            elif self._skipped >= self._tuples:
-                self._malformed += met
-
-
-def skip(reader: Reader, tuples: int, source: str = "", refused: int | None = None) -> Reader:
-    """Return a reader of what comes after the first `tuples` tuples of another, which it closes.
-
-    Skipping happens at the first `read`, which raises an InputError that names the source if the input ends too
-    early. The moments of a timed source stay as they are: all sources must be shifted together.
-
-    `refused` says how many malformed rows the saved run has reported: so many are forgotten, which is exact,
-    because malformed rows come in the input's order. Without it, those met while skipping are forgotten. That
-    is exact for sources that read row by row; one that reads in blocks also forgets those that stand behind the
-    last skipped tuple in its block.
-    """
-    if tuples <= 0 and not refused:
-        return reader
-    return SkippingReader(reader, tuples, source or str(getattr(reader, "name", "?")), refused)
+            forgotten = min(self._forget, len(met))
+            self._forget -= forgotten
+            self._malformed += met[forgotten:]

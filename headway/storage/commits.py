@@ -69,6 +69,10 @@ class Commit:
         return cls(**values)
 
 
+BEFORE = Commit(-1, NOTHING, 0, (), None, {}, {}, (), {})
+"""What stands for the newest commit of a log that has none."""
+
+
 def _members(record: Commit | LogSegment) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
 

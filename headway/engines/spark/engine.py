@@ -216,7 +216,7 @@ class _Run:
             self.sources.stop()
             return
         if self._recovered:
-            self.sources.go_on(self._log.reached, self._log.known)
+            self.sources.go_on(self._log.newest.reached, self._log.newest.positions)
         if self._recovered and any(box.spec.timeout is not None for box in self._checked.order):
             self.sources.tick()  # windows may have timed out while nobody looked
 
@@ -446,7 +446,7 @@ class _Run:
     def _seal(self) -> None:
         positions = {feed.name: feed.tuples for feed in self._feeds}
         ended = [feed.name for feed in self._feeds if feed.ended]
-        inputs = describe({feed.name: feed.reader for feed in self._feeds}, self._log.inputs, ended)
+        inputs = describe({feed.name: feed.reader for feed in self._feeds}, self._log.newest.inputs, ended)
         commit = self._arrivals.seal(self.sources.issued, positions, self.sources.reached, inputs)
         if commit is not None and commit.malformed:
             letters = commit_letters(commit)
