@@ -184,7 +184,7 @@ def _cast_values(
     An array that is not its `own` may be a slice, and fail for items that stand outside it.
     """
     try:
-        return [cast_exactly(array, wanted)]
+        return [_cast_exactly(array, wanted)]
     except pa.ArrowInvalid as error:
         if array.null_count == len(array):  # whatever stands under a NULL
             return [pa.nulls(len(array), wanted)]
@@ -213,12 +213,12 @@ def _own(array: pa.Array) -> pa.Array:
     return array.take(pa.array(np.arange(len(array)))) if pa.types.is_nested(array.type) else array
 
 
-def cast_exactly(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _cast_exactly(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Cast an array, or raise ArrowInvalid if a value would change; of a time, digits after microseconds are cut."""
     if array.type == wanted:
         return array
     if pa.types.is_dictionary(array.type):
-        return cast_exactly(array.dictionary_decode(), wanted)
+        return _cast_exactly(array.dictionary_decode(), wanted)
     if pa.types.is_date(array.type) and pa.types.is_timestamp(wanted):
         array = array.cast(pa.timestamp("us"))
     if pa.types.is_timestamp(array.type) and array.type.unit == "ns":

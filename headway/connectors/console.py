@@ -23,7 +23,6 @@ class _ConsoleSink(ImmediateSink):
     """Prints the first tuples of each batch. The names of the fields stand above them whenever a column widens."""
 
     def __init__(self, request: SinkRequest) -> None:
-        """Check the settings; raises OutputError."""
         settings = {} if request.settings is None else request.settings
         if not isinstance(settings, Mapping):
             raise OutputError(f"{request.who}: console expects nothing, or {{rows: N}}, not {settings!r}")
@@ -42,7 +41,6 @@ class _ConsoleSink(ImmediateSink):
         """Do nothing; that this exists tells an engine not to print a micro-batch twice."""
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Print the tuples."""
         shown = batch.slice(0, self._rows)
         columns = [[_cell(text) for text in render_texts(column).to_pylist()] for column in shown.columns]
         needed = [

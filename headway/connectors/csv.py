@@ -364,12 +364,10 @@ class _CsvSink(TextSink):
     """Writes CSV with a header. NULL is empty; text is quoted where it must be, and where it is empty."""
 
     def head(self) -> bytes:
-        """Return the header line."""
         names = pa.array(self.schema.names, pa.string())
         return (",".join(_quote(names).to_pylist()) + "\n").encode()
 
     def lines(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return one line per tuple."""
         cells: list[Any] = []
         for column in batch.columns:
             text = render_texts(column)

@@ -75,7 +75,6 @@ class _GenerateReader(BatchReader):
         return Chunk(self._batch.slice(at, size), due)
 
     def close(self) -> None:
-        """Drop the current block."""
         self._batch = self._due = None
 
     def _make(self, block: int) -> None:
@@ -113,11 +112,11 @@ def _makers(request: SourceRequest, fields: object, timed: bool, who: str) -> li
     for field in request.schema:
         if field.name not in fields:
             raise InputError(f"{who}: field '{field.name}' is not defined; define all of {choices(names)}")
-        makers.append(parse_field(fields[field.name], field.type, timed, f"{who}: field '{field.name}'"))
+        makers.append(_parse_field(fields[field.name], field.type, timed, f"{who}: field '{field.name}'"))
     return makers
 
 
-def parse_field(spec: object, type_: pa.DataType, timed: bool, who: str) -> FieldMaker:
+def _parse_field(spec: object, type_: pa.DataType, timed: bool, who: str) -> FieldMaker:
     """Read how a field is made; raises InputError that starts with `who`."""
     if isinstance(spec, str):
         return _expression(spec, type_, timed, who)

@@ -45,7 +45,7 @@ def _is_arrow(what: object) -> bool:
     return isinstance(what, tuple(_PLACES)) or hasattr(what, "__arrow_c_stream__")  # data frames of other libraries
 
 
-class RowReader(BatchReader):
+class _RowReader(BatchReader):
     """Reads the rows of a collection, whose end is known and which never blocks."""
 
     def __init__(self, request: SourceRequest, rows: Iterable[Any]) -> None:
@@ -55,7 +55,6 @@ class RowReader(BatchReader):
         self._count = 0
 
     def next_batch(self, limit: int) -> pa.RecordBatch | None:
-        """Convert at most `limit` rows."""
         rows = self.take(limit)
         if not rows:
             self._converter.warn()
@@ -74,11 +73,10 @@ class RowReader(BatchReader):
             raise self.failed(error) from error
 
     def failed(self, error: BaseException) -> InputError:
-        """Return the error for an iterable that raised."""
         return InputError(f"{self._who}: the iterable raised {raised(error)}")
 
 
-class LiveRowReader(RowReader):
+class _LiveRowReader(_RowReader):
     """Reads an iterator that may block, and hands over what is there.
 
     A thread takes rows ahead, at most AHEAD, because the next row of an iterator cannot be asked for without
@@ -126,7 +124,7 @@ class LiveRowReader(RowReader):
 def _open_rows(request: SourceRequest) -> Reader:
     rows: Any = request.settings
     known = isinstance(rows, Sized)  # a collection, not an iterator
-    return RowReader(request, rows) if known else LiveRowReader(request, rows)
+    return _RowReader(request, rows) if known else _LiveRowReader(request, rows)
 
 
 def _is_rows(what: object) -> bool:

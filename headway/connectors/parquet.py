@@ -39,7 +39,6 @@ class _ParquetReader(CastingReader):
             self.file = opened.pop_all()
 
     def identity(self) -> tuple[Path, Identity] | None:
-        """Return which file this is."""
         self._known = identify_whole(self._path) if self._known is None else self._known
         return None if self._known is None else (self._path, self._known)
 
@@ -59,7 +58,6 @@ class _ParquetSink(GatheringSink):
         self._open = True
 
     def save(self, batches: list[pa.RecordBatch]) -> None:
-        """Write a row group."""
         with self._target.guard():
             self._writer.write_table(pa.Table.from_batches(batches, schema=self._schema), row_group_size=GROUP_ROWS)
 
@@ -73,12 +71,10 @@ class _ParquetSink(GatheringSink):
             self._target.prepare()
 
     def close(self) -> None:
-        """Put the file in its place, with all that `prepare` writes."""
         self.prepare()
         self._target.close()
 
     def abort(self) -> None:
-        """Give up the file; does nothing once it is in its place."""
         if self._open:
             self._open = False
             with contextlib.suppress(OSError, pa.ArrowException):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -38,7 +37,7 @@ _KEYS = ("format", "path", "options", "schema", "select", "available_now", "fram
 _TYPED = ("avro", "csv", "json", "orc", "parquet", "xml")
 """Formats whose columns the reader declares."""
 _MARKING = ("csv", "json")
-"""Formats that can return a row that does not parse."""
+"""Formats that can return a row that does not parse, unless the user's own `mode` decides otherwise."""
 _CORRUPT = "__hw_corrupt"
 _PACKAGES = {
     "avro": "org.apache.spark:spark-avro_2.13",
@@ -48,41 +47,21 @@ _PACKAGES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SparkFeed:
-    """What to read with Spark: a format with its options, or a streaming DataFrame."""
+class SparkReader(BatchReader):
+    """Reads what a streaming query brings. Spark starts, and columns are matched, with the first read."""
 
-    format: str = ""
-    path: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-    schema: Schema | None = None
-    select: tuple[str, ...] = ()
-    available_now: bool = False
-    frame: Any = None
+    live = True
 
-    @property
-    def place(self) -> str:
-        """How messages name it."""
-        return "the streaming DataFrame" if self.frame is not None else f"Spark's '{self.format}' stream"
-
-    @property
-    def marking(self) -> bool:
-        """Whether rows that do not parse come along; the user's own `mode` decides otherwise."""
-        named = {key.lower() for key in self.options}
-        return self.format in _MARKING and not named & {"mode", "columnnameofcorruptrecord"}
-
-    @classmethod
-    def parse(cls, request: SourceRequest) -> SparkFeed:
-        """Read the settings of `{spark: ...}`; raises InputError that names the key."""
+    def __init__(self, request: SourceRequest) -> None:
+        """Read the settings, or raise an InputError that names the key; nothing is opened."""
+        super().__init__(request)
         who, given = f"{request.who}: spark", request.settings
-        frame = given.get("frame") if isinstance(given, Mapping) else given
+        frame: Any = given.get("frame") if isinstance(given, Mapping) else given
         if type(frame).__module__.startswith("pyspark.sql.connect"):
             raise InputError(
                 f"{who}: a DataFrame of Spark Connect cannot feed a network; give one of a classic session"
             )
-        if is_streaming(given):
-            return cls(frame=given)
-        settings = check_keys(given, _KEYS, request.who, "spark")
+        settings = {"frame": given} if is_streaming(given) else check_keys(given, _KEYS, request.who, "spark")
         format_ = settings.get("format")
         if frame is not None and not is_streaming(frame):
             raise InputError(f"{who}: frame is a streaming DataFrame, not {type(frame).__name__}")
@@ -106,29 +85,13 @@ class SparkFeed:
             except ExpressionError as error:
                 raise InputError(f"{who}: select: {error}") from None
         schema: Any = settings.get("schema")
-        return cls(
-            format=str(format_ or ""),
-            path=path,
-            options=options,
-            schema=None if schema is None else Schema.parse(schema),
-            select=tuple(select),
-            available_now=now,
-            frame=frame,
-        )
-
-
-class SparkReader(BatchReader):
-    """Reads what a streaming query brings. Spark starts, and columns are matched, with the first read."""
-
-    live = True
-
-    def __init__(self, request: SourceRequest) -> None:
-        """Read the settings; nothing is opened."""
-        super().__init__(request)
-        feed = SparkFeed.parse(request)
-        self._request, self._feed = request, feed
+        self._typed = None if schema is None else Schema.parse(schema)
+        self._request, self._frame, self._format, self._path = request, frame, str(format_ or ""), path
+        self._select, self._options = tuple(select), options
+        # How messages name it.
+        self._place = "the streaming DataFrame" if frame is not None else f"Spark's '{self._format}' stream"
         self.timed = request.rate is not None
-        self.finite = feed.available_now
+        self.finite = now
         self._lock = threading.Lock()
         self._ready: Handover[Unlogged] = Handover(AHEAD, lambda rest: int(rest.table.num_rows))
         self._given = 0
@@ -198,7 +161,7 @@ class SparkReader(BatchReader):
         writer = frame.writeStream.queryName(f"source {self.name} ({uuid4().hex[:8]})").foreachBatch(self._take)
         if self._spool is not None:
             writer = writer.option("checkpointLocation", self._spool.checkpoint())
-        if self._feed.available_now:
+        if self.finite:
             writer = writer.trigger(availableNow=True)
         context: Any = session.sparkContext
         context.setLocalProperty("spark.scheduler.pool", f"source-{self.name}")
@@ -218,28 +181,28 @@ class SparkReader(BatchReader):
 
     def _open(self, session: SparkSession) -> DataFrame:
         """Return the stream as Spark gives it, with a column for rows that do not parse where that is possible."""
-        feed = self._feed
-        if feed.frame is not None:
-            found: DataFrame = feed.frame
+        if self._frame is not None:
+            found: DataFrame = self._frame
         else:
-            reader = session.readStream.format(feed.format).options(**feed.options)
-            typed = feed.schema or (self._request.schema if feed.format in _TYPED and not feed.select else None)
+            reader = session.readStream.format(self._format).options(**self._options)
+            own = self._request.schema if self._format in _TYPED and not self._select else None
+            typed, named = self._typed or own, {key.lower() for key in self._options}
             try:
                 if typed is not None:
                     fields = typed.to_arrow()
-                    if feed.marking:
+                    if self._format in _MARKING and not named & {"mode", "columnnameofcorruptrecord"}:
                         fields = fields.append(pa.field(_CORRUPT, pa.string()))
                         reader = reader.option("columnNameOfCorruptRecord", _CORRUPT)
                     reader = reader.schema(spark_schema(fields))
-                found = reader.load() if feed.path is None else reader.load(feed.path)
+                found = reader.load() if self._path is None else reader.load(self._path)
             except Exception as error:
                 raise self._unopened(error) from error
-        if not feed.select:
+        if not self._select:
             return found
         extra = [_CORRUPT] if _CORRUPT in found.columns else []
         try:
             names = [name for name in found.columns if name != _CORRUPT]
-            return found.select(*select_columns(feed.select, names), *extra)
+            return found.select(*select_columns(self._select, names), *extra)
         except Exception as error:
             columns = ", ".join(name for name in found.columns if name != _CORRUPT)
             raise InputError(f"{self._who}: select: {first_line(error)}; columns: {columns}") from error
@@ -251,7 +214,7 @@ class SparkReader(BatchReader):
 
         wanted = [one for one in frame.schema.fields if one.name != _CORRUPT]
         given = to_arrow_schema(StructType(wanted), timezone="UTC")
-        caster = Caster(self._request.schema, given, self._who, self._feed.place)
+        caster = Caster(self._request.schema, given, self._who, self._place)
         names = caster.names + ([_CORRUPT] if _CORRUPT in frame.columns else [])
         return frame.select(*["`" + name.replace("`", "``") + "`" for name in names])
 
@@ -285,21 +248,19 @@ class SparkReader(BatchReader):
         malformed: tuple[Malformed, ...] = ()
         if _CORRUPT in table.column_names:
             texts = table.column(_CORRUPT)
-            reason = (
-                f"not a {self._feed.format.upper()} row of the schema ({self._feed.schema or self._request.schema})"
-            )
+            reason = f"not a {self._format.upper()} row of the schema ({self._typed or self._request.schema})"
             malformed = tuple(
-                Malformed(self.name, f"{self._feed.place}, batch {number}", text, reason)
+                Malformed(self.name, f"{self._place}, batch {number}", text, reason)
                 for text in texts.drop_null().to_pylist()
             )
             table = table.filter(pc.is_null(texts)).drop_columns([_CORRUPT])
         if self._caster is None:
-            self._caster = Caster(self._request.schema, table.schema, self._who, self._feed.place)
+            self._caster = Caster(self._request.schema, table.schema, self._who, self._place)
         batches = []
         for batch in table.to_batches():
             made, misfits = self._caster.cast(batch)
             batches.append(made)
-            where = f"{self._feed.place}, batch {number}"
+            where = f"{self._place}, batch {number}"
             malformed += tuple([Malformed(self.name, where, text, reason) for text, reason in misfits.values()])
         return Unlogged(pa.Table.from_batches(batches, self._request.schema.to_arrow()), malformed)
 
@@ -315,10 +276,10 @@ class SparkReader(BatchReader):
         self._ready.end(error if isinstance(error, HeadwayError) else self._stopped(error))
 
     def _stopped(self, error: BaseException) -> InputError:
-        return InputError(f"{self._who}: {self._feed.place} cannot be read: {first_line(error)}")
+        return InputError(f"{self._who}: {self._place} cannot be read: {first_line(error)}")
 
     def _unopened(self, error: Exception) -> InputError:
-        text, format_ = first_line(error), self._feed.format
+        text, format_ = first_line(error), self._format
         if "DATA_SOURCE_NOT_FOUND" in str(error) or "Failed to find data source" in str(error):
             package = _PACKAGES.get(format_.lower())
             named = f" (for {format_}: {package}, in the version of your Spark)" if package else ""
@@ -327,7 +288,7 @@ class SparkReader(BatchReader):
                 f"spark.jars.packages{named} before the session starts, in spark-defaults.conf or with "
                 "SparkSession.builder.config"
             )
-        return InputError(f"{self._who}: {self._feed.place} cannot be opened: {text}")
+        return InputError(f"{self._who}: {self._place} cannot be opened: {text}")
 
 
 def spark_schema(schema: pa.Schema) -> Any:
@@ -348,5 +309,5 @@ def _stop(query: Any) -> None:
             query.stop()
 
 
-register_source("spark", SparkReader, permit=SparkFeed.parse)
+register_source("spark", SparkReader, permit=SparkReader)  # opens nothing
 register_source_object(is_streaming, SparkReader)
