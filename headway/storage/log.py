@@ -154,12 +154,12 @@ class Log:
         are not looked at. When it raises RunError, nothing has entered, and the same may be appended again.
         """
         with self._writing:
-            self._fold()
             ticks, refusals = tuple(ticks), tuple(malformed)
             filled = {source: train for source, train in trains.items() if len(train)}
             self._check_numbers(filled, issued, ticks, end)
             sequence = self.newest.sequence + 1
             try:
+                self._files.fold(self._commits)
                 written = self._place.each(lambda source: self._write(source, filled[source], sequence), list(filled))
                 refused = self.refused
                 for refusal in refusals:
@@ -199,14 +199,6 @@ class Log:
         # No rename: nobody looks at a segment before its commit is there.
         self._place.write(file, data, sync=self._sync, rename=False)
         return segment
-
-    def _fold(self) -> None:
-        if not self._files.many:
-            return
-        try:
-            self._files.fold(self._commits)
-        except FAILURES as error:
-            raise self._unwritten(error) from error
 
     def _unwritten(self, error: BaseException) -> RunError:
         return RunError(f"cannot write the log '{self._place.root}': {reason(error)}")
