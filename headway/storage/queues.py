@@ -308,7 +308,8 @@ class Queue:
         self._released = 0
         self._part = Train.empty(schema)  # what was cut last, and where
         self._part_at = (-1, 0, 0)
-        self._appended = 0
+        self.appended = 0
+        """The tuples that were ever queued."""
         self._number = board.add_queue()
         widths = [numpy_type(field.type) for field in schema]
         # The bytes of a tuple where they are always the same, NULLs apart; measured where not.
@@ -322,14 +323,9 @@ class Queue:
         self.cursors = tuple(Cursor(self, number) for number in cursors)
 
     @property
-    def appended(self) -> int:
-        """The tuples that were ever queued."""
-        return self._appended
-
-    @property
     def tuples(self) -> int:
         """The tuples held."""
-        return self._appended - self._released
+        return self.appended - self._released
 
     @property
     def bytes(self) -> int:
@@ -367,7 +363,7 @@ class Queue:
         board, size = self._board, train.nbytes if self._width is None else count * self._width
         self._segments.append(train)
         self._sizes.append(size)
-        self._appended += count
+        self.appended += count
         board._queues[self._number] += size
         for number in self._numbers:
             if board.arrived[number] == board.taken[number]:
