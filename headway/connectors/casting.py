@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.connectors.values import kind_of, show
+from headway.connectors.values import is_utf8, kind_of, show
 from headway.errors import InputError, choices, did_you_mean, shorten
 from headway.expressions.timestamps import to_python
 from headway.network.schema import Schema, type_name
@@ -154,7 +154,7 @@ def _invalid(array: pa.Array, wanted: pa.DataType) -> dict[int, str]:
         parents = pc.list_parent_indices(array).to_pylist()
         return {parents[at]: why for at, why in _invalid(array.flatten(), wanted.value_type).items()}
     texts = array.cast(pa.large_binary()).to_pylist()
-    return {at: "not valid UTF-8" for at, text in enumerate(texts) if _foreign(text)}
+    return {at: "not valid UTF-8" for at, text in enumerate(texts) if not (text is None or is_utf8(text))}
 
 
 def _invalid_ones(array: pa.Array, offset: int) -> dict[int, str]:
@@ -167,13 +167,6 @@ def _invalid_ones(array: pa.Array, offset: int) -> dict[int, str]:
             return {} if array.null_count else {offset: shorten((str(error).splitlines() or [""])[0], 200)}
     half = len(array) // 2
     return _invalid_ones(array.slice(0, half), offset) | _invalid_ones(array.slice(half), offset + half)
-
-
-def _foreign(text: bytes | None) -> bool:
-    try:
-        return text is not None and text.decode() is None
-    except UnicodeDecodeError:
-        return True
 
 
 def _cast_values(

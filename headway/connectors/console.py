@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -55,8 +55,7 @@ class _ConsoleSink(ImmediateSink):
             lines.append(f"{self._name}  ... {batch.num_rows - shown.num_rows} more")
         self._target.write(("\n".join(lines) + "\n").encode())
 
-    def _line(self, cells: object, widths: list[int]) -> str:
-        assert isinstance(cells, list | tuple)
+    def _line(self, cells: Sequence[str], widths: list[int]) -> str:
         padded = [
             cell.rjust(width) if right else cell.ljust(width)
             for cell, width, right in zip(cells, widths, self._right, strict=True)

@@ -24,7 +24,7 @@ from headway.connectors.protocol import SourceRequest
 from headway.connectors.readers import BatchReader
 from headway.connectors.records import OPEN, STRAY, Records, filled, first_break, part, scan, several_lines
 from headway.connectors.texts import parse_texts, render_texts
-from headway.connectors.values import Bad
+from headway.connectors.values import Bad, is_utf8
 from headway.errors import InputError, choices
 from headway.expressions.timestamps import in_python
 
@@ -98,7 +98,7 @@ class _CsvReader(BatchReader):
                 continue
             cut, records = data.rfind(b"\n") + 1, None
             full = len(data) > MAX_RECORD
-            if full and not _has_break(data):
+            if full and first_break(data[:MAX_RECORD]) < 0:  # the line at the start is longer than a record may be
                 self._drop_line()
                 continue
             if b'"' in data or (cut == 0 and (self._end or full)):
@@ -259,7 +259,7 @@ class _CsvReader(BatchReader):
         """Return the good rows of a block with these records; the others get a reason. None if they do not agree."""
         if not len(records):
             return pa.RecordBatch.from_pylist([], schema=self._schema)
-        foreign = not _is_utf8(block)
+        foreign = not is_utf8(block)
         block = block.decode("latin-1").encode() if foreign else block  # the same fields, byte for character
         invalid: list[Any] = []
         try:
@@ -322,19 +322,6 @@ def _decode(column: pa.Array, foreign: bool) -> tuple[pa.Array, Bad]:
             bad[position] = "not valid UTF-8"
             texts.append(None)
     return pa.array(texts, pa.string()), bad
-
-
-def _is_utf8(block: bytes) -> bool:
-    try:
-        block.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _has_break(data: bytes) -> bool:
-    """Whether the line at the start is not longer than a record may be."""
-    return first_break(data[:MAX_RECORD]) >= 0
 
 
 def _bounded(data: bytes, records: Records) -> tuple[int, Records]:

@@ -182,20 +182,14 @@ TAGGED = Tagged("-")
 
 def tag_shared(destinations: Mapping[str, object]) -> dict[str, object]:
     """Return what to write to instead, by name, where more than one destination is standard output; else nothing."""
-    shared = [name for name, what in destinations.items() if what == "-" or _named(what) == "-"]
-    if len(shared) < 2:
-        return {}
-    return {name: TAGGED for name in shared if destinations[name] == "-" or "jsonl" in _mapping(destinations[name])}
+    named = {name: _kind_and_path(what) for name, what in destinations.items()}
+    shared = [name for name, (_, path) in named.items() if path == "-"]
+    return {name: TAGGED for name in shared if named[name][0] == "jsonl"} if len(shared) > 1 else {}
 
 
-def _mapping(what: object) -> Mapping[object, object]:
-    return what if isinstance(what, Mapping) else {}
-
-
-def _named(what: object) -> object:
-    """Return what a connector such as ``{jsonl: "-"}`` names."""
-    named = list(_mapping(what).values())
-    return named[0] if len(named) == 1 else None
+def _kind_and_path(what: object) -> tuple[object, object]:
+    """Return what a connector such as ``{jsonl: "-"}`` names; a path alone is as good."""
+    return next(iter(what.items())) if isinstance(what, Mapping) and len(what) == 1 else ("jsonl", what)
 
 
 class JsonLinesSink(TextSink):

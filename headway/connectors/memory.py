@@ -131,8 +131,8 @@ def _is_rows(what: object) -> bool:
     return isinstance(what, Iterable) and not isinstance(what, str | bytes | Mapping)
 
 
-class TableSink:
-    """Collects an output as an Arrow table."""
+class TableSink(ImmediateSink):
+    """Collects an output as an Arrow table, which is complete at any time."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema.to_arrow()
@@ -143,9 +143,6 @@ class TableSink:
         """Keep the batch."""
         self.count += batch.num_rows
         self._batches.append(batch)
-
-    def close(self) -> None:
-        """Do nothing: the table is complete at any time."""
 
     def abort(self) -> None:
         """Drop what was collected."""

@@ -125,20 +125,14 @@ class PartialFile:
 def _remove_dead(target: Path) -> None:
     """Remove partial files of a target that killed processes of this user have left."""
     own = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.partial")
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
         for entry in os.scandir(target.parent):
             if own.fullmatch(entry.name):
                 with contextlib.suppress(OSError):
-                    _remove_unheld(entry.path)
-
-
-def _remove_unheld(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        if is_abandoned(handle):
-            Path(path).unlink()
-    finally:
-        os.close(handle)
+                    handle = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                    opened.callback(os.close, handle)
+                    if is_abandoned(handle):
+                        Path(entry.path).unlink()
 
 
 class ImmediateSink:

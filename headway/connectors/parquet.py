@@ -55,7 +55,6 @@ class _ParquetSink(GatheringSink):
         except (pa.ArrowException, OSError) as error:
             self._target.abort()
             raise OutputError(f"{request.who}: '{self._target.path}' cannot be written: {error}") from error
-        self._open = True
 
     def save(self, batches: list[pa.RecordBatch]) -> None:
         with self._target.guard():
@@ -63,11 +62,10 @@ class _ParquetSink(GatheringSink):
 
     def prepare(self) -> None:
         """Write the last row group and the footer."""
-        if self._open:
+        if self._writer.is_open:
             self.flush()
             with self._target.guard():
                 self._writer.close()
-            self._open = False
             self._target.prepare()
 
     def close(self) -> None:
@@ -75,10 +73,8 @@ class _ParquetSink(GatheringSink):
         self._target.close()
 
     def abort(self) -> None:
-        if self._open:
-            self._open = False
-            with contextlib.suppress(OSError, pa.ArrowException):
-                self._writer.close()
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._writer.close()
         self._target.abort()
 
 

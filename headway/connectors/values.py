@@ -81,6 +81,15 @@ def show_whole(value: Any) -> str:
     return f"<a {type(value).__name__} that cannot be shown>"
 
 
+def is_utf8(data: bytes) -> bool:
+    """Whether bytes are text."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _wrong(value: object, type_: pa.DataType) -> ValueError:
     return ValueError(f"expected {type_name(type_)}, not {show(value)}")
 
