@@ -1,6 +1,6 @@
 """Sources and sinks. Importing the package registers the connectors that come with Headway."""
 
-from headway.connectors import spark_source  # noqa: F401  (before memory, which takes any data frame as a whole)
+from headway.connectors import spark  # noqa: F401  (before memory, which takes any data frame as a whole)
 
 # isort: split
 from headway.connectors import (  # noqa: F401  (they register themselves)
@@ -11,7 +11,6 @@ from headway.connectors import (  # noqa: F401  (they register themselves)
     memory,
     parquet,
     replay,
-    spark_sink,
     spark_tables,
 )
 from headway.connectors.memory import CallbackSink, DiscardSink, TableSink

@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 from headway.connectors.input_files import TrackedFile, check_encoding, input_path, open_input
 from headway.connectors.output_files import TextSink, register_files
 from headway.connectors.protocol import SinkRequest, SourceRequest
-from headway.connectors.readers import BatchReader
-from headway.connectors.rows import RowConverter
+from headway.connectors.readers import BatchReader, RowConverter
 from headway.connectors.texts import plain, render_texts, to_json
 from headway.connectors.values import show
 from headway.errors import InputError

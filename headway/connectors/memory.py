@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from headway.connectors.output_files import ImmediateSink
 from headway.connectors.protocol import Reader, SinkRequest, SourceRequest
-from headway.connectors.readers import BatchReader, CastingReader, Handover
+from headway.connectors.readers import BatchReader, CastingReader, Handover, RowConverter
 from headway.connectors.registry import permit_anyone, register_sink, register_source_object
-from headway.connectors.rows import RowConverter
 from headway.connectors.values import show_whole
 from headway.errors import HeadwayError, InputError, OutputError, raised
 from headway.network.schema import Schema

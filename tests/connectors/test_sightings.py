@@ -6,7 +6,7 @@ import pytest
 
 from headway.connectors import open_source
 from headway.connectors.protocol import SourceRequest
-from headway.connectors.rows import LOOKED_AT, RowConverter
+from headway.connectors.readers import LOOKED_AT, RowConverter
 from headway.network.schema import Schema
 from tests.connectors.helpers import drain
 
