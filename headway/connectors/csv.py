@@ -20,7 +20,7 @@ from headway.columns import Int64s
 from headway.connectors.casting import match_columns
 from headway.connectors.input_files import TrackedFile, check_encoding, input_path, open_input
 from headway.connectors.output_files import TextSink, register_files
-from headway.connectors.protocol import SourceRequest
+from headway.connectors.protocol import SinkRequest, SourceRequest
 from headway.connectors.readers import BatchReader
 from headway.connectors.records import OPEN, STRAY, Records, filled, first_break, part, scan, several_lines
 from headway.connectors.texts import parse_texts, render_texts
@@ -143,10 +143,9 @@ class _CsvReader(BatchReader):
         self._line += data[: int(ends[0]) + 1].count(b"\n")
         try:
             header = data[: ends[0]].decode().rstrip("\r")
+            return [name.strip() for name in next(csv.reader([header]))]
         except UnicodeDecodeError:
             raise InputError(f"{self._who}: the header of '{self._path}' is not valid UTF-8") from None
-        try:
-            return [name.strip() for name in next(csv.reader([header]))]
         except csv.Error as error:
             raise InputError(f"{self._who}: the header of '{self._path}' cannot be read: {error}") from None
 
@@ -350,9 +349,9 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 class _CsvSink(TextSink):
     """Writes CSV with a header. NULL is empty; text is quoted where it must be, and where it is empty."""
 
-    def head(self) -> bytes:
-        names = pa.array(self.schema.names, pa.string())
-        return (",".join(_quote(names).to_pylist()) + "\n").encode()
+    def __init__(self, request: SinkRequest) -> None:
+        names = _quote(pa.array(request.schema.names, pa.string()))
+        super().__init__(request, (",".join(names.to_pylist()) + "\n").encode())
 
     def lines(self, batch: pa.RecordBatch) -> pa.Array:
         cells: list[Any] = []

@@ -175,18 +175,14 @@ class StandardOutput(ImmediateSink):
 class TextSink:
     """A file, or with "-" standard output, of one line per tuple. A subclass renders the lines."""
 
-    def __init__(self, request: SinkRequest) -> None:
+    def __init__(self, request: SinkRequest, head: bytes = b"") -> None:
+        """Open it, and write what comes before the first tuple."""
         self.schema = request.schema.to_arrow()
         dash = str(request.settings) == "-"
         target = StandardOutput(request.who) if dash else PartialFile(request)
         self._target, self.prepare, self.close, self.abort = target, target.prepare, target.close, target.abort
-        head = self.head()
         if head:
             self._target.write(head)
-
-    def head(self) -> bytes:
-        """Return what comes before the first tuple."""
-        return b""
 
     def lines(self, batch: pa.RecordBatch) -> pa.Array:
         """Return a text for each tuple, with its line break."""
