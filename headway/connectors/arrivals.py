@@ -142,7 +142,13 @@ def parse_arrivals(settings: Mapping[str, object], rate: float | None, who: str)
     if kind not in _KINDS:
         raise InputError(f"{who}: {unknown('arrivals', str(kind), _KINDS)}")
     if settings.get("phases") is not None:
-        return _parse_phased(settings, str(kind), rate, who)
+        if burst is not None or kind == "bursty":
+            raise InputError(f"{who}: phases go with arrivals: constant or poisson, not with bursts")
+        if settings.get("rate") is not None:
+            raise InputError(f"{who}: rate and phases exclude each other")
+        if rate is not None:
+            raise InputError(f"{who}: phases say how fast tuples come, so no other rate can be set from outside")
+        return _phased(parse_phases(settings["phases"], who), str(kind))
     if kind == "bursty":
         return _parse_burst(burst, rate, who)
     if burst is not None:
@@ -174,16 +180,6 @@ def parse_phases(phases: object, who: str) -> tuple[Phase, ...]:
     if not any(phase.rate for phase in found):
         raise InputError(f"{who}: phases: at least one rate must be above 0")
     return tuple(found)
-
-
-def _parse_phased(settings: Mapping[str, object], kind: str, rate: float | None, who: str) -> Arrivals:
-    if settings.get("burst") is not None or kind == "bursty":
-        raise InputError(f"{who}: phases go with arrivals: constant or poisson, not with bursts")
-    if settings.get("rate") is not None:
-        raise InputError(f"{who}: rate and phases exclude each other")
-    if rate is not None:
-        raise InputError(f"{who}: phases say how fast tuples come, so no other rate can be set from outside")
-    return _phased(parse_phases(settings["phases"], who), kind)
 
 
 def _parse_burst(burst: object, rate: float | None, who: str) -> Arrivals:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.connectors.values import is_utf8, kind_of, show
+from headway.connectors.values import is_utf8, kind_of, show, without
 from headway.errors import InputError, choices, did_you_mean, shorten
 from headway.expressions.timestamps import to_python
 from headway.network.schema import Schema, type_name
@@ -117,11 +117,7 @@ class Caster:
                 reason = f"column '{field.name}': does not fit {type_name(field.type)}: {why}"
                 misfits.setdefault(at, (show(to_python(array.slice(at, 1))[0]), reason))
         batch = pa.RecordBatch.from_arrays(cast, schema=self._arrow)
-        if misfits:
-            keep = np.ones(len(batch), np.bool_)
-            keep[list(misfits)] = False
-            batch = batch.filter(pa.array(keep))
-        return batch, dict(sorted(misfits.items()))
+        return without(batch, misfits), dict(sorted(misfits.items()))
 
     def _lossy(self, name: str, given: pa.DataType, wanted: pa.DataType, why: str) -> InputError:
         return InputError(

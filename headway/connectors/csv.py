@@ -24,7 +24,7 @@ from headway.connectors.protocol import SinkRequest, SourceRequest
 from headway.connectors.readers import BatchReader
 from headway.connectors.records import OPEN, STRAY, Records, filled, first_break, part, scan, several_lines
 from headway.connectors.texts import parse_texts, render_texts
-from headway.connectors.values import Bad, is_utf8
+from headway.connectors.values import Bad, is_utf8, without
 from headway.errors import InputError, choices
 from headway.expressions.timestamps import in_python
 
@@ -270,16 +270,16 @@ class _CsvReader(BatchReader):
         for row in invalid:
             reasons[int(records[row.number - 1])] = f"expected {row.expected_columns} values, not {row.actual_columns}"
         rows = np.delete(records, [row.number - 1 for row in invalid])
-        keep = np.ones(len(rows), np.bool_)
+        wrong: set[int] = set()
         arrays = []
         for field, column in zip(self._schema, columns, strict=True):
             texts, undecodable = _decode(column, foreign)
             array, bad = parse_texts(texts, field.type)
             arrays.append(array)
             for position, reason in {**bad, **undecodable}.items():
-                keep[position] = False
+                wrong.add(position)
                 reasons.setdefault(int(rows[position]), f"column '{field.name}': {reason}")
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema).filter(pa.array(keep))
+        return without(pa.RecordBatch.from_arrays(arrays, schema=self._schema), wrong)
 
 
 def _native(types: list[pa.DataType], block: bytes) -> list[pa.DataType]:

@@ -30,7 +30,7 @@ from headway.connectors.protocol import (
     identify,
 )
 from headway.connectors.texts import parse_texts
-from headway.connectors.values import Bad, show, to_array
+from headway.connectors.values import Bad, show, to_array, without
 from headway.errors import InputError, did_you_mean
 
 LONGEST = 2**62
@@ -171,12 +171,7 @@ class RowConverter:
             arrays.append(array)
             for position, reason in wrong.items():
                 bad.setdefault(position, f"field '{name}': {reason}")
-        batch = pa.RecordBatch.from_arrays(arrays, schema=self._arrow)
-        if bad:
-            keep = np.ones(len(rows), np.bool_)
-            keep[list(bad)] = False
-            batch = batch.filter(pa.array(keep))
-        return batch, bad
+        return without(pa.RecordBatch.from_arrays(arrays, schema=self._arrow), bad), bad
 
     def _columns(self, rows: Sequence[Any], bad: dict[int, str]) -> Sequence[Sequence[Any]]:
         if set(map(type, rows)) == {dict}:
@@ -184,20 +179,18 @@ class RowConverter:
         width = len(self._names)
         if set(map(type, rows)) <= {tuple, list} and all(len(row) == width for row in rows):
             return list(zip(*rows, strict=True)) if rows else [()] * width
-        nothing = (None,) * width
         table = []
         for position, row in enumerate(rows):
+            values: tuple[Any, ...] = (None,) * width
             if isinstance(row, Mapping):
-                table.append(tuple([row.get(name) for name in self._names]))
-            elif isinstance(row, Sequence) and not isinstance(row, str | bytes):
-                if len(row) == width:
-                    table.append(tuple(row))
-                    continue
-                bad[position] = f"expected {width} values ({', '.join(self._names)}), not {len(row)}"
-                table.append(nothing)
-            else:
+                values = tuple([row.get(name) for name in self._names])
+            elif not isinstance(row, Sequence) or isinstance(row, str | bytes):
                 bad[position] = f"expected a dict or a tuple, not {show(row)}"
-                table.append(nothing)
+            elif len(row) != width:
+                bad[position] = f"expected {width} values ({', '.join(self._names)}), not {len(row)}"
+            else:
+                values = tuple(row)
+            table.append(values)
         return list(zip(*table, strict=True))
 
     def look(self, rows: Iterable[Any]) -> None:

@@ -8,7 +8,7 @@ import math
 import numbers
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, InvalidOperation
 from itertools import islice
@@ -79,6 +79,15 @@ def show_whole(value: Any) -> str:
     if isinstance(value, int):
         return f"<an integer of {value.bit_length()} bits>"
     return f"<a {type(value).__name__} that cannot be shown>"
+
+
+def without(batch: pa.RecordBatch, bad: Collection[int]) -> pa.RecordBatch:
+    """Return a batch without the rows at these positions."""
+    if not bad:
+        return batch
+    keep = np.ones(len(batch), np.bool_)
+    keep[list(bad)] = False
+    return batch.filter(pa.array(keep))
 
 
 def is_utf8(data: bytes) -> bool:

@@ -120,8 +120,11 @@ class CommitFiles:
             return 0, NOTHING
         floor = self._held["floor"][-1]
         file = _file(floor, "floor")
+        return floor, self._sealed(file, self._place.read(file), "issued")
+
+    def _sealed(self, file: str, data: bytes, key: str) -> int:
         try:
-            return floor, int(unseal(self._place.read(file))["issued"])
+            return int(unseal(data)[key])
         except (ValueError, KeyError, TypeError) as error:
             raise RunError(f"the log's file '{self._place.name(file)}' is damaged; {MEND}") from error
 
@@ -158,10 +161,7 @@ class CommitFiles:
         data = self._place.read(_NEWEST) if sizes.get(_NEWEST) else b""
         if not data.strip(b"\0"):
             return
-        try:
-            newest = int(unseal(data)["sequence"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise RunError(f"the log's file '{self._place.name(_NEWEST)}' is damaged; {MEND}") from error
+        newest = self._sealed(_NEWEST, data, "sequence")
         if newest > (commits[-1].sequence if commits else -1):
             file, by = self._place.name(_file(newest, "json")), self._place.name(_NEWEST)
             raise RunError(f"the log's commit '{file}' is missing, which '{by}' names; {MEND}")

@@ -210,11 +210,10 @@ class Log:
         found.sort(key=lambda piece: piece.first)
         return found
 
-    def count(self, source: str, after: int, upto: int) -> int:
-        """Return how many tuples a source has in (after, upto]."""
+    def count(self, sources: Iterable[str], after: int, upto: int) -> int:
+        """Return how many tuples these sources have in (after, upto]."""
         with self._lock:
-            (index,) = self._chosen([source], after)
-            return max(0, index.before(upto) - index.before(after))
+            return sum(max(0, index.before(upto) - index.before(after)) for index in self._chosen(sources, after))
 
     def cut(self, sources: Iterable[str], after: int, tuples: int) -> int:
         """Return the largest arrival number up to which these sources have at most `tuples` tuples after `after`.

@@ -31,9 +31,7 @@ class Board:
     """
 
     def __init__(self, cursors: int) -> None:
-        self.arrived: Int64s = np.zeros(cursors, np.int64)
-        self.taken: Int64s = np.zeros(cursors, np.int64)
-        self.marks: Int64s = np.zeros(cursors, np.int64)
+        self.arrived, self.taken, self.marks = (np.zeros(cursors, np.int64) for _ in range(3))
         self.oldest: Int64s = np.full(cursors, FAR, np.int64)
         self.moved: npt.NDArray[np.uint8] = np.zeros(cursors, np.uint8)
         """Which cursors' readings have changed since they were last read; set after them, cleared before that."""
@@ -391,10 +389,7 @@ class Ages:
         """Read these cursors, which are all of the board's, by number."""
         self._board = board
         self._cursors = cursors
-        self._arrived: Int64s = np.zeros(len(cursors), np.int64)
-        self._taken: Int64s = np.zeros(len(cursors), np.int64)
-        self._count: Int64s = np.zeros(len(cursors), np.int64)
-        self._mean: Int64s = np.zeros(len(cursors), np.int64)
+        self._arrived, self._taken, self._count, self._mean = (np.zeros(len(cursors), np.int64) for _ in range(4))
 
     def read(self, now: int) -> tuple[npt.NDArray[np.float64], Int64s]:
         """Return by cursor the latencies of its waiting tuples, summed, in seconds, and how many they are."""

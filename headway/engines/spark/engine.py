@@ -346,7 +346,7 @@ class _Run:
         upto = self._log.cut(unit.cut.sources, unit.position, step.tuples)
         if upto <= unit.position:
             return False
-        tuples = sum(self._log.count(source, unit.position, upto) for source in unit.cut.sources)
+        tuples = self._log.count(unit.cut.sources, unit.position, upto)
         self._grant(unit, upto, tuples, plan)
         return True
 

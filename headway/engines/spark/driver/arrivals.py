@@ -151,7 +151,7 @@ def split_tasks(
     All sources are cut at the same numbers, so that a task can merge them. The clock is the moment at which the
     last of these arrivals was logged, so that a replay sees the same.
     """
-    total = sum(log.count(source, after, upto) for source in sources)
+    total = log.count(sources, after, upto)
     count = 1 if total < _SMALL else max(parallelism, -(-total // _LARGE))
     now = log.moment_at(upto)
     tasks: list[list[Any]] = []
