@@ -13,7 +13,7 @@ from headway.connectors import (  # noqa: F401  (they register themselves)
     replay,
     spark_tables,
 )
-from headway.connectors.memory import CallbackSink, DiscardSink, TableSink
+from headway.connectors.memory import TableSink
 from headway.connectors.protocol import (
     Chunk,
     Malformed,
@@ -37,9 +37,7 @@ from headway.connectors.registry import (
 )
 
 __all__ = [
-    "CallbackSink",
     "Chunk",
-    "DiscardSink",
     "Malformed",
     "PipeClosedError",
     "Reader",

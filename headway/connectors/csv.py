@@ -84,7 +84,7 @@ class _CsvReader(BatchReader):
         if not data and not self._end:
             self._end = True
             if self._rest and not self._rest.endswith(b"\n"):
-                self.file.break_off()
+                self.file.broken_off = True
                 return b"\n"
         return data
 
@@ -104,7 +104,7 @@ class _CsvReader(BatchReader):
             if b'"' in data or (cut == 0 and (self._end or full)):
                 records = scan(data, False)
                 if not len(records.ends) and self._end:
-                    self.file.break_off()
+                    self.file.broken_off = True
                     records = scan(data, True)
                 cut = int(records.ends[-1]) + 1 if len(records.ends) else 0
                 if full:

@@ -58,7 +58,9 @@ class TrackedFile:
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file, self._path = file, path
         self._read, self._crc = 0, 0
-        self._end = self._broken_off = False
+        self._end = False
+        self.broken_off = False
+        """Whether the last record has no line break: with more bytes it would be another record."""
 
     def read(self, size: int) -> bytes:
         """Return the next bytes, at most `size`; none at the end, and none after that, also if the file grows."""
@@ -67,10 +69,6 @@ class TrackedFile:
     def read1(self, size: int) -> bytes:
         """Return the next bytes that are there; none at the end, and none after that."""
         return b"" if self._end else self._note(self._file.read1(size))  # type: ignore[attr-defined]
-
-    def break_off(self) -> None:
-        """Note that the last record has no line break: with more bytes it would be another record."""
-        self._broken_off = True
 
     def _note(self, data: bytes) -> bytes:
         self._end = not data
@@ -81,7 +79,7 @@ class TrackedFile:
     def identity(self) -> tuple[Path, Identity] | None:
         """Return what was read by now; None for what is no regular file."""
         size = _size(self._path)
-        return None if size is None else (self._path, Identity(size, self._read, self._crc, 0, False, self._broken_off))
+        return None if size is None else (self._path, Identity(size, self._read, self._crc, 0, False, self.broken_off))
 
     def close(self) -> None:
         """Close the file."""

@@ -90,7 +90,7 @@ class _JsonLinesReader(BatchReader):
             if not data:
                 block, self._rest = self._rest, b""
                 if block and isinstance(self.file, TrackedFile):
-                    self.file.break_off()
+                    self.file.broken_off = True
                 return self._begin(block) + b"\n" if block else None
             cut = data.rfind(b"\n") + 1
             if cut:

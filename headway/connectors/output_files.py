@@ -219,9 +219,9 @@ class GatheringSink:
 
     def flush(self) -> None:
         """Save what is gathered."""
-        batches = self._batches if self._rows else []
+        batches, rows = self._batches, self._rows
         self._batches, self._rows, self._bytes = [], 0, 0
-        if batches:
+        if batches and rows:
             self.save(batches)
 
 
@@ -263,6 +263,7 @@ class BatchesSink(GatheringSink):
 
     def abort(self) -> None:
         """Leave what is written, and drop what is gathered."""
+        self._batches = []
 
 
 class DirectorySink(BatchesSink):
@@ -291,7 +292,6 @@ class DirectorySink(BatchesSink):
             raise OutputError(f"{who}: '{self._folder}' cannot be made: {error.strerror or error}") from error
         self._part = 0
         self._written: list[Path] = []
-        self._closed = False
 
     def begin(self, unit: str, batch: int) -> None:
         """Name the file of what is written next; an earlier one of this name is replaced."""
@@ -300,21 +300,19 @@ class DirectorySink(BatchesSink):
 
     def prepare(self) -> None:
         """Write what is gathered."""
-        if not self._closed:
-            self.flush()
+        self.flush()
 
     def close(self) -> None:
         """Write what is gathered, and keep it."""
-        self.prepare()
-        self._closed = True
+        self.flush()
+        self._written = []
 
     def abort(self) -> None:
         """Delete the files of a run without micro-batches; a run with micro-batches can continue with its files."""
-        if not self._closed:
-            self._closed = True
-            for path in self._written:
-                with contextlib.suppress(OSError):
-                    path.unlink()
+        super().abort()
+        for path in self._written:
+            with contextlib.suppress(OSError):
+                path.unlink()
 
     def save_as(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
         """Write a file."""
