@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -22,7 +23,6 @@ from headway.connectors.output_files import BatchesSink
 from headway.connectors.protocol import Chunk, Malformed, SinkRequest, SourceRequest
 from headway.connectors.readers import BatchReader, Handover, constant_due
 from headway.connectors.registry import check_keys, register_sink, register_source, register_source_object
-from headway.connectors.sessions import first_line, need_session
 from headway.connectors.spark_columns import check_select, select_columns
 from headway.connectors.spark_options import allowed_path, check_settings, read_options, read_text
 from headway.connectors.spools import Spool, Unlogged
@@ -54,6 +54,10 @@ _TABLE = re.compile(r"\w+(?:\.\w+){0,2}")
 _SINK_KEYS = ("format", "path", "table", "options", "mode")
 _FILES = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
 """Formats whose directories may consist of directories."""
+
+_openers: list[Callable[[], Any]] = []
+"""How a session is opened when there is none: connectors know no engine, so the Spark engine says it."""
+_lock = threading.Lock()
 
 
 class SparkReader(BatchReader):
@@ -379,6 +383,52 @@ class SparkSink(BatchesSink):
                 writer.save()
         except Exception as error:
             raise OutputError(f"{self._who}: Spark's '{self._format}' cannot write: {first_line(error)}") from error
+
+
+# The session: the one there is, or one that an engine opens
+
+
+def register_session(open_session: Callable[[], Any]) -> None:
+    """Set how a session is opened when there is none."""
+    _openers[:] = [open_session]
+
+
+def find_session() -> SparkSession | None:
+    """Return this process's live session, whichever thread opened it, or None. Starts nothing."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    anyone: Any = SparkSession
+    # The active session belongs to a thread; the instantiated one to the process.
+    for session in (anyone.getActiveSession(), anyone._instantiatedSession):
+        context: Any = getattr(session, "_sc", None)
+        if session is not None and getattr(context, "_jsc", None) is not None and not context._jsc.sc().isStopped():
+            found: SparkSession = session
+            return found
+    return None
+
+
+def need_session(who: str, error: type[HeadwayError]) -> SparkSession:
+    """Return the live session, or open one, which takes seconds; raises `error` if nobody can."""
+    with _lock:  # several sources may start at once
+        session = find_session()
+        if session is not None:
+            return session
+        if not _openers:
+            raise error(f"{who}: there is no Spark session; make one with SparkSession.builder.getOrCreate() first")
+        opened: SparkSession = _openers[0]()
+        return opened
+
+
+def first_line(problem: BaseException) -> str:
+    """Return the line of a Spark error that says what is wrong."""
+    text = str(problem).strip()
+    cause = getattr(problem, "java_exception", None)
+    if cause is not None:
+        text = str(cause.toString()).strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else type(problem).__name__
 
 
 # Constructing either opens nothing, so it is also how settings are checked.
