@@ -212,13 +212,12 @@ class SparkReader(BatchReader):
                 raise self._unopened(error) from error
         if not self._select:
             return found
+        names = [name for name in found.columns if name != _CORRUPT]
         extra = [_CORRUPT] if _CORRUPT in found.columns else []
         try:
-            names = [name for name in found.columns if name != _CORRUPT]
             return found.select(*select_columns(self._select, names), *extra)
         except Exception as error:
-            columns = ", ".join(name for name in found.columns if name != _CORRUPT)
-            raise InputError(f"{self._who}: select: {first_line(error)}; columns: {columns}") from error
+            raise InputError(f"{self._who}: select: {first_line(error)}; columns: {', '.join(names)}") from error
 
     def _columns(self, frame: DataFrame) -> DataFrame:
         """Return the columns that the source has, or raise InputError that names what is missing or does not fit."""

@@ -182,8 +182,7 @@ class Log:
             if source not in self._schemas:
                 raise ValueError(unknown("source", source, self._schemas))
             numbers = train.numbers
-            rising = bool((numbers[1:] > numbers[:-1]).all())
-            if not rising:
+            if not (numbers[1:] > numbers[:-1]).all():
                 raise ValueError(f"source '{source}': arrival numbers must ascend")
         for first, last in ranges:
             if first <= self.issued or last > issued:

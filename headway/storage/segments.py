@@ -62,7 +62,7 @@ class LogSegment:
 class LogSlice:
     """Rows `start` to `stop` of one segment, numbered from `first` to `last`. It travels to executors.
 
-    `crc` is the checksum of the whole segment; None: nobody knows it.
+    `crc` is the checksum of the whole segment.
     """
 
     source: str
@@ -71,7 +71,7 @@ class LogSlice:
     last: int
     start: int
     stop: int
-    crc: int | None = None
+    crc: int
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -146,10 +146,10 @@ class Opened:
 
     __slots__ = ("_hidden", "batch", "crc", "rows", "stat")
 
-    def __init__(self, name: str, found: Stat, crc: int | None) -> None:
+    def __init__(self, name: str, found: Stat, crc: int) -> None:
         """Open a file that `Place.name` named; a ValueError if its checksum is not `crc`."""
         data = open_input(name).read_buffer()
-        if crc is not None and bulk_checksum(data) != crc:
+        if bulk_checksum(data) != crc:
             raise ValueError("it is damaged: its checksum is wrong")
         self.crc = crc
         reader = pa.ipc.open_file(pa.BufferReader(data))
@@ -181,11 +181,11 @@ class _Cache:
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def open(self, name: str, crc: int | None) -> Opened:
+    def open(self, name: str, crc: int) -> Opened:
         found = stat(name)
         with self._lock:
             opened = self._opened.get(name)
-            if opened is not None and opened.stat == found and crc in (None, opened.crc):
+            if opened is not None and (opened.stat, opened.crc) == (found, crc):
                 self._opened.move_to_end(name)
                 return opened
         opened = Opened(name, found, crc)
@@ -201,7 +201,7 @@ class _Cache:
 _cache = _Cache()
 
 
-def open_segment(name: str, source: str, crc: int | None = None) -> Opened:
+def open_segment(name: str, source: str, crc: int) -> Opened:
     """Open a segment, or return it open; a RunError that names the file if it is not there or damaged."""
     try:
         return _cache.open(name, crc)
