@@ -1,18 +1,19 @@
 """Sources and sinks. Importing the package registers the connectors that come with Headway."""
 
-from headway.connectors import spark_source  # noqa: F401  (before memory, which takes any data frame as a whole)
+from headway.connectors import spark  # noqa: F401  (before memory, which takes any data frame as a whole)
 
 # isort: split
 from headway.connectors import (  # noqa: F401  (they register themselves)
     console,
-    directories,
+    csv,
     generate,
+    jsonl,
     memory,
+    parquet,
     replay,
-    spark_sink,
     spark_tables,
 )
-from headway.connectors.memory import CallbackSink, DiscardSink, TableSink
+from headway.connectors.memory import TableSink
 from headway.connectors.protocol import (
     Chunk,
     Malformed,
@@ -36,9 +37,7 @@ from headway.connectors.registry import (
 )
 
 __all__ = [
-    "CallbackSink",
     "Chunk",
-    "DiscardSink",
     "Malformed",
     "PipeClosedError",
     "Reader",

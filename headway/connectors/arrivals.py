@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -19,87 +19,63 @@ from headway.connectors.registry import FASTEST, check_keys, is_whole
 from headway.errors import InputError, NetworkError, choices, unknown
 
 _YEARS = LONGEST // (365 * 86_400 * SECOND)
-ARRIVALS = ("constant", "poisson", "bursty")
+_KINDS = ("constant", "poisson", "bursty")
 
 
-class ArrivalProcess(Protocol):
-    """Says when tuples arrive, block after block."""
+Arrivals = Callable[[Int64s, np.random.Generator], Int64s]
+"""(the numbers of tuples, a random stream) to the moments when they arrive, ascending; blocks are asked for in order.
 
-    finite: ClassVar[bool]
-    """Whether arrivals end by themselves."""
-
-    def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
-        """Return the moments, ascending, of the tuples with these numbers; blocks are asked for in order.
-
-        Finite arrivals return fewer moments than numbers where the last tuple comes, and none after that.
-        """
+Phases end: they return fewer moments than numbers where the last tuple comes, and none after that.
+"""
 
 
-class ConstantRate:
+def _constant(rate: float) -> Arrivals:
     """Tuple i arrives at i/rate."""
-
-    finite: ClassVar[bool] = False
-
-    def __init__(self, rate: float) -> None:
-        self._gap = SECOND / rate
-
-    def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
-        """Return evenly spaced moments."""
-        return whole_moments(numbers * self._gap)
+    gap = SECOND / rate
+    return lambda numbers, random: whole_moments(numbers * gap)
 
 
-class Poisson:
+def _poisson(rate: float) -> Arrivals:
     """Gaps between tuples are independent and exponential, with a mean of 1/rate: `rate` is in tuples per second."""
+    gap, last = SECOND / rate, 0
 
-    finite: ClassVar[bool] = False
+    def due(numbers: Int64s, random: np.random.Generator) -> Int64s:
+        nonlocal last
+        gaps = whole_moments(random.standard_exponential(len(numbers)) * gap)  # whole ones, so their sum is exact
+        moments: Int64s = np.cumsum(gaps) + last
+        moments[np.cumsum(gaps.astype(np.float64)) + last > LONGEST] = LONGEST  # the exact sum may have wrapped around
+        last = int(moments[-1])
+        return moments
 
-    def __init__(self, rate: float) -> None:
-        self._gap = SECOND / rate
-        self._last = 0
-
-    def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
-        """Return the moments of a Poisson process; whole nanoseconds, so their sum is exact."""
-        gaps = whole_moments(random.standard_exponential(len(numbers)) * self._gap)
-        due: Int64s = np.cumsum(gaps) + self._last
-        far = np.cumsum(gaps.astype(np.float64)) + self._last > LONGEST  # the sum of whole ones may have wrapped around
-        due[far] = LONGEST
-        self._last = int(due[-1])
-        return due
+    return due
 
 
-class Bursts:
+def _bursts(size: int, every: int, gap: float) -> Arrivals:
     """Bursts of `size` tuples, one burst every `every` nanoseconds; in a burst they are `gap` nanoseconds apart."""
 
-    finite: ClassVar[bool] = False
+    def due(numbers: Int64s, random: np.random.Generator) -> Int64s:
+        burst, place = np.divmod(numbers, size)
+        return _later(whole_moments(place * gap), burst, every)
 
-    def __init__(self, size: int, every: int, gap: float) -> None:
-        self._size, self._every, self._gap = size, every, gap
-
-    def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
-        """Return the moments of the bursts."""
-        burst, place = np.divmod(numbers, self._size)
-        far = burst.astype(np.float64) * self._every > LONGEST
-        due: Int64s = burst * self._every + whole_moments(place * self._gap)
-        due[far] = LONGEST
-        return due
+    return due
 
 
-class OnOff:
+def _on_off(rate: float, on: int, off: int) -> Arrivals:
     """Evenly spaced tuples for `on` nanoseconds, then silence for `off`, and so on."""
+    gap = SECOND / rate
 
-    finite: ClassVar[bool] = False
+    def due(numbers: Int64s, random: np.random.Generator) -> Int64s:
+        active = whole_moments(numbers * gap)
+        return _later(active, active // on, off)
 
-    def __init__(self, rate: float, on: int, off: int) -> None:
-        self._gap, self._on, self._off = SECOND / rate, on, off
+    return due
 
-    def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
-        """Return the moments, with the silences put in."""
-        active = whole_moments(numbers * self._gap)
-        rounds = active // self._on
-        far = active + rounds.astype(np.float64) * self._off > LONGEST
-        due: Int64s = active + rounds * self._off
-        due[far] = LONGEST
-        return due
+
+def _later(moments: Int64s, times: Int64s, span: int) -> Int64s:
+    """Return moments that are so many times a span later, at most LONGEST."""
+    due: Int64s = moments + times * span
+    due[moments + times.astype(np.float64) * span > LONGEST] = LONGEST
+    return due
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,76 +91,64 @@ class Phase:
         return Fraction(repr(self.rate)) * self.span / SECOND
 
 
-class _Phases:
-    """The base of rates that change: where each phase begins and ends, in time and in tuples.
+def _phased(phases: Sequence[Phase], kind: str) -> Arrivals:
+    """Rates that change: with r(t) the rate and R(t) its integral from 0, the tuple at place x comes where R reaches x.
 
-    With r(t) the rate and R(t) its integral from 0, the tuple at place x comes where R reaches x; where R stays at x
-    for a while, as in silence, it comes when the rate rises again. All tuples come before the last phase ends.
+    Constant arrivals have their places at 0, 1, 2, ...; Poisson ones at those of a Poisson process with rate 1. Where R
+    stays at x for a while, as in silence, the tuple comes when the rate rises again. All come before the last phase
+    ends.
     """
+    places = list(accumulate([phase.tuples for phase in phases], initial=Fraction(0)))
+    spans = np.array([phase.span for phase in phases], np.int64)
+    ends = np.cumsum(spans)
+    gaps = np.array([min(SECOND / phase.rate, LONGEST) if phase.rate else 0.0 for phase in phases])
 
-    finite: ClassVar[bool] = True
-
-    def __init__(self, phases: Sequence[Phase]) -> None:
-        places = [Fraction(0)]
-        for phase in phases:
-            places.append(places[-1] + phase.tuples)
-        self._ends: Int64s = np.cumsum([phase.span for phase in phases], dtype=np.int64)
-        self._starts: Int64s = self._ends - np.array([phase.span for phase in phases], np.int64)
-        self._gaps = np.array([min(SECOND / phase.rate, LONGEST) if phase.rate else 0.0 for phase in phases])
-        self._places = places
-
-    def _moments(self, phase: Int64s, offsets: npt.NDArray[np.float64]) -> Int64s:
+    def moments(phase: Int64s, offsets: npt.NDArray[np.float64]) -> Int64s:
         """Return the moments of tuples in these phases, so many tuples after their starts."""
-        due: Int64s = self._starts[phase] + np.rint(offsets * self._gaps[phase]).astype(np.int64)
-        return np.minimum(due, self._ends[phase] - 1)  # what was rounded up stays in its phase
+        due: Int64s = (ends - spans)[phase] + np.rint(offsets * gaps[phase]).astype(np.int64)
+        return np.minimum(due, ends[phase] - 1)  # what was rounded up stays in its phase
+
+    bounds = [math.ceil(place) for place in places]
+    firsts = np.array([min(bound, LONGEST) for bound in bounds], np.int64)
+    leads = np.array([float(bound - place) for bound, place in zip(bounds, places, strict=True)])
+
+    def constant(numbers: Int64s, random: np.random.Generator) -> Int64s:
+        numbers = numbers[numbers < firsts[-1]]
+        phase = np.searchsorted(firsts, numbers, "right") - 1
+        return moments(phase, numbers - firsts[phase] + leads[phase])
+
+    starts, last = np.array([float(place) for place in places]), 0.0
+
+    def poisson(numbers: Int64s, random: np.random.Generator) -> Int64s:
+        nonlocal last
+        steps = random.standard_exponential(len(numbers))
+        steps[:1] += last
+        found = np.cumsum(steps)  # adds one after the other, so a longer block begins like a shorter one
+        last = float(found[-1])
+        found = found[found < starts[-1]]
+        phase = np.searchsorted(starts, found, "right") - 1
+        return moments(phase, found - starts[phase])
+
+    return poisson if kind == "poisson" else constant
 
 
-class ConstantPhases(_Phases):
-    """Tuple i arrives where the integral of the rate reaches i: evenly spaced in each phase."""
-
-    def __init__(self, phases: Sequence[Phase]) -> None:
-        super().__init__(phases)
-        bounds = [math.ceil(place) for place in self._places]
-        self._firsts = np.array([min(bound, LONGEST) for bound in bounds], np.int64)
-        self._leads = np.array([float(bound - place) for bound, place in zip(bounds, self._places, strict=True)])
-
-    def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
-        """Return the moments of the tuples that come before the end."""
-        numbers = numbers[numbers < self._firsts[-1]]
-        phase = np.searchsorted(self._firsts, numbers, "right") - 1
-        return self._moments(phase, numbers - self._firsts[phase] + self._leads[phase])
-
-
-class PoissonPhases(_Phases):
-    """A Poisson process whose rate changes: one with rate 1, put through the inverse of the rate's integral."""
-
-    def __init__(self, phases: Sequence[Phase]) -> None:
-        super().__init__(phases)
-        self._bounds = np.array([float(place) for place in self._places])
-        self._last = 0.0
-
-    def due(self, numbers: Int64s, random: np.random.Generator) -> Int64s:
-        """Return the moments of the tuples that come before the end."""
-        gaps = random.standard_exponential(len(numbers))
-        gaps[:1] += self._last
-        places = np.cumsum(gaps)  # adds one after the other, so a longer block begins like a shorter one
-        self._last = float(places[-1])
-        places = places[places < self._bounds[-1]]
-        phase = np.searchsorted(self._bounds, places, "right") - 1
-        return self._moments(phase, places - self._bounds[phase])
-
-
-def parse_arrivals(settings: Mapping[str, object], rate: float | None, who: str) -> ArrivalProcess | None:
+def parse_arrivals(settings: Mapping[str, object], rate: float | None, who: str) -> Arrivals | None:
     """Read `arrivals`, `rate`, `burst` and `phases` of a generator; None if tuples come as fast as they are asked for.
 
     `rate` is that of the settings, or the one that the run wants instead.
     """
     burst = settings.get("burst")
     kind = settings.get("arrivals", "constant" if burst is None else "bursty")
-    if kind not in ARRIVALS:
-        raise InputError(f"{who}: {unknown('arrivals', str(kind), ARRIVALS)}")
+    if kind not in _KINDS:
+        raise InputError(f"{who}: {unknown('arrivals', str(kind), _KINDS)}")
     if settings.get("phases") is not None:
-        return _parse_phased(settings, str(kind), rate, who)
+        if burst is not None or kind == "bursty":
+            raise InputError(f"{who}: phases go with arrivals: constant or poisson, not with bursts")
+        if settings.get("rate") is not None:
+            raise InputError(f"{who}: rate and phases exclude each other")
+        if rate is not None:
+            raise InputError(f"{who}: phases say how fast tuples come, so no other rate can be set from outside")
+        return _phased(parse_phases(settings["phases"], who), str(kind))
     if kind == "bursty":
         return _parse_burst(burst, rate, who)
     if burst is not None:
@@ -193,7 +157,7 @@ def parse_arrivals(settings: Mapping[str, object], rate: float | None, who: str)
         raise InputError(f"{who}: arrivals: poisson needs a rate, tuples per second, or phases")
     if rate is None:
         return None
-    return Poisson(rate) if kind == "poisson" else ConstantRate(rate)
+    return _poisson(rate) if kind == "poisson" else _constant(rate)
 
 
 def parse_phases(phases: object, who: str) -> tuple[Phase, ...]:
@@ -218,18 +182,7 @@ def parse_phases(phases: object, who: str) -> tuple[Phase, ...]:
     return tuple(found)
 
 
-def _parse_phased(settings: Mapping[str, object], kind: str, rate: float | None, who: str) -> ArrivalProcess:
-    if settings.get("burst") is not None or kind == "bursty":
-        raise InputError(f"{who}: phases go with arrivals: constant or poisson, not with bursts")
-    if settings.get("rate") is not None:
-        raise InputError(f"{who}: rate and phases exclude each other")
-    if rate is not None:
-        raise InputError(f"{who}: phases say how fast tuples come, so no other rate can be set from outside")
-    phases = parse_phases(settings["phases"], who)
-    return PoissonPhases(phases) if kind == "poisson" else ConstantPhases(phases)
-
-
-def _parse_burst(burst: object, rate: float | None, who: str) -> ArrivalProcess:
+def _parse_burst(burst: object, rate: float | None, who: str) -> Arrivals:
     forms = "{size: 100, every: 1s} or {on: 1s, off: 4s}"
     if burst is None:
         raise InputError(f"{who}: arrivals: bursty needs burst: {forms}")
@@ -241,11 +194,13 @@ def _parse_burst(burst: object, rate: float | None, who: str) -> ArrivalProcess:
         gap = 0.0 if rate is None else SECOND / rate
         if gap * (size - 1) > every:
             raise InputError(f"{who}: burst: {size} tuples at {rate:g} per second do not fit into {spec['every']}")
-        return Bursts(size, every, gap)
+        return _bursts(size, every, gap)
     if set(spec) == {"on", "off"}:
         if rate is None:
             raise InputError(f"{who}: burst: {{on, off}} needs a rate, the tuples per second while on")
-        return OnOff(rate, nanoseconds(spec["on"], f"{who}: burst: on"), nanoseconds(spec["off"], f"{who}: burst: off"))
+        return _on_off(
+            rate, nanoseconds(spec["on"], f"{who}: burst: on"), nanoseconds(spec["off"], f"{who}: burst: off")
+        )
     raise InputError(f"{who}: burst is {forms}, not {choices(spec)}")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.connectors.values import kind_of, show
+from headway.connectors.values import is_utf8, kind_of, show, without
 from headway.errors import InputError, choices, did_you_mean, shorten
 from headway.expressions.timestamps import to_python
 from headway.network.schema import Schema, type_name
@@ -117,11 +117,7 @@ class Caster:
                 reason = f"column '{field.name}': does not fit {type_name(field.type)}: {why}"
                 misfits.setdefault(at, (show(to_python(array.slice(at, 1))[0]), reason))
         batch = pa.RecordBatch.from_arrays(cast, schema=self._arrow)
-        if misfits:
-            keep = np.ones(len(batch), np.bool_)
-            keep[list(misfits)] = False
-            batch = batch.filter(pa.array(keep))
-        return batch, dict(sorted(misfits.items()))
+        return without(batch, misfits), dict(sorted(misfits.items()))
 
     def _lossy(self, name: str, given: pa.DataType, wanted: pa.DataType, why: str) -> InputError:
         return InputError(
@@ -154,7 +150,7 @@ def _invalid(array: pa.Array, wanted: pa.DataType) -> dict[int, str]:
         parents = pc.list_parent_indices(array).to_pylist()
         return {parents[at]: why for at, why in _invalid(array.flatten(), wanted.value_type).items()}
     texts = array.cast(pa.large_binary()).to_pylist()
-    return {at: "not valid UTF-8" for at, text in enumerate(texts) if _foreign(text)}
+    return {at: "not valid UTF-8" for at, text in enumerate(texts) if not (text is None or is_utf8(text))}
 
 
 def _invalid_ones(array: pa.Array, offset: int) -> dict[int, str]:
@@ -169,13 +165,6 @@ def _invalid_ones(array: pa.Array, offset: int) -> dict[int, str]:
     return _invalid_ones(array.slice(0, half), offset) | _invalid_ones(array.slice(half), offset + half)
 
 
-def _foreign(text: bytes | None) -> bool:
-    try:
-        return text is not None and text.decode() is None
-    except UnicodeDecodeError:
-        return True
-
-
 def _cast_values(
     array: pa.Array, wanted: pa.DataType, offset: int, bad: dict[int, str], own: bool = False
 ) -> list[pa.Array]:
@@ -184,7 +173,7 @@ def _cast_values(
     An array that is not its `own` may be a slice, and fail for items that stand outside it.
     """
     try:
-        return [cast_exactly(array, wanted)]
+        return [_cast_exactly(array, wanted)]
     except pa.ArrowInvalid as error:
         if array.null_count == len(array):  # whatever stands under a NULL
             return [pa.nulls(len(array), wanted)]
@@ -213,12 +202,12 @@ def _own(array: pa.Array) -> pa.Array:
     return array.take(pa.array(np.arange(len(array)))) if pa.types.is_nested(array.type) else array
 
 
-def cast_exactly(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _cast_exactly(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Cast an array, or raise ArrowInvalid if a value would change; of a time, digits after microseconds are cut."""
     if array.type == wanted:
         return array
     if pa.types.is_dictionary(array.type):
-        return cast_exactly(array.dictionary_decode(), wanted)
+        return _cast_exactly(array.dictionary_decode(), wanted)
     if pa.types.is_date(array.type) and pa.types.is_timestamp(wanted):
         array = array.cast(pa.timestamp("us"))
     if pa.types.is_timestamp(array.type) and array.type.unit == "ns":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from headway.connectors.output_files import ImmediateSink, StandardOutput
-from headway.connectors.protocol import SinkRequest, Writer
+from headway.connectors.protocol import SinkRequest
 from headway.connectors.registry import check_keys, is_whole, register_sink
 from headway.connectors.texts import render_texts
 from headway.errors import OutputError
@@ -19,10 +19,16 @@ CELL = 40
 """Longer values are truncated."""
 
 
-class ConsoleSink(ImmediateSink):
+class _ConsoleSink(ImmediateSink):
     """Prints the first tuples of each batch. The names of the fields stand above them whenever a column widens."""
 
-    def __init__(self, request: SinkRequest, rows: int) -> None:
+    def __init__(self, request: SinkRequest) -> None:
+        settings = {} if request.settings is None else request.settings
+        if not isinstance(settings, Mapping):
+            raise OutputError(f"{request.who}: console expects nothing, or {{rows: N}}, not {settings!r}")
+        rows = check_keys(settings, ("rows",), request.who, "console", OutputError).get("rows", ROWS)
+        if not is_whole(rows, 1):
+            raise OutputError(f"{request.who}: console: rows is a whole number above 0, not {rows!r}")
         self._target = StandardOutput(request.who)
         self._name, self._rows = request.name, rows
         self._names = list(request.schema.names)
@@ -35,7 +41,6 @@ class ConsoleSink(ImmediateSink):
         """Do nothing; that this exists tells an engine not to print a micro-batch twice."""
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Print the tuples."""
         shown = batch.slice(0, self._rows)
         columns = [[_cell(text) for text in render_texts(column).to_pylist()] for column in shown.columns]
         needed = [
@@ -50,8 +55,7 @@ class ConsoleSink(ImmediateSink):
             lines.append(f"{self._name}  ... {batch.num_rows - shown.num_rows} more")
         self._target.write(("\n".join(lines) + "\n").encode())
 
-    def _line(self, cells: object, widths: list[int]) -> str:
-        assert isinstance(cells, list | tuple)
+    def _line(self, cells: Sequence[str], widths: list[int]) -> str:
         padded = [
             cell.rjust(width) if right else cell.ljust(width)
             for cell, width, right in zip(cells, widths, self._right, strict=True)
@@ -66,18 +70,8 @@ def _cell(text: str | None) -> str:
     return plain if len(plain) <= CELL else plain[: CELL - 1] + "…"
 
 
-def _open_sink(request: SinkRequest) -> Writer:
-    settings = {} if request.settings is None else request.settings
-    if not isinstance(settings, Mapping):
-        raise OutputError(f"{request.who}: console expects nothing, or {{rows: N}}, not {settings!r}")
-    rows = check_keys(settings, ("rows",), request.who, "console", OutputError).get("rows", ROWS)
-    if not is_whole(rows, 1):
-        raise OutputError(f"{request.who}: console: rows is a whole number above 0, not {rows!r}")
-    return ConsoleSink(request, rows)
-
-
 def _permit(request: SinkRequest) -> None:
     request.trust.check_path(STANDARD, None, f"{request.who}: sink: console", OutputError, write=True)
 
 
-register_sink("console", _open_sink, permit=_permit)
+register_sink("console", _ConsoleSink, permit=_permit)

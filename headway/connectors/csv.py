@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import stat
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,12 @@ import pyarrow.csv as arrow_csv
 from headway.columns import Int64s
 from headway.connectors.casting import match_columns
 from headway.connectors.input_files import TrackedFile, check_encoding, input_path, open_input
-from headway.connectors.output_files import TextSink
-from headway.connectors.protocol import Identity, SourceRequest
+from headway.connectors.output_files import TextSink, register_files
+from headway.connectors.protocol import SinkRequest, SourceRequest
 from headway.connectors.readers import BatchReader
 from headway.connectors.records import OPEN, STRAY, Records, filled, first_break, part, scan, several_lines
-from headway.connectors.registry import permit_path, register_source
 from headway.connectors.texts import parse_texts, render_texts
-from headway.connectors.values import Bad
+from headway.connectors.values import Bad, is_utf8, without
 from headway.errors import InputError, choices
 from headway.expressions.timestamps import in_python
 
@@ -38,7 +36,7 @@ _PARTS = 4
 """How often a record over several lines is taken apart before each of its lines is read by itself."""
 
 
-class CsvReader(BatchReader):
+class _CsvReader(BatchReader):
     """Reads a CSV file; columns are matched by name, extra ones are ignored.
 
     Without quotes an empty value is NULL; `""` is an empty string, and NULL for types other than string and binary.
@@ -51,7 +49,7 @@ class CsvReader(BatchReader):
         self._path, self._place = path, path.name
         self._schema = request.schema.to_arrow()
         self.anew = stat.S_ISREG(path.stat().st_mode)
-        self._file = TrackedFile(open_input(path, request.who), path)
+        self.file = TrackedFile(open_input(path, request.who), path)
         self._rest = b""
         self._line = 1
         self._end = False
@@ -59,7 +57,7 @@ class CsvReader(BatchReader):
             self._header = self._read_header(request)
             self._positions = match_columns(request.schema, self._header, request.who, f"'{path}'")
         except InputError:
-            self._file.close()
+            self.file.close()
             raise
         self._labels = [str(at) for at in range(len(self._header))]
         self._single = len(self._header) == 1
@@ -78,23 +76,15 @@ class CsvReader(BatchReader):
         self._rest = block[used:] + self._rest
         return batch
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def identity(self) -> tuple[Path, Identity] | None:
-        """Return which file this is, and how far it is read."""
-        return self._file.identity()
-
     def _read(self) -> bytes:
         try:
-            data = self._file.read(BLOCK)
+            data: bytes = self.file.read(BLOCK)
         except OSError as error:
             raise InputError(f"{self._who}: '{self._path}' cannot be read: {error.strerror or error}") from error
         if not data and not self._end:
             self._end = True
             if self._rest and not self._rest.endswith(b"\n"):
-                self._file.break_off()
+                self.file.broken_off = True
                 return b"\n"
         return data
 
@@ -108,13 +98,13 @@ class CsvReader(BatchReader):
                 continue
             cut, records = data.rfind(b"\n") + 1, None
             full = len(data) > MAX_RECORD
-            if full and not _has_break(data):
+            if full and first_break(data[:MAX_RECORD]) < 0:  # the line at the start is longer than a record may be
                 self._drop_line()
                 continue
             if b'"' in data or (cut == 0 and (self._end or full)):
                 records = scan(data, False)
                 if not len(records.ends) and self._end:
-                    self._file.break_off()
+                    self.file.broken_off = True
                     records = scan(data, True)
                 cut = int(records.ends[-1]) + 1 if len(records.ends) else 0
                 if full:
@@ -129,8 +119,9 @@ class CsvReader(BatchReader):
 
     def _drop_line(self) -> None:
         """Refuse the line that fills the rest, and skip to its end."""
-        text = self._rest[: min(4096, MAX_RECORD)].decode("utf-8", "replace")
-        self.refuse(f"{self._place} line {self._line}", text, f"a line longer than {MAX_RECORD} bytes")
+        self.refuse(
+            f"{self._place} line {self._line}", self._rest[:MAX_RECORD], f"a line longer than {MAX_RECORD} bytes"
+        )
         self._line += 1
         data = self._rest
         while (at := first_break(data)) < 0 and not self._end:
@@ -152,10 +143,9 @@ class CsvReader(BatchReader):
         self._line += data[: int(ends[0]) + 1].count(b"\n")
         try:
             header = data[: ends[0]].decode().rstrip("\r")
+            return [name.strip() for name in next(csv.reader([header]))]
         except UnicodeDecodeError:
             raise InputError(f"{self._who}: the header of '{self._path}' is not valid UTF-8") from None
-        try:
-            return [name.strip() for name in next(csv.reader([header]))]
         except csv.Error as error:
             raise InputError(f"{self._who}: the header of '{self._path}' cannot be read: {error}") from None
 
@@ -240,8 +230,7 @@ class CsvReader(BatchReader):
             if start in taken and taken[start][0] < used and not _any_within(good, start, taken[start][0]):
                 end, reason = taken[start]
             known = end
-            text = block[start:end].decode("utf-8", "replace").rstrip("\r")
-            self.refuse(f"{self._place} line {self._line_of(breaks, start)}", text, reason)
+            self.refuse(f"{self._place} line {self._line_of(breaks, start)}", block[start:end], reason)
         return batch, used
 
     def _line_of(self, breaks: Int64s, at: int) -> int:
@@ -269,7 +258,7 @@ class CsvReader(BatchReader):
         """Return the good rows of a block with these records; the others get a reason. None if they do not agree."""
         if not len(records):
             return pa.RecordBatch.from_pylist([], schema=self._schema)
-        foreign = not _is_utf8(block)
+        foreign = not is_utf8(block)
         block = block.decode("latin-1").encode() if foreign else block  # the same fields, byte for character
         invalid: list[Any] = []
         try:
@@ -281,16 +270,16 @@ class CsvReader(BatchReader):
         for row in invalid:
             reasons[int(records[row.number - 1])] = f"expected {row.expected_columns} values, not {row.actual_columns}"
         rows = np.delete(records, [row.number - 1 for row in invalid])
-        keep = np.ones(len(rows), np.bool_)
+        wrong: set[int] = set()
         arrays = []
         for field, column in zip(self._schema, columns, strict=True):
             texts, undecodable = _decode(column, foreign)
             array, bad = parse_texts(texts, field.type)
             arrays.append(array)
             for position, reason in {**bad, **undecodable}.items():
-                keep[position] = False
+                wrong.add(position)
                 reasons.setdefault(int(rows[position]), f"column '{field.name}': {reason}")
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema).filter(pa.array(keep))
+        return without(pa.RecordBatch.from_arrays(arrays, schema=self._schema), wrong)
 
 
 def _native(types: list[pa.DataType], block: bytes) -> list[pa.DataType]:
@@ -334,19 +323,6 @@ def _decode(column: pa.Array, foreign: bool) -> tuple[pa.Array, Bad]:
     return pa.array(texts, pa.string()), bad
 
 
-def _is_utf8(block: bytes) -> bool:
-    try:
-        block.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _has_break(data: bytes) -> bool:
-    """Whether the line at the start is not longer than a record may be."""
-    return first_break(data[:MAX_RECORD]) >= 0
-
-
 def _bounded(data: bytes, records: Records) -> tuple[int, Records]:
     """Return the records before one that is too long, and their length; if that is the first, its first line, broken.
 
@@ -370,16 +346,14 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks) if column.num_chunks else None
 
 
-class CsvSink(TextSink):
+class _CsvSink(TextSink):
     """Writes CSV with a header. NULL is empty; text is quoted where it must be, and where it is empty."""
 
-    def head(self) -> bytes:
-        """Return the header line."""
-        names = pa.array(self.schema.names, pa.string())
-        return (",".join(_quote(names).to_pylist()) + "\n").encode()
+    def __init__(self, request: SinkRequest) -> None:
+        names = _quote(pa.array(request.schema.names, pa.string()))
+        super().__init__(request, (",".join(names.to_pylist()) + "\n").encode())
 
     def lines(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return one line per tuple."""
         cells: list[Any] = []
         for column in batch.columns:
             text = render_texts(column)
@@ -397,4 +371,4 @@ def _quote(texts: pa.Array) -> pa.Array:
     return pc.if_else(needed, quoted, texts)
 
 
-register_source("csv", CsvReader, (".csv",), permit_path)
+register_files("csv", _CsvReader, _CsvSink)

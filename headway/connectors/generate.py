@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.columns import Column, Int64s, numpy_type, to_arrow
-from headway.connectors.arrivals import ArrivalProcess, nanoseconds, parse_arrivals
-from headway.connectors.protocol import Chunk, Malformed, SourceRequest
+from headway.connectors.arrivals import nanoseconds, parse_arrivals
+from headway.connectors.protocol import Chunk, SourceRequest
+from headway.connectors.readers import BatchReader
 from headway.connectors.registry import check_keys, check_rate, is_whole, permit_anyone, register_source
 from headway.connectors.values import convert, to_array
 from headway.errors import HeadwayError, InputError, choices, did_you_mean, finite, unknown
@@ -34,13 +35,12 @@ FieldMaker = Callable[[Sequence[Column | None], int, np.random.Generator], pa.Ar
 _Numbers = npt.NDArray[Any]
 
 
-class GenerateReader:
+class _GenerateReader(BatchReader):
     """Makes tuples from a description of each field: `count` of them, until its phases end, or without end."""
-
-    live = False
 
     def __init__(self, request: SourceRequest) -> None:
         """Check the settings; raises InputError that names the key or the field."""
+        super().__init__(request)
         who = f"{request.who}: generate"
         settings = check_keys(request.settings, KEYS, request.who, "generate")
         seed, count = settings.get("seed", 1), settings.get("count")
@@ -49,24 +49,15 @@ class GenerateReader:
         if count is not None and not is_whole(count, 0):
             raise InputError(f"{who}: count is a whole number from 0, not {count!r}; leave it out for no end")
         rate = request.rate if request.rate is not None else check_rate(settings.get("rate"), who)
-        self._arrivals: ArrivalProcess | None = parse_arrivals(settings, rate, who)
+        self._arrivals = parse_arrivals(settings, rate, who)
+        self.timed = self._arrivals is not None
+        self.finite = count is not None or settings.get("phases") is not None
         self._seed = seed
         self._count: int | None = count
         self._schema = request.schema.to_arrow()
         self._makers = _makers(request, settings.get("fields"), self.timed, who)
         self._number = 0
-        self._batch: pa.RecordBatch | None = None
         self._due: Int64s | None = None
-
-    @property
-    def timed(self) -> bool:
-        """Whether a rate, bursts or phases give the tuples arrival moments."""
-        return self._arrivals is not None
-
-    @property
-    def finite(self) -> bool:
-        """Whether there is a count, or phases that end."""
-        return self._count is not None or (self._arrivals is not None and self._arrivals.finite)
 
     def read(self, limit: int) -> Chunk | None:
         """Return the next tuples; at most to the end of a block."""
@@ -83,12 +74,7 @@ class GenerateReader:
         due = None if self._due is None else self._due[at : at + size]
         return Chunk(self._batch.slice(at, size), due)
 
-    def malformed(self) -> list[Malformed]:
-        """Return nothing: what is made is well formed."""
-        return []
-
     def close(self) -> None:
-        """Drop the current block."""
         self._batch = self._due = None
 
     def _make(self, block: int) -> None:
@@ -97,7 +83,7 @@ class GenerateReader:
         numbers: Int64s = np.arange(start, start + size, dtype=np.int64)
         seconds = None
         if self._arrivals is not None:
-            self._due = self._arrivals.due(numbers, self._stream(block, len(self._makers)))
+            self._due = self._arrivals(numbers, self._stream(block, len(self._makers)))
             if len(self._due) < size:  # that was the last tuple
                 size = len(self._due)
                 numbers, self._count = numbers[:size], start + size
@@ -126,11 +112,11 @@ def _makers(request: SourceRequest, fields: object, timed: bool, who: str) -> li
     for field in request.schema:
         if field.name not in fields:
             raise InputError(f"{who}: field '{field.name}' is not defined; define all of {choices(names)}")
-        makers.append(parse_field(fields[field.name], field.type, timed, f"{who}: field '{field.name}'"))
+        makers.append(_parse_field(fields[field.name], field.type, timed, f"{who}: field '{field.name}'"))
     return makers
 
 
-def parse_field(spec: object, type_: pa.DataType, timed: bool, who: str) -> FieldMaker:
+def _parse_field(spec: object, type_: pa.DataType, timed: bool, who: str) -> FieldMaker:
     """Read how a field is made; raises InputError that starts with `who`."""
     if isinstance(spec, str):
         return _expression(spec, type_, timed, who)
@@ -320,10 +306,8 @@ def _number_type(type_: pa.DataType, who: str) -> None:
 
 
 def _numbers(spec: object, count: int, form: str, who: str) -> list[Any]:
-    if isinstance(spec, list | tuple) and len(spec) == count:
-        fine = [finite(part) is not None for part in spec]
-        if all(fine):
-            return list(spec)
+    if isinstance(spec, list | tuple) and len(spec) == count and None not in map(finite, spec):
+        return list(spec)
     raise InputError(f"{who}: expected {form}, not {spec!r}")
 
 
@@ -346,8 +330,7 @@ def _native(value: object, type_: pa.DataType, who: str) -> int:
     if array.null_count:
         raise InputError(f"{who}: expected {type_name(type_)}, not NULL")
     width = pa.int32() if pa.types.is_date(type_) else pa.int64()
-    number: int = (array.view(width) if pa.types.is_temporal(type_) else array)[0].as_py()
-    return number
+    return int((array.view(width) if pa.types.is_temporal(type_) else array)[0].as_py())
 
 
-register_source("generate", GenerateReader, permit=permit_anyone)
+register_source("generate", _GenerateReader, permit=permit_anyone)

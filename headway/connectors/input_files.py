@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from headway.connectors.protocol import Identified, Identity, SourceRequest
+from headway.connectors.protocol import Identity, SourceRequest, identify
 from headway.connectors.registry import find_path, source_suffixes
 from headway.errors import InputError, choices
 from headway.storage.checked import checksum
@@ -58,7 +58,9 @@ class TrackedFile:
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file, self._path = file, path
         self._read, self._crc = 0, 0
-        self._end = self._broken_off = False
+        self._end = False
+        self.broken_off = False
+        """Whether the last record has no line break: with more bytes it would be another record."""
 
     def read(self, size: int) -> bytes:
         """Return the next bytes, at most `size`; none at the end, and none after that, also if the file grows."""
@@ -67,10 +69,6 @@ class TrackedFile:
     def read1(self, size: int) -> bytes:
         """Return the next bytes that are there; none at the end, and none after that."""
         return b"" if self._end else self._note(self._file.read1(size))  # type: ignore[attr-defined]
-
-    def break_off(self) -> None:
-        """Note that the last record has no line break: with more bytes it would be another record."""
-        self._broken_off = True
 
     def _note(self, data: bytes) -> bytes:
         self._end = not data
@@ -81,7 +79,7 @@ class TrackedFile:
     def identity(self) -> tuple[Path, Identity] | None:
         """Return what was read by now; None for what is no regular file."""
         size = _size(self._path)
-        return None if size is None else (self._path, Identity(size, self._read, self._crc, 0, False, self._broken_off))
+        return None if size is None else (self._path, Identity(size, self._read, self._crc, 0, False, self.broken_off))
 
     def close(self) -> None:
         """Close the file."""
@@ -104,12 +102,11 @@ def check_input(source: str, reader: object, known: Any, ended: bool) -> None:
 
     `known` is what `describe` returned then; with `ended` the saved run has read all inputs to their ends.
     """
-    found = reader.identity() if isinstance(reader, Identified) else None
+    found = identify(reader)
     if known is None or found is None:
         return  # no file, then or now: a generator, a table, a pipe
     path, now = found
-    then = Identity(*known)
-    why = _difference(path, now, then, ended)
+    why = _difference(path, now, Identity(*known), ended)
     if why is not None:
         raise InputError(
             f"source '{source}': '{path}' is not the file that the saved run has read: {why}; give that file, or "
@@ -123,14 +120,15 @@ def describe(readers: Mapping[str, object], known: Mapping[str, Any], ended: Col
     `ended` names the sources that have ended. A run that resumes reads a file from its beginning again, and knows less
     than before until it is where it was.
     """
-    found = {name: reader.identity() for name, reader in readers.items() if isinstance(reader, Identified)}
-    every = {name: one[1] for name, one in found.items() if one is not None}
-    every = {name: one._replace(ended=bool(one.ended) or name in ended) for name, one in every.items()}
-    return {name: list(one) for name, one in every.items() if name not in known or _more(one, Identity(*known[name]))}
-
-
-def _more(now: Identity, then: Identity) -> bool:
-    return (now.read, bool(now.ended)) > (then.read, bool(then.ended))
+    described = {}
+    for name, reader in readers.items():
+        found = identify(reader)
+        if found is not None:
+            now = found[1]._replace(ended=bool(found[1].ended) or name in ended)
+            then = Identity(*known[name]) if name in known else None
+            if then is None or (now.read, now.ended) > (then.read, bool(then.ended)):
+                described[name] = list(now)
+    return described
 
 
 def _difference(path: Path, now: Identity, then: Identity, ended: bool) -> str | None:
@@ -143,9 +141,8 @@ def _difference(path: Path, now: Identity, then: Identity, ended: bool) -> str |
     ended = ended or (then.read >= then.size if then.ended is None else then.ended)
     if ended and now.size != then.read:
         return "it has grown since it was read to its end"
-    crc = left = 0
+    crc, left = 0, then.read
     with path.open("rb") as file:
-        left = then.read
         while left > 0 and (data := file.read(min(_BLOCK, left))):
             crc, left = checksum(data, crc), left - len(data)
     return None if crc == then.crc else f"its first {then.read} bytes are others"

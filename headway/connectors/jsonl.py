@@ -11,18 +11,15 @@ import stat
 import sys
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.connectors.input_files import TrackedFile, check_encoding, input_path, open_input
-from headway.connectors.output_files import TextSink
-from headway.connectors.protocol import Identity, SinkRequest, SourceRequest
-from headway.connectors.readers import BatchReader
-from headway.connectors.registry import permit_path, register_source
-from headway.connectors.rows import RowConverter, Sightings
+from headway.connectors.output_files import TextSink, register_files
+from headway.connectors.protocol import SinkRequest, SourceRequest
+from headway.connectors.readers import BatchReader, RowConverter
 from headway.connectors.texts import plain, render_texts, to_json
 from headway.connectors.values import show
 from headway.errors import InputError
@@ -33,7 +30,7 @@ MAX_LINE = 1 << 24
 """A longer line is malformed, so that memory is bounded."""
 
 
-class JsonLinesReader(BatchReader):
+class _JsonLinesReader(BatchReader):
     """Reads one JSON object per line. A missing key is NULL, other keys are ignored, blank lines are skipped.
 
     Each read takes what is there: on standard input and pipes, a line is handed over as soon as it is complete.
@@ -42,11 +39,9 @@ class JsonLinesReader(BatchReader):
     def __init__(self, request: SourceRequest) -> None:
         """Open the file, or standard input for "-"."""
         super().__init__(request)
-        self._stdin = str(request.settings) == "-"
-        if self._stdin:
+        if str(request.settings) == "-":
             self._place = "standard input"
-            stdin: Any = sys.stdin.buffer
-            self._file: Any = stdin
+            stdin: Any = sys.stdin.buffer  # stays open
             # A thread that waits in the buffered reader holds its lock, and Python cannot end without that lock.
             raw = getattr(stdin, "raw", None)
             self._read: Callable[[int], bytes] = stdin.read1 if raw is None else raw.read
@@ -55,15 +50,12 @@ class JsonLinesReader(BatchReader):
         else:
             path = input_path(request)
             self._place = path.name
-            self.live = not stat.S_ISREG(path.stat().st_mode)
-            self.finite = not self.live
-            self.anew = not self.live
-            self._file = open_input(path, request.who)
-            if not self.live:
-                self._file = TrackedFile(self._file, path)
-            self._read = self._file.read1
-        self._converter = RowConverter(request.schema)
-        self._sightings = Sightings(request.who, request.schema.names)
+            self.finite = self.anew = stat.S_ISREG(path.stat().st_mode)
+            self.live = not self.finite
+            file: Any = open_input(path, request.who)
+            self.file = file if self.live else TrackedFile(file, path)
+            self._read = self.file.read1
+        self._converter = RowConverter(request)
         exact = any(pa.types.is_decimal(type_) for type_ in request.schema.types)
         self._loads = json.JSONDecoder(parse_float=Decimal).decode if exact else json.loads
         self._load_one = json.JSONDecoder(parse_float=_exact).decode if exact else json.loads
@@ -75,28 +67,18 @@ class JsonLinesReader(BatchReader):
         """Parse the lines that are there; wait for one if there is none."""
         block = self._next_block()
         if block is None:
-            self._sightings.end()
+            self._converter.warn()
             return None
         reasons: dict[int, str] = {}
         rows, lines = self._load(block, reasons)
-        self._sightings.look(rows)
         batch, bad = self._converter.batch(rows)
         for position, reason in bad.items():
             reasons[lines[position] if lines else position] = reason
         texts = block.split(b"\n") if reasons else []
         for at in sorted(reasons):
-            self._refuse(at, texts[at], reasons[at])
+            self.refuse(f"{self._place} line {self._line + at}", texts[at], reasons[at])
         self._line += block.count(b"\n")
         return batch
-
-    def close(self) -> None:
-        """Close the file; standard input stays open."""
-        if not self._stdin:
-            self._file.close()
-
-    def identity(self) -> tuple[Path, Identity] | None:
-        """Return which file this is, and how far it is read; None for what is no file."""
-        return self._file.identity() if isinstance(self._file, TrackedFile) else None
 
     def _next_block(self) -> bytes | None:
         """Return complete lines, or None at the end."""
@@ -107,8 +89,8 @@ class JsonLinesReader(BatchReader):
                 raise InputError(f"{self._who}: {self._place} cannot be read: {error}") from error
             if not data:
                 block, self._rest = self._rest, b""
-                if block and isinstance(self._file, TrackedFile):
-                    self._file.break_off()
+                if block and isinstance(self.file, TrackedFile):
+                    self.file.broken_off = True
                 return self._begin(block) + b"\n" if block else None
             cut = data.rfind(b"\n") + 1
             if cut:
@@ -128,7 +110,7 @@ class JsonLinesReader(BatchReader):
                     self._skip_line(self._rest)
 
     def _skip_line(self, line: bytes) -> None:
-        self._refuse(0, line, f"a line longer than {MAX_LINE} bytes")
+        self.refuse(f"{self._place} line {self._line}", line, f"a line longer than {MAX_LINE} bytes")
         self._rest, self._skipping = b"", True
 
     def _begin(self, block: bytes) -> bytes:
@@ -163,11 +145,6 @@ class JsonLinesReader(BatchReader):
                 else:
                     reasons[at] = f'expected an object such as {{"a": 1}}, not {show(row)}'
         return rows, lines
-
-    def _refuse(self, at: int, line: bytes, reason: str) -> None:
-        self.refuse(
-            f"{self._place} line {self._line + at}", line[:4096].decode("utf-8", "replace").rstrip("\r"), reason
-        )
 
 
 def _exact(text: str) -> Decimal:
@@ -204,20 +181,14 @@ TAGGED = Tagged("-")
 
 def tag_shared(destinations: Mapping[str, object]) -> dict[str, object]:
     """Return what to write to instead, by name, where more than one destination is standard output; else nothing."""
-    shared = [name for name, what in destinations.items() if what == "-" or _named(what) == "-"]
-    if len(shared) < 2:
-        return {}
-    return {name: TAGGED for name in shared if destinations[name] == "-" or "jsonl" in _mapping(destinations[name])}
+    named = {name: _kind_and_path(what) for name, what in destinations.items()}
+    shared = [name for name, (_, path) in named.items() if path == "-"]
+    return {name: TAGGED for name in shared if named[name][0] == "jsonl"} if len(shared) > 1 else {}
 
 
-def _mapping(what: object) -> Mapping[object, object]:
-    return what if isinstance(what, Mapping) else {}
-
-
-def _named(what: object) -> object:
-    """Return what a connector such as ``{jsonl: "-"}`` names."""
-    named = list(_mapping(what).values())
-    return named[0] if len(named) == 1 else None
+def _kind_and_path(what: object) -> tuple[object, object]:
+    """Return what a connector such as ``{jsonl: "-"}`` names; a path alone is as good."""
+    return next(iter(what.items())) if isinstance(what, Mapping) and len(what) == 1 else ("jsonl", what)
 
 
 class JsonLinesSink(TextSink):
@@ -259,4 +230,4 @@ def _json(column: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise('"', texts, '"', "")
 
 
-register_source("jsonl", JsonLinesReader, (".jsonl",), permit_path)
+register_files("jsonl", _JsonLinesReader, JsonLinesSink)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
 from headway.connectors.output_files import ImmediateSink
-from headway.connectors.protocol import Reader, SinkRequest, SourceRequest, Writer
-from headway.connectors.readers import BatchReader, CastingReader, Handover
+from headway.connectors.protocol import Reader, SinkRequest, SourceRequest
+from headway.connectors.readers import BatchReader, CastingReader, Handover, RowConverter
 from headway.connectors.registry import permit_anyone, register_sink, register_source_object
-from headway.connectors.rows import RowConverter, Sightings
 from headway.connectors.values import show_whole
 from headway.errors import HeadwayError, InputError, OutputError, raised
 from headway.network.schema import Schema
 
 CHUNK = 1 << 17
 """Tuples of a table that are cast at a time, so that one that needs a cast is not held twice."""
+
+_PLACES = {pa.RecordBatch: "the record batch", pa.Table: "the table", pa.RecordBatchReader: "the Arrow reader"}
+"""How messages name Arrow's own objects."""
 
 AHEAD = 4096
 """Rows that are taken from a live iterator before somebody asks for them."""
@@ -28,47 +30,34 @@ AHEAD = 4096
 def _open_arrow(request: SourceRequest) -> Reader:
     """Read batches that already exist or that an Arrow reader hands over: in the thread of whoever reads them."""
     what: Any = request.settings
+    place = next((name for type_, name in _PLACES.items() if isinstance(what, type_)), f"the {type(what).__name__}")
     if isinstance(what, pa.RecordBatch):
-        return _reader(request, pa.Table.from_batches([what]), "the record batch")
-    if isinstance(what, pa.Table):
-        return _reader(request, what, "the table")
-    if isinstance(what, pa.RecordBatchReader):
-        return _reader(request, what, "the Arrow reader")
-    return _reader(request, pa.RecordBatchReader.from_stream(what), f"the {type(what).__name__}")
-
-
-def _reader(request: SourceRequest, what: pa.Table | pa.RecordBatchReader, place: str) -> Reader:
+        what = pa.Table.from_batches([what])
+    elif not isinstance(what, pa.Table | pa.RecordBatchReader):
+        what = pa.RecordBatchReader.from_stream(what)
     reader = CastingReader(request, what.schema, place)
-    reader.batches = _slices(what) if isinstance(what, pa.Table) else iter(what)
+    reader.batches = iter(what.to_batches(max_chunksize=CHUNK) if isinstance(what, pa.Table) else what)
     return reader
 
 
-def _slices(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    yield from table.to_batches(max_chunksize=CHUNK)
-
-
 def _is_arrow(what: object) -> bool:
-    arrow = isinstance(what, pa.Table | pa.RecordBatch | pa.RecordBatchReader)
-    return arrow or hasattr(what, "__arrow_c_stream__")  # data frames of other libraries
+    return isinstance(what, tuple(_PLACES)) or hasattr(what, "__arrow_c_stream__")  # data frames of other libraries
 
 
-class RowReader(BatchReader):
+class _RowReader(BatchReader):
     """Reads the rows of a collection, whose end is known and which never blocks."""
 
     def __init__(self, request: SourceRequest, rows: Iterable[Any]) -> None:
         super().__init__(request)
-        self._converter = RowConverter(request.schema)
-        self._sightings = Sightings(request.who, request.schema.names)
+        self._converter = RowConverter(request)
         self._rows: Iterator[Any] = iter(rows)
         self._count = 0
 
     def next_batch(self, limit: int) -> pa.RecordBatch | None:
-        """Convert at most `limit` rows."""
         rows = self.take(limit)
         if not rows:
-            self._sightings.end()
+            self._converter.warn()
             return None
-        self._sightings.look(rows)
         batch, bad = self._converter.batch(rows)
         for position in sorted(bad):
             self.refuse(f"index {self._count + position}", show_whole(rows[position]), bad[position])
@@ -83,11 +72,10 @@ class RowReader(BatchReader):
             raise self.failed(error) from error
 
     def failed(self, error: BaseException) -> InputError:
-        """Return the error for an iterable that raised."""
         return InputError(f"{self._who}: the iterable raised {raised(error)}")
 
 
-class LiveRowReader(RowReader):
+class _LiveRowReader(_RowReader):
     """Reads an iterator that may block, and hands over what is there.
 
     A thread takes rows ahead, at most AHEAD, because the next row of an iterator cannot be asked for without
@@ -135,15 +123,15 @@ class LiveRowReader(RowReader):
 def _open_rows(request: SourceRequest) -> Reader:
     rows: Any = request.settings
     known = isinstance(rows, Sized)  # a collection, not an iterator
-    return RowReader(request, rows) if known else LiveRowReader(request, rows)
+    return _RowReader(request, rows) if known else _LiveRowReader(request, rows)
 
 
 def _is_rows(what: object) -> bool:
     return isinstance(what, Iterable) and not isinstance(what, str | bytes | Mapping)
 
 
-class TableSink:
-    """Collects an output as an Arrow table."""
+class TableSink(ImmediateSink):
+    """Collects an output as an Arrow table, which is complete at any time."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema.to_arrow()
@@ -154,9 +142,6 @@ class TableSink:
         """Keep the batch."""
         self.count += batch.num_rows
         self._batches.append(batch)
-
-    def close(self) -> None:
-        """Do nothing: the table is complete at any time."""
 
     def abort(self) -> None:
         """Drop what was collected."""
@@ -182,9 +167,12 @@ class DiscardSink(ImmediateSink):
 class CallbackSink(ImmediateSink):
     """Hands each batch of an output to a function; the run waits until it returns."""
 
-    def __init__(self, name: str, function: Callable[[pa.RecordBatch], object]) -> None:
-        self._name = name
-        self._function = function
+    def __init__(self, request: SinkRequest) -> None:
+        """Take the function, or raise OutputError for what is none."""
+        function: Any = request.settings
+        if not callable(function):
+            raise OutputError(f"{request.who}: a callback is a function of a record batch, not {function!r}")
+        self._who, self._function = request.who, function
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Call the function; what it raises becomes an OutputError."""
@@ -193,21 +181,10 @@ class CallbackSink(ImmediateSink):
         except HeadwayError:
             raise
         except Exception as error:
-            raise OutputError(f"output '{self._name}': the callback raised {type(error).__name__}: {error}") from error
-
-
-def _discard(request: SinkRequest) -> Writer:
-    return DiscardSink()
-
-
-def _callback(request: SinkRequest) -> Writer:
-    function: Any = request.settings
-    if not callable(function):
-        raise OutputError(f"{request.who}: a callback is a function of a record batch, not {function!r}")
-    return CallbackSink(request.name, function)
+            raise OutputError(f"{self._who}: the callback raised {type(error).__name__}: {error}") from error
 
 
 register_source_object(_is_arrow, _open_arrow)
 register_source_object(_is_rows, _open_rows)
-register_sink("discard", _discard, permit=permit_anyone)
-register_sink("callback", _callback, permit=permit_anyone)  # a file holds no functions
+register_sink("discard", lambda request: DiscardSink(), permit=permit_anyone)
+register_sink("callback", CallbackSink, permit=permit_anyone)  # a file holds no functions

@@ -1,4 +1,8 @@
-"""Files as outputs: they appear only when complete, small batches are gathered, and text is written line by line."""
+"""Files and directories as outputs: what appears is complete, and what is not yet is not mistaken for it.
+
+Small batches are gathered, text is written line by line, and a path that ends in "/" gets one whole file for every
+micro-batch.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,23 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 
-from headway.connectors.protocol import PipeClosedError, SinkRequest
-from headway.connectors.registry import find_path, sink_suffixes
-from headway.errors import OutputError, choices
+from headway.connectors.protocol import PipeClosedError, SinkFactory, SinkRequest, SourceFactory, Writer
+from headway.connectors.registry import (
+    check_keys,
+    find_path,
+    permit_path,
+    register_sink,
+    register_source,
+    sink_suffixes,
+)
+from headway.errors import OutputError, choices, unknown
+from headway.storage.filesystems import is_uri
 from headway.storage.temporary import is_abandoned
 
 GROUP_ROWS = 1 << 17
@@ -48,17 +60,15 @@ class PartialFile:
         self._lock = -1
         _remove_dead(self.path)
         with self.guard():
-            self._create()
+            while not self._create():
+                self.file.close()  # another process took it for abandoned before it was locked
 
-    def _create(self) -> None:
-        while True:
-            self._partial = self.path.parent / f".{self.path.name}.{secrets.token_hex(4)}.partial"
-            self.file: BinaryIO = self._partial.open("xb")
-            with contextlib.suppress(OSError):  # a file system without locks
-                fcntl.flock(self.file, fcntl.LOCK_EX)
-            if os.fstat(self.file.fileno()).st_nlink:
-                return
-            self.file.close()  # another process took it for abandoned before it was locked
+    def _create(self) -> bool:
+        self._partial = self.path.parent / f".{self.path.name}.{secrets.token_hex(4)}.partial"
+        self.file: BinaryIO = self._partial.open("xb")
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(self.file, fcntl.LOCK_EX)
+        return os.fstat(self.file.fileno()).st_nlink > 0
 
     def write(self, data: bytes | memoryview) -> None:
         """Append bytes; raises OutputError, for instance when the disk is full."""
@@ -77,7 +87,7 @@ class PartialFile:
             self._lock = os.dup(self.file.fileno())  # it stays locked until it has its name
             self.file.close()
 
-    def complete(self) -> None:
+    def close(self) -> None:
         """Give the file its final name, once."""
         if self._placed:
             return
@@ -87,7 +97,7 @@ class PartialFile:
         self._placed = True
         self._unlock()
 
-    def remove(self) -> None:
+    def abort(self) -> None:
         """Give up the file; does nothing once it is complete."""
         if self._placed:
             return
@@ -115,23 +125,30 @@ class PartialFile:
 def _remove_dead(target: Path) -> None:
     """Remove partial files of a target that killed processes of this user have left."""
     own = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}\.partial")
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
         for entry in os.scandir(target.parent):
             if own.fullmatch(entry.name):
                 with contextlib.suppress(OSError):
-                    _remove_unheld(entry.path)
+                    handle = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                    opened.callback(os.close, handle)
+                    if is_abandoned(handle):
+                        Path(entry.path).unlink()
 
 
-def _remove_unheld(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        if is_abandoned(handle):
-            Path(path).unlink()
-    finally:
-        os.close(handle)
+class ImmediateSink:
+    """A sink that writes at once: nothing remains to be completed, and nothing can be taken back."""
+
+    def prepare(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def abort(self) -> None:
+        """Do nothing."""
 
 
-class StandardOutput:
+class StandardOutput(ImmediateSink):
     """Standard output, flushed with every write. A reader that has gone away raises PipeClosedError."""
 
     def __init__(self, who: str) -> None:
@@ -145,42 +162,27 @@ class StandardOutput:
             self._stream.buffer.write(data)
             self._stream.buffer.flush()
         except BrokenPipeError:
-            self._silence()
+            # Python flushes standard output once more at exit; without this it would complain about the pipe again.
+            with contextlib.suppress(OSError, ValueError):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, self._stream.fileno())
+                os.close(nowhere)
             raise PipeClosedError(f"{self.who}: standard output was closed by its reader") from None
         except OSError as error:
             raise OutputError(f"{self.who}: standard output cannot be written: {error}") from error
-
-    def prepare(self) -> None:
-        """Do nothing: all is flushed."""
-
-    def complete(self) -> None:
-        """Do nothing: all is flushed."""
-
-    def remove(self) -> None:
-        """Do nothing: what is written cannot be taken back."""
-
-    def _silence(self) -> None:
-        # Python flushes standard output once more at exit; without this it would complain about the pipe again.
-        with contextlib.suppress(OSError, ValueError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stream.fileno())
-            os.close(nowhere)
 
 
 class TextSink:
     """A file, or with "-" standard output, of one line per tuple. A subclass renders the lines."""
 
-    def __init__(self, request: SinkRequest) -> None:
+    def __init__(self, request: SinkRequest, head: bytes = b"") -> None:
+        """Open it, and write what comes before the first tuple."""
         self.schema = request.schema.to_arrow()
         dash = str(request.settings) == "-"
-        self._target = StandardOutput(request.who) if dash else PartialFile(request)
-        head = self.head()
+        target = StandardOutput(request.who) if dash else PartialFile(request)
+        self._target, self.prepare, self.close, self.abort = target, target.prepare, target.close, target.abort
         if head:
             self._target.write(head)
-
-    def head(self) -> bytes:
-        """Return what comes before the first tuple."""
-        return b""
 
     def lines(self, batch: pa.RecordBatch) -> pa.Array:
         """Return a text for each tuple, with its line break."""
@@ -194,28 +196,6 @@ class TextSink:
             # The lines of a string array lie one after the other in memory: they are the text already.
             bounds = memoryview(offsets).cast("i")[lines.offset : lines.offset + len(lines) + 1]
             self._target.write(memoryview(data)[bounds[0] : bounds[-1]])
-
-    def prepare(self) -> None:
-        """Write all lines to the disk."""
-        self._target.prepare()
-
-    def close(self) -> None:
-        """Put the file in its place."""
-        self._target.complete()
-
-    def abort(self) -> None:
-        """Give up the file."""
-        self._target.remove()
-
-
-class ImmediateSink:
-    """A sink that writes at once: `close` has nothing to complete, `abort` nothing to take back."""
-
-    def close(self) -> None:
-        """Do nothing."""
-
-    def abort(self) -> None:
-        """Do nothing."""
 
 
 class GatheringSink:
@@ -239,7 +219,156 @@ class GatheringSink:
 
     def flush(self) -> None:
         """Save what is gathered."""
-        batches = self._batches if self._rows else []
+        batches, rows = self._batches, self._rows
         self._batches, self._rows, self._bytes = [], 0, 0
-        if batches:
+        if batches and rows:
             self.save(batches)
+
+
+class BatchesSink(GatheringSink):
+    """Writes every micro-batch by itself, so that writing it again after a crash replaces it.
+
+    An engine with micro-batches calls `begin` before `write`. Without `begin` tuples are gathered, and what is gathered
+    is a micro-batch of this run.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._unit, self._batch = f"run-{secrets.token_hex(4)}", -1
+        self.begun = False
+
+    def save_as(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
+        """Write a micro-batch under its name."""
+        raise NotImplementedError
+
+    def begin(self, unit: str, batch: int) -> None:
+        """Say which micro-batch is written next."""
+        self._unit, self._batch, self.begun = unit, batch, True
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write a micro-batch, or gather."""
+        if self.begun:
+            self.save_as([batch], self._unit, self._batch)
+        else:
+            super().write(batch)
+
+    def save(self, batches: list[pa.RecordBatch]) -> None:
+        """Write what is gathered as a micro-batch of this run."""
+        self._batch += 1
+        self.save_as(batches, self._unit, self._batch)
+
+    def close(self) -> None:
+        """Write what is gathered."""
+        self.flush()
+
+    def abort(self) -> None:
+        """Leave what is written, and drop what is gathered."""
+        self._batches = []
+
+
+class DirectorySink(BatchesSink):
+    """Writes files into a directory, each complete when it appears; files of other runs stay.
+
+    A file is named by unit and batch. Without micro-batches `abort` takes this run's files away again.
+    """
+
+    def __init__(self, request: SinkRequest, path: str | Path, format_: str) -> None:
+        """Make the directory if its parent exists; raises OutputError if that fails."""
+        super().__init__()
+        self._request, self._format = request, format_
+        who = request.who
+        if is_uri(str(path)):
+            raise OutputError(
+                f"{who}: '{path}' is no directory of this machine; {{spark: {{format, path}}}} writes there"
+            )
+        self._folder = find_path(request, path)
+        if self._folder.exists() and not self._folder.is_dir():
+            raise OutputError(f"{who}: '{self._folder}' is a file; expected a directory")
+        try:
+            self._folder.mkdir(exist_ok=True)
+        except FileNotFoundError:
+            raise OutputError(f"{who}: the folder '{self._folder.parent}' does not exist") from None
+        except OSError as error:
+            raise OutputError(f"{who}: '{self._folder}' cannot be made: {error.strerror or error}") from error
+        self._part = 0
+        self._written: list[Path] = []
+
+    def begin(self, unit: str, batch: int) -> None:
+        """Name the file of what is written next; an earlier one of this name is replaced."""
+        super().begin(unit, batch)
+        self._part = 0
+
+    def prepare(self) -> None:
+        """Write what is gathered."""
+        self.flush()
+
+    def close(self) -> None:
+        """Write what is gathered, and keep it."""
+        self.flush()
+        self._written = []
+
+    def abort(self) -> None:
+        """Delete the files of a run without micro-batches; a run with micro-batches can continue with its files."""
+        super().abort()
+        for path in self._written:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+    def save_as(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
+        """Write a file."""
+        more = f"_{self._part}" if self._part else ""  # sorts behind the first
+        path = (self._folder / f"{unit}-{batch:010d}{more}.{self._format}").absolute()
+        if self.begun:
+            self._part += 1
+        else:
+            self._written.append(path)  # known before it is there
+        writer = _formats[self._format](SinkRequest(self._request.name, self._request.schema, path))
+        try:
+            for one in batches:
+                writer.write(one)
+            writer.close()
+        except BaseException:
+            writer.abort()
+            raise
+
+
+_formats: dict[str, SinkFactory] = {}
+
+
+def register_files(kind: str, source: SourceFactory, sink: SinkFactory) -> None:
+    """Make files of a kind, by suffix, a source and a sink, and directories of them a sink."""
+
+    def open_sink(request: SinkRequest) -> Writer:
+        path = request.settings
+        if isinstance(path, str) and path.endswith("/"):
+            return DirectorySink(request, path, kind)
+        return sink(request)
+
+    _formats[kind] = sink
+    register_source(kind, source, (f".{kind}",), permit_path)
+    register_sink(kind, open_sink, (f".{kind}",), permit_path)
+
+
+def _open_directory(request: SinkRequest) -> Writer:
+    settings, who = request.settings, f"{request.who}: directory"
+    if isinstance(settings, str | Path):
+        settings = {"path": settings}
+    if not isinstance(settings, Mapping):
+        raise OutputError(f"{who} expects a path or {{path, format}}, not {settings!r}")
+    settings = check_keys(settings, ("path", "format"), request.who, "directory", OutputError)
+    path, format_ = settings.get("path"), settings.get("format", "parquet")
+    if not isinstance(path, str | Path) or not str(path):
+        raise OutputError(f"{who}: expected a path, not {path!r}")
+    if format_ not in _formats:
+        raise OutputError(f"{who}: {unknown('format', str(format_), _formats)}")
+    return DirectorySink(request, path, str(format_))
+
+
+def _permit(request: SinkRequest) -> None:
+    settings = request.settings
+    path = settings.get("path") if isinstance(settings, Mapping) else settings
+    if isinstance(path, str | Path):
+        request.trust.check_path(path, request.base, f"{request.who}: sink: directory", OutputError, write=True)
+
+
+register_sink("directory", _open_directory, permit=_permit)

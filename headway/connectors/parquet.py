@@ -9,17 +9,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headway.connectors.input_files import identify_whole, input_path, open_input
-from headway.connectors.output_files import GROUP_ROWS, GatheringSink, PartialFile
+from headway.connectors.output_files import GROUP_ROWS, GatheringSink, PartialFile, register_files
 from headway.connectors.protocol import Identity, SinkRequest, SourceRequest
 from headway.connectors.readers import CastingReader
-from headway.connectors.registry import permit_path, register_source
 from headway.errors import InputError, OutputError
 
 BATCH = 1 << 16
 """Tuples that are decoded at a time."""
 
 
-class ParquetReader(CastingReader):
+class _ParquetReader(CastingReader):
     """Reads the needed columns of a Parquet file in batches, cast to the source's schema where nothing is lost."""
 
     unreadable = "cannot be read as Parquet"
@@ -37,19 +36,14 @@ class ParquetReader(CastingReader):
                 raise InputError(f"{request.who}: '{path}' {self.unreadable}: {error}") from error
             super().__init__(request, given, f"'{path}'", path.name)
             self.batches = file.iter_batches(BATCH, columns=self.caster.names)
-            self._opened = opened.pop_all()
+            self.file = opened.pop_all()
 
     def identity(self) -> tuple[Path, Identity] | None:
-        """Return which file this is."""
         self._known = identify_whole(self._path) if self._known is None else self._known
         return None if self._known is None else (self._path, self._known)
 
-    def close(self) -> None:
-        """Close the file."""
-        self._opened.close()
 
-
-class ParquetSink(GatheringSink):
+class _ParquetSink(GatheringSink):
     """Writes a Parquet file; small batches are gathered to row groups of a sensible size."""
 
     def __init__(self, request: SinkRequest) -> None:
@@ -59,36 +53,29 @@ class ParquetSink(GatheringSink):
         try:
             self._writer = pq.ParquetWriter(self._target.file, self._schema)
         except (pa.ArrowException, OSError) as error:
-            self._target.remove()
+            self._target.abort()
             raise OutputError(f"{request.who}: '{self._target.path}' cannot be written: {error}") from error
-        self._open = True
 
     def save(self, batches: list[pa.RecordBatch]) -> None:
-        """Write a row group."""
         with self._target.guard():
             self._writer.write_table(pa.Table.from_batches(batches, schema=self._schema), row_group_size=GROUP_ROWS)
 
     def prepare(self) -> None:
         """Write the last row group and the footer."""
-        if self._open:
+        if self._writer.is_open:
             self.flush()
             with self._target.guard():
                 self._writer.close()
-            self._open = False
             self._target.prepare()
 
     def close(self) -> None:
-        """Put the file in its place, with all that `prepare` writes."""
         self.prepare()
-        self._target.complete()
+        self._target.close()
 
     def abort(self) -> None:
-        """Give up the file; does nothing once it is in its place."""
-        if self._open:
-            self._open = False
-            with contextlib.suppress(OSError, pa.ArrowException):
-                self._writer.close()
-        self._target.remove()
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._writer.close()
+        self._target.abort()
 
 
-register_source("parquet", ParquetReader, (".parquet",), permit_path)
+register_files("parquet", _ParquetReader, _ParquetSink)

@@ -118,12 +118,10 @@ class Identity(NamedTuple):
     """Whether it was read to its end; None in states of versions that did not say so."""
 
 
-@runtime_checkable
-class Identified(Protocol):
-    """A reader that can say which file it reads."""
-
-    def identity(self) -> tuple[Path, Identity] | None:
-        """Return the file and what is known of it by now; None if this reader has none."""
+def identify(reader: object) -> tuple[Path, Identity] | None:
+    """Return which file a reader reads, and what is known of it by now: what its `identity` says, if it has one."""
+    found: tuple[Path, Identity] | None = getattr(reader, "identity", lambda: None)()
+    return found
 
 
 @runtime_checkable

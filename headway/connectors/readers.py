@@ -1,16 +1,19 @@
-"""What readers have in common: cutting and casting batches, waiting for another thread, wrapping other readers."""
+"""What readers have in common: cutting and casting batches, converting rows, waiting for threads, wrapping others."""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headway.clock import SECOND
 from headway.columns import Int64s
@@ -19,17 +22,25 @@ from headway.connectors.protocol import (
     PENDING_LIMIT,
     TEXT_LIMIT,
     Chunk,
-    Identified,
     Identity,
     Malformed,
     Reader,
     SourceRequest,
     begins_anew,
+    identify,
 )
-from headway.errors import InputError
+from headway.connectors.texts import parse_texts
+from headway.connectors.values import Bad, show, to_array, without
+from headway.errors import InputError, did_you_mean
 
 LONGEST = 2**62
 """The last moment, in nanoseconds, and the most tuples: so that sums still fit into 64 bits."""
+
+LOOKED_AT = 1000
+"""Only so many rows of a source are checked for missing fields."""
+
+_KEYS = 1000
+_log = logging.getLogger("headway")
 
 _SKIPPED = 65_536
 """At most this many tuples are read at a time while they are skipped."""
@@ -43,6 +54,8 @@ class BatchReader:
     timed = False
     finite = True
     live = False
+    file: Any = None
+    """What is read and closed, if it is a file; see `identify`."""
 
     def __init__(self, request: SourceRequest) -> None:
         self.name = request.name
@@ -76,8 +89,10 @@ class BatchReader:
         self._at = min(start + limit, batch.num_rows)
         return Chunk(batch.slice(start, self._at - start))
 
-    def refuse(self, where: str, text: str, reason: str) -> None:
+    def refuse(self, where: str, text: str | bytes, reason: str) -> None:
         """Note a malformed row, or raise InputError if the source is strict."""
+        if isinstance(text, bytes):
+            text = text[: 4 * TEXT_LIMIT].decode("utf-8", "replace").rstrip("\r")
         row = Malformed(self.name, where, text[:TEXT_LIMIT], reason)
         if self._strict:
             raise InputError(str(row))
@@ -88,8 +103,14 @@ class BatchReader:
         rows, self._malformed = self._malformed, []
         return rows
 
+    def identity(self) -> tuple[Path, Identity] | None:
+        """Return which file this is, and what is known of it by now."""
+        return identify(self.file)
+
     def close(self) -> None:
-        """Release nothing; subclasses that hold a file close it."""
+        """Close the file."""
+        if self.file is not None:
+            self.file.close()
 
 
 class CastingReader(BatchReader):
@@ -122,6 +143,91 @@ class CastingReader(BatchReader):
     def close(self) -> None:
         """Drop the data."""
         self.batches = iter(())
+        super().close()
+
+
+class RowConverter:
+    """Turns a source's Python rows into batches of its schema, and tells which rows do not convert.
+
+    Looks at the keys of the first rows, and warns once of each field that is in none of them.
+    """
+
+    def __init__(self, request: SourceRequest) -> None:
+        """Start with no row seen."""
+        self._arrow, self._names = request.schema.to_arrow(), request.schema.names
+        self._who = request.who
+        self._unseen = set(self._names)
+        self._keys: dict[str, None] = {}
+        self._looked = self._rows = 0
+
+    def batch(self, rows: Sequence[Any]) -> tuple[pa.RecordBatch, dict[int, str]]:
+        """Return a batch of the rows that convert, in order, and the reasons why the others do not."""
+        self.look(rows)
+        bad: dict[int, str] = {}
+        columns = self._columns(rows, bad)
+        arrays = []
+        for name, type_, values in zip(self._names, self._arrow.types, columns, strict=True):
+            array, wrong = _column(values, type_)
+            arrays.append(array)
+            for position, reason in wrong.items():
+                bad.setdefault(position, f"field '{name}': {reason}")
+        return without(pa.RecordBatch.from_arrays(arrays, schema=self._arrow), bad), bad
+
+    def _columns(self, rows: Sequence[Any], bad: dict[int, str]) -> Sequence[Sequence[Any]]:
+        if set(map(type, rows)) == {dict}:
+            return [[row.get(name) for row in rows] for name in self._names]
+        width = len(self._names)
+        if set(map(type, rows)) <= {tuple, list} and all(len(row) == width for row in rows):
+            return list(zip(*rows, strict=True)) if rows else [()] * width
+        table = []
+        for position, row in enumerate(rows):
+            values: tuple[Any, ...] = (None,) * width
+            if isinstance(row, Mapping):
+                values = tuple([row.get(name) for name in self._names])
+            elif not isinstance(row, Sequence) or isinstance(row, str | bytes):
+                bad[position] = f"expected a dict or a tuple, not {show(row)}"
+            elif len(row) != width:
+                bad[position] = f"expected {width} values ({', '.join(self._names)}), not {len(row)}"
+            else:
+                values = tuple(row)
+            table.append(values)
+        return list(zip(*table, strict=True))
+
+    def look(self, rows: Iterable[Any]) -> None:
+        """Look at the keys of the next rows, as far as necessary; rows without keys are passed over."""
+        if not self._unseen:
+            return
+        for row in islice(rows, LOOKED_AT - self._looked):
+            self._looked += 1
+            if isinstance(row, Mapping):
+                self._rows += 1
+                self._unseen.difference_update(row)
+                if not self._unseen:
+                    return
+                if len(self._keys) < _KEYS:
+                    self._keys.update(dict.fromkeys(row))
+        if self._looked >= LOOKED_AT:
+            self.warn(" so far")
+
+    def warn(self, so_far: str = "") -> None:
+        """Say which fields no row had, once; to be called when there are no more rows."""
+        others = [str(key) for key in self._keys if key not in self._names]
+        for field in self._names:
+            if field in self._unseen and self._rows:
+                _log.warning("%s: no row%s has the field '%s'%s", self._who, so_far, field, did_you_mean(field, others))
+        self._unseen = set()
+
+
+def _column(values: Sequence[Any], type_: pa.DataType) -> tuple[pa.Array, Bad]:
+    """Convert a column; times that all come as text, as in JSON, are parsed together."""
+    if pa.types.is_temporal(type_) and set(map(type, values)) <= {str, type(None)}:
+        try:
+            texts = pc.utf8_trim_whitespace(pa.array(values, pa.string()))
+        except UnicodeError:
+            return to_array(values, type_)
+        if not pc.any(pc.equal(texts, "")).as_py():  # NULL in CSV only
+            return parse_texts(texts, type_)
+    return to_array(values, type_)
 
 
 class Handover(Generic[_Item]):
@@ -176,34 +282,16 @@ class Handover(Generic[_Item]):
 
 
 class Wrapped:
-    """A reader around another, which it closes; subclasses override what they change."""
+    """A reader around another, which it closes, and like which it is but for what a subclass changes."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-
-    @property
-    def finite(self) -> bool:
-        """Whether the inner source is known to end."""
-        return self._reader.finite
-
-    @property
-    def live(self) -> bool:
-        """Whether reads of the source under it can block."""
-        return self._reader.live
-
-    @property
-    def timed(self) -> bool:
-        """Whether the source under it has moments."""
-        return self._reader.timed
-
-    @property
-    def anew(self) -> bool:
-        """Whether the source under it begins with its first tuple whenever it is opened."""
-        return begins_anew(self._reader)
+        self.timed, self.finite, self.live = reader.timed, reader.finite, reader.live
+        self.anew = begins_anew(reader)
 
     def identity(self) -> tuple[Path, Identity] | None:
         """Return which file the source under it is, if it is one."""
-        return self._reader.identity() if isinstance(self._reader, Identified) else None
+        return identify(self._reader)
 
     def read(self, limit: int) -> Chunk | None:
         """Return the next tuples of the source under it."""
@@ -221,18 +309,18 @@ class Wrapped:
 class Awaited(Wrapped):
     """A live source that is read like any other, for an engine whose time does not pass meanwhile."""
 
-    live = False
+    def __init__(self, reader: Reader) -> None:
+        super().__init__(reader)
+        self.live = False
 
 
 class PacedReader(Wrapped):
     """A source whose tuple i is due i/rate seconds after the start of the run."""
 
-    timed = True
-
     def __init__(self, reader: Reader, rate: float) -> None:
         super().__init__(reader)
-        self._rate = rate
-        self._count = 0
+        self.timed = True
+        self._rate, self._count = rate, 0
 
     def read(self, limit: int) -> Chunk | None:
         """Return the next tuples with their moments."""
@@ -255,15 +343,17 @@ def whole_moments(moments: npt.NDArray[np.floating[Any]]) -> Int64s:
 
 
 class SkippingReader(Wrapped):
-    """A source without its first tuples, which a saved run has taken: they are read and forgotten. See `skip`."""
+    """A source without its first tuples, which a saved run has taken, and without the malformed rows that it reported.
 
-    def __init__(self, reader: Reader, tuples: int, source: str, refused: int | None) -> None:
+    Skipping happens at the first `read`, which raises an InputError that names the source if the input ends too
+    early. The moments of a timed source stay as they are: all sources must be shifted together. Malformed rows come in
+    the input's order, so that their number says which of them were reported.
+    """
+
+    def __init__(self, reader: Reader, source: str, tuples: int, refused: int = 0) -> None:
         super().__init__(reader)
-        self._tuples = tuples
-        self._source = source
-        self._exact = refused is not None
-        self._forget = refused or 0
-        self._skipped = 0
+        self._source, self._tuples, self._skipped = source, tuples, 0
+        self._forget = refused
         self._malformed: list[Malformed] = []
         self._lock = threading.RLock()
 
@@ -291,25 +381,6 @@ class SkippingReader(Wrapped):
         # A live source is read by one thread while another asks for its malformed rows.
         with self._lock:
             met = self._reader.malformed()
-            if self._exact:
-                forgotten = min(self._forget, len(met))
-                self._forget -= forgotten
-                self._malformed += met[forgotten:]
-            elif self._skipped >= self._tuples:
-                self._malformed += met
-
-
-def skip(reader: Reader, tuples: int, source: str = "", refused: int | None = None) -> Reader:
-    """Return a reader of what comes after the first `tuples` tuples of another, which it closes.
-
-    Skipping happens at the first `read`, which raises an InputError that names the source if the input ends too
-    early. The moments of a timed source stay as they are: all sources must be shifted together.
-
-    `refused` says how many malformed rows the saved run has reported: so many are forgotten, which is exact,
-    because malformed rows come in the input's order. Without it, those met while skipping are forgotten. That
-    is exact for sources that read row by row; one that reads in blocks also forgets those that stand behind the
-    last skipped tuple in its block.
-    """
-    if tuples <= 0 and not refused:
-        return reader
-    return SkippingReader(reader, tuples, source or str(getattr(reader, "name", "?")), refused)
+            forgotten = min(self._forget, len(met))
+            self._forget -= forgotten
+            self._malformed += met[forgotten:]

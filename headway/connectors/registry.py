@@ -36,10 +36,9 @@ _Opened = TypeVar("_Opened")
 class _Kinds(Generic[_Asked, _Opened]):
     """The kinds of sources, or of sinks, by name and by the suffixes of files."""
 
-    def __init__(self, error: type[HeadwayError], dash: str) -> None:
-        self._error, self._dash = error, dash
+    def __init__(self) -> None:
         self.factories: dict[str, Callable[[_Asked], _Opened]] = {}
-        self._permits: dict[str, Callable[[_Asked], None]] = {}
+        self._permits: dict[str, Callable[[_Asked], object] | None] = {}
         self._suffixes: dict[str, str] = {}
 
     def register(
@@ -47,17 +46,14 @@ class _Kinds(Generic[_Asked, _Opened]):
         kind: str,
         factory: Callable[[_Asked], _Opened],
         suffixes: tuple[str, ...] = (),
-        permit: Callable[[_Asked], None] | None = None,
+        permit: Callable[[_Asked], object] | None = None,
     ) -> None:
         """Make `{kind: settings}` a source or a sink, and also paths with one of the suffixes.
 
         `permit` raises the request's error for settings that its trust does not allow, and opens nothing; a kind
         without one is closed to strangers unless the operator allows it by name.
         """
-        self.factories[kind] = factory
-        self._permits.pop(kind, None)
-        if permit is not None:
-            self._permits[kind] = permit
+        self.factories[kind], self._permits[kind] = factory, permit
         self._suffixes.update(dict.fromkeys(suffixes, kind))
 
     def names(self) -> tuple[str, ...]:
@@ -70,17 +66,17 @@ class _Kinds(Generic[_Asked, _Opened]):
 
     def permit(self, request: _Asked) -> tuple[str, _Asked]:
         """Return the kind that a request names, and the request with its settings, if its trust allows them."""
-        what, who = request.settings, request.who
-        if isinstance(what, Mapping):
-            kind, settings = self._of_mapping(what, who)
+        settings = request.settings
+        if isinstance(settings, Mapping):
+            kind, settings = self._of_mapping(settings, request)
         else:
-            kind, settings = self._of_path(str(what), who), what
+            kind = self._of_path(str(settings), request)
         request = replace(request, settings=settings)
-        permit = self._permits.get(kind)
+        permit = self._permits[kind]
         if permit is not None:
             permit(request)
         elif not request.trust.own:
-            request.trust.check_format(kind, (), who, self._error, kind="connector")
+            request.trust.check_format(kind, (), request.who, request.error, kind="connector")
         return kind, request
 
     def open(self, request: _Asked) -> _Opened:
@@ -88,35 +84,37 @@ class _Kinds(Generic[_Asked, _Opened]):
         kind, request = self.permit(request)
         return self.factories[kind](request)
 
-    def _of_mapping(self, what: Mapping[object, object], who: str) -> tuple[str, object]:
+    def _of_mapping(self, what: Mapping[object, object], request: Request) -> tuple[str, object]:
         for key, settings in what.items():
             if key not in self.factories:
-                hint = scheme_hint(key, self._error is OutputError)
+                hint = scheme_hint(key, request.part == "sink")
                 if isinstance(settings, list | tuple):
                     hint = "columns can be given as a pyarrow.Table or a DataFrame"
                 message = unknown("connector", str(key), self.factories)
-                raise self._error(f"{who}: {message}" + (f"; {hint}" if hint else ""))
+                raise request.error(f"{request.who}: {message}" + (f"; {hint}" if hint else ""))
         if len(what) != 1:
             kinds = choices(self.names())
-            raise self._error(f"{who}: a connector names one kind, such as {{csv: path}}; choices: {kinds}")
+            raise request.error(f"{request.who}: a connector names one kind, such as {{csv: path}}; choices: {kinds}")
         ((kind, settings),) = what.items()
         return str(kind), settings
 
-    def _of_path(self, path: str, who: str) -> str:
+    def _of_path(self, path: str, request: Request) -> str:
         if path == "-":
             return "jsonl"
-        _refuse_address(path, who, self._error)
-        suffix = Path(path).suffix.lower()
-        if self._error is OutputError and path.endswith("/") and not suffix:
+        _refuse_address(path, request)
+        suffix, sink = Path(path).suffix.lower(), request.part == "sink"
+        if sink and path.endswith("/") and not suffix:
             return "directory"
         if suffix not in self._suffixes:
-            known = choices(self.suffixes())
-            raise self._error(f"{who}: '{path}' has none of the suffixes {known}; '-' is {self._dash} as JSON lines")
+            raise request.error(
+                f"{request.who}: '{path}' has none of the suffixes {choices(self.suffixes())}; '-' is standard "
+                f"{'output' if sink else 'input'} as JSON lines"
+            )
         return self._suffixes[suffix]
 
 
-_sources = _Kinds[SourceRequest, Reader](InputError, "standard input")
-_sinks = _Kinds[SinkRequest, Writer](OutputError, "standard output")
+_sources = _Kinds[SourceRequest, Reader]()
+_sinks = _Kinds[SinkRequest, Writer]()
 _objects: list[tuple[Callable[[object], bool], SourceFactory]] = []
 
 register_source, source_kinds, source_suffixes = _sources.register, _sources.names, _sources.suffixes
@@ -221,7 +219,7 @@ def find_path(request: Request, path: object) -> Path:
     """Return the path that a file connector's settings name, text or a Path; a relative one counts from the base."""
     if not isinstance(path, str | Path) or not str(path):
         raise request.error(f"{request.who}: expected a path, not {path!r}")
-    _refuse_address(path, request.who, request.error)
+    _refuse_address(path, request)
     found = Path(path) if request.base is None else request.base / path
     wrong = unusable(found)
     if wrong:
@@ -246,16 +244,16 @@ def is_whole(value: object, least: int) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def _refuse_address(what: str | Path, who: str, error: type[HeadwayError]) -> None:
+def _refuse_address(what: str | Path, request: Request) -> None:
     """Raise if a path is an address such as ``kafka://host``, with what to write instead."""
-    hint = scheme_hint(what, error is OutputError) if ":" in str(what) else ""
+    sink = request.part == "sink"
+    hint = scheme_hint(what, sink) if ":" in str(what) else ""
     if hint:
-        verb = "written" if error is OutputError else "read"
-        raise error(f"{who}: '{str(what)[:TEXT_LIMIT]}' cannot be {verb}: {hint}")
+        verb = "written" if sink else "read"
+        raise request.error(f"{request.who}: '{str(what)[:TEXT_LIMIT]}' cannot be {verb}: {hint}")
 
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/?/")
-_DOCS = "see docs/connectors.md"
 _FILES = ("s3", "s3a", "s3n", "gs", "hdfs", "abfs", "abfss", "wasb", "wasbs", "adl", "oss", "dbfs")
 _OTHERS = ("amqp", "amqps", "mqtt", "mqtts", "nats", "pulsar", "redis", "rediss", "ws", "wss", "tcp", "udp", "zmq")
 
@@ -264,33 +262,26 @@ def scheme_hint(what: object, sink: bool) -> str:
     """Return what to write instead of an address, or an empty string if it is none; a bare name is one, too."""
     text = str(what)
     found = _SCHEME.match(text)
-    scheme = (found[1] if found else text).lower()
-    side = "sink" if sink else "source"
+    scheme, side = (found[1] if found else text).lower(), "sink" if sink else "source"
+    if scheme == "file" and found:
+        return "write the path without file://"
+    hint = "it is an address, not a file; Spark's formats are reached by {spark: {format: ...}}" if found else ""
     if scheme == "kafka":
         topic = "topic: TOPIC" if sink else "subscribe: TOPIC"
         options = f'options: {{kafka.bootstrap.servers: "HOST:9092", {topic}}}'
-        return f"Kafka is reached through Spark: {side}: {{spark: {{format: kafka, {options}}}}}; {_DOCS}"
-    if scheme in _FILES and found:
-        reached = f"{side}: {{spark: {{format: parquet, path: '{text[:200]}'}}}}"
-        return f"such files are reached through Spark: {reached}; {_DOCS}"
-    if scheme == "jdbc" or text.lower().startswith("jdbc:"):
-        written = "sink: {spark: {format: jdbc, options: {url: URL, dbtable: TABLE}}}"
-        read = "a database does not stream: read it as a static table of a Spark session, or export it to a file"
-        return f"{written if sink else read}; {_DOCS}"
-    if scheme in ("http", "https", "ftp", "ftps"):
-        pipe = (
-            "pipe it: headway run ... --output NAME=- | curl"
-            if sink
-            else "fetch it: curl URL | headway run ... --input NAME=-"
-        )
-        return f"nothing here speaks {scheme.upper()}; {pipe}; {_DOCS}"
-    if scheme == "file" and found:
-        return "write the path without file://"
-    if scheme in _OTHERS:
-        what_to = "--output NAME=- gives JSON lines to pipe on" if sink else "pipe JSON lines in with --input NAME=-"
-        return f"there is no connector for it; {what_to}, or write your own {side}; {_DOCS}"
-    return (
-        f"it is an address, not a file; Spark's formats are reached by {{spark: {{format: ...}}}}; {_DOCS}"
-        if found
-        else ""
-    )
+        hint = f"Kafka is reached through Spark: {side}: {{spark: {{format: kafka, {options}}}}}"
+    elif scheme in _FILES and found:
+        hint = f"such files are reached through Spark: {side}: {{spark: {{format: parquet, path: '{text[:200]}'}}}}"
+    elif scheme == "jdbc" or text.lower().startswith("jdbc:"):
+        hint = "a database does not stream: read it as a static table of a Spark session, or export it to a file"
+        if sink:
+            hint = "sink: {spark: {format: jdbc, options: {url: URL, dbtable: TABLE}}}"
+    elif scheme in ("http", "https", "ftp", "ftps"):
+        way = "fetch it: curl URL | headway run ... --input NAME=-"
+        if sink:
+            way = "pipe it: headway run ... --output NAME=- | curl"
+        hint = f"nothing here speaks {scheme.upper()}; {way}"
+    elif scheme in _OTHERS:
+        way = "--output NAME=- gives JSON lines to pipe on" if sink else "pipe JSON lines in with --input NAME=-"
+        hint = f"there is no connector for it; {way}, or write your own {side}"
+    return f"{hint}; see docs/connectors.md" if hint else ""

@@ -28,17 +28,16 @@ KEYS = ("file", "rate", "by", "speed")
 DAY = 86_400 * SECOND
 
 
-class ReplayReader(Wrapped):
+class _ReplayReader(Wrapped):
     """A source whose tuples are due by the values of a field, `speed` times as fast as they say.
 
     The first value is the start of the run. A value that goes back, and NULL, is due at once: not before its
     predecessor. Numbers are seconds.
     """
 
-    timed = True
-
     def __init__(self, reader: Reader, schema: Schema, field: str, speed: float) -> None:
         super().__init__(reader)
+        self.timed = True
         self._at = schema.index(field)
         self._unit = _unit(schema.fields[self._at].type)
         self._speed = speed
@@ -46,7 +45,6 @@ class ReplayReader(Wrapped):
         self._last = 0
 
     def read(self, limit: int) -> Chunk | None:
-        """Return the next tuples with their moments."""
         chunk = self._reader.read(limit)
         if chunk is None:
             return None
@@ -107,7 +105,7 @@ def _open(request: SourceRequest) -> Reader:
     if rate is not None:
         return PacedReader(reader, rate)
     try:
-        return ReplayReader(reader, request.schema, str(by), float(speed))
+        return _ReplayReader(reader, request.schema, str(by), float(speed))
     except SchemaError as error:
         reader.close()
         raise InputError(f"{who}: {error}") from None

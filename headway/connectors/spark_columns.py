@@ -48,7 +48,7 @@ _LONGEST = 100_000
 def check_select(items: Sequence[str]) -> None:
     """Raise an ExpressionError if a select list has anything that is not known; needs no Spark."""
     for tree in parse_items(list(items)):
-        _Checker().visit(tree)
+        _check(tree)
 
 
 def select_columns(items: Sequence[str], names: Sequence[str]) -> list[Column]:
@@ -64,123 +64,103 @@ def select_columns(items: Sequence[str], names: Sequence[str]) -> list[Column]:
 
 def to_column(tree: exp.Expression) -> Column:
     """Return a tree as a Spark column; an ExpressionError names what is not known."""
-    _Checker().visit(tree)
-    return _build(tree)
+    _check(tree)
+    made: Column = _build(tree)
+    return made
 
 
-class _Checker:
-    """Walks a whole tree before anything is built, so that a check without Spark finds the same."""
+def _check(tree: Any) -> None:
+    """Walk a whole tree before anything is built, so that a check without Spark finds the same."""
+    if isinstance(tree, exp.Alias):
+        tree = tree.this
+    if _is_star(tree):
+        return
+    try:
+        _check_value(tree)
+    except RecursionError:
+        raise ExpressionError("it is nested too deeply") from None
 
-    def visit(self, tree: exp.Expression) -> None:
-        if isinstance(tree, exp.Alias):
-            tree = tree.this
-        if _is_star(tree):
-            return
-        try:
-            self.value(tree)
-        except RecursionError:
-            raise ExpressionError("it is nested too deeply") from None
 
-    def value(self, tree: Any) -> None:
-        if isinstance(tree, exp.Literal):
+def _check_value(tree: Any) -> None:
+    _builder(tree)
+    parts = list(tree.iter_expressions())
+    match tree:
+        case exp.Column():
+            parts = []
+        case exp.Literal():
             if not tree.is_string:
                 number(tree.this)
-            return
-        if isinstance(tree, exp.Interval):
+        case exp.Interval():
             read_interval(tree)
-            return
-        if isinstance(tree, exp.Column):
-            return
-        if isinstance(tree, exp.Dot):
+            parts = []
+        case exp.Dot():
             if not isinstance(tree.expression, exp.Identifier):
                 raise ExpressionError(f"'{fragment(tree)}': only fields of a struct can stand behind a dot")
-            self.value(tree.this)
-            return
-        if isinstance(tree, exp.Bracket):
-            self.bracket(tree)
-            return
-        if type(tree) not in _BUILDERS:
-            raise ExpressionError(f"'{fragment(tree)}' is not supported in a select for Spark")
-        if isinstance(tree, exp.Cast | exp.TryCast):
+            parts = [tree.this]
+        case exp.Bracket():
+            if len(tree.expressions) != 1 or not isinstance(tree.expressions[0], exp.Literal):
+                raise ExpressionError(f"'{fragment(tree)}': in [ ] stands one number or one text")
+            parts = [tree.this]
+        case exp.Cast() | exp.TryCast():
             read_type(tree.args["to"])
-            self.value(tree.this)
-            return
-        if isinstance(tree, exp.Anonymous):
-            self.call(tree)
-        if isinstance(tree, exp.Extract):
-            self.value(tree.expression)
-            return
-        if isinstance(tree, exp.Escape) and not _is_character(tree.expression):
+            parts = [tree.this]
+        case exp.Extract():
+            parts = [tree.expression]
+        case exp.Escape() if not _is_character(tree.expression):
             raise ExpressionError(f"'{fragment(tree)}': ESCAPE takes one character")
-        if isinstance(tree, exp.In) and not tree.expressions:
+        case exp.In() if not tree.expressions:
             raise ExpressionError(f"'{fragment(tree)}': IN takes a list of values in brackets")
-        if isinstance(tree, exp.Case):
-            for branch in tree.args["ifs"]:
-                self.value(branch.this)
-                self.value(branch.args["true"])
-            for part in (tree.this, tree.args.get("default")):
-                if part is not None:
-                    self.value(part)
-            return
-        named = isinstance(tree, exp.Anonymous) and tree.name.lower() == "struct"
-        for part in tree.iter_expressions():
-            self.value(part.this if named and isinstance(part, exp.Alias) else part)
-
-    def bracket(self, tree: Any) -> None:
-        items = tree.expressions
-        if len(items) != 1 or not isinstance(items[0], exp.Literal):
-            raise ExpressionError(f"'{fragment(tree)}': in [ ] stands one number or one text")
-        self.value(tree.this)
-
-    def call(self, tree: Any) -> None:
-        name = tree.this if isinstance(tree.this, str) else ""  # `name`(…) in backticks is an identifier
-        lowered = name.lower()
-        if lowered not in FUNCTIONS:
-            hint = did_you_mean(lowered, FUNCTIONS) or ";"
-            raise ExpressionError(
-                f"function '{fragment(tree, 40).partition('(')[0]}' is not known to be safe in Spark{hint} see "
-                "docs/safety.md for those that are"
-            )
-        at = _TYPED_BY_TEXT.get(lowered)
-        if at is not None:
-            _schema_text(tree, at)
-        at = _GROWING.get(lowered)
-        if at is not None and at < len(tree.expressions):
-            count = tree.expressions[at]
-            if not isinstance(count, exp.Literal) or count.is_string or not 0 <= float(count.this) <= _LONGEST:
-                raise ExpressionError(f"'{fragment(tree)}': the length is a number up to {_LONGEST:,} here")
+        case exp.Anonymous():
+            _check_call(tree)
+            if tree.name.lower() == "struct":
+                parts = [part.this if isinstance(part, exp.Alias) else part for part in parts]
+    for part in parts:
+        _check_value(part)
 
 
-def _build(tree: Any) -> Column:
+def _check_call(tree: Any) -> None:
+    name = tree.this.lower() if isinstance(tree.this, str) else ""  # `name`(…) in backticks is an identifier
+    if name not in FUNCTIONS:
+        hint = did_you_mean(name, FUNCTIONS) or ";"
+        raise ExpressionError(
+            f"function '{fragment(tree, 40).partition('(')[0]}' is not known to be safe in Spark{hint} see "
+            "docs/safety.md for those that are"
+        )
+    if name in _TYPED_BY_TEXT:
+        _schema_text(tree, _TYPED_BY_TEXT[name])
+    at = _GROWING.get(name)
+    if at is not None and at < len(tree.expressions):
+        count = tree.expressions[at]
+        if not isinstance(count, exp.Literal) or count.is_string or not 0 <= float(count.this) <= _LONGEST:
+            raise ExpressionError(f"'{fragment(tree)}': the length is a number up to {_LONGEST:,} here")
+
+
+def _build(tree: Any) -> Any:
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
-    if isinstance(tree, exp.Column):
-        return _named([part.name for part in tree.parts])
-    if isinstance(tree, exp.Dot):
-        return _build(tree.this).getField(tree.expression.name)
-    if isinstance(tree, exp.Bracket):
-        key = tree.expressions[0]
-        return _build(tree.this).getItem(key.this if key.is_string else int(key.this))
-    if isinstance(tree, exp.Interval):
-        return _interval(tree)
-    if isinstance(tree, exp.Alias):
-        return _build(tree.this).alias(tree.alias)
-    build = _BUILDERS.get(type(tree))
-    if build is None:
-        raise ExpressionError(f"'{fragment(tree)}' is not supported in a select for Spark")
-    made: Column = build(F, tree)
-    return made
+    return _build(tree.this).alias(tree.alias) if isinstance(tree, exp.Alias) else _builder(tree)(F, tree)
+
+
+def _builder(tree: Any) -> Callable[[Any, Any], Any]:
+    try:
+        return _BUILDERS[type(tree)]
+    except KeyError:
+        raise ExpressionError(f"'{fragment(tree)}' is not supported in a select for Spark") from None
 
 
 def _named(parts: Sequence[str]) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+    from pyspark.sql.functions import col
 
-    return F.col(".".join("`" + part.replace("`", "``") + "`" for part in parts))
+    return col(".".join("`" + part.replace("`", "``") + "`" for part in parts))
 
 
-def _literal(functions: Any, tree: Any) -> Column:
-    made: Column = functions.lit(tree.this if tree.is_string else _number(tree.this))
-    return made
+def _item(functions: Any, tree: Any) -> Any:
+    key = tree.expressions[0]
+    return _build(tree.this).getItem(key.this if key.is_string else int(key.this))
+
+
+def _literal(functions: Any, tree: Any) -> Any:
+    return functions.lit(tree.this if tree.is_string else _number(tree.this))
 
 
 def _number(text: str) -> float | int | Decimal:
@@ -191,14 +171,13 @@ def _number(text: str) -> float | int | Decimal:
     return int(text) if whole else Decimal(text)
 
 
-def _negative(functions: Any, tree: Any) -> Column:
+def _negative(functions: Any, tree: Any) -> Any:
     if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
-        made: Column = functions.lit(_number("-" + tree.this.this))
-        return made
+        return functions.lit(_number("-" + tree.this.this))
     return -_build(tree.this)
 
 
-def _is(functions: Any, tree: Any) -> Column:
+def _is(functions: Any, tree: Any) -> Any:
     argument = _build(tree.this)
     if isinstance(tree.expression, exp.Null):
         return argument.isNull()
@@ -207,51 +186,47 @@ def _is(functions: Any, tree: Any) -> Column:
     raise ExpressionError(f"'{fragment(tree)}': IS takes NULL, TRUE or FALSE")
 
 
-def _like(functions: Any, tree: Any, escape: str | None = None) -> Column:
+def _like(functions: Any, tree: Any, escape: str | None = None) -> Any:
     name = "like" if isinstance(tree, exp.Like) else "ilike" if isinstance(tree, exp.ILike) else "rlike"
     arguments = [_build(tree.this), _build(tree.expression)]
     if escape is not None:
         arguments.append(functions.lit(escape))
-    made: Column = getattr(functions, name)(*arguments)
+    made = getattr(functions, name)(*arguments)
     return ~made if tree.args.get("negate") else made
 
 
-def _case(functions: Any, tree: Any) -> Column:
+def _case(functions: Any, tree: Any) -> Any:
     operand = None if tree.this is None else _build(tree.this)
-    made: Any = functions
+    made = functions
     for branch in tree.args["ifs"]:
         condition = _build(branch.this)
         made = made.when(condition if operand is None else operand == condition, _build(branch.args["true"]))
     default = tree.args.get("default")
-    result: Column = made if default is None else made.otherwise(_build(default))
-    return result
+    return made if default is None else made.otherwise(_build(default))
 
 
-def _if(functions: Any, tree: Any) -> Column:
+def _if(functions: Any, tree: Any) -> Any:
     if tree.args.get("false") is None:
         raise ExpressionError("if is called as if(condition, then, else)")
     parts = [_build(part) for part in (tree.this, tree.args["true"], tree.args["false"])]
-    made: Column = functions.call_function("if", *parts)
-    return made
+    return functions.call_function("if", *parts)
 
 
-def _cast(functions: Any, tree: Any) -> Column:
-    target = read_type(tree.args["to"])
+def _cast(functions: Any, tree: Any) -> Any:
     from pyspark.sql.pandas.types import from_arrow_type
 
-    type_ = from_arrow_type(target, prefer_timestamp_ntz=True)
+    type_ = from_arrow_type(read_type(tree.args["to"]), prefer_timestamp_ntz=True)
     argument = _build(tree.this)
     return argument.try_cast(type_) if tree.args.get("safe") else argument.cast(type_)
 
 
-def _call(functions: Any, tree: Any) -> Column:
+def _call(functions: Any, tree: Any) -> Any:
     name = tree.this.lower()
     arguments = [_build(one) for one in tree.expressions]
     at = _TYPED_BY_TEXT.get(name)
     if at is not None:
         arguments[at] = functions.lit(_schema_text(tree, at))
-    made: Column = functions.call_function(name, *arguments)
-    return made
+    return functions.call_function(name, *arguments)
 
 
 def _schema_text(tree: Any, at: int) -> str:
@@ -267,16 +242,15 @@ def _schema_text(tree: Any, at: int) -> str:
     return ", ".join(f"`{field.name.replace('`', '``')}` {type_name(field.type)}" for field in fields)
 
 
-def _interval(tree: Any) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+def _interval(functions: Any, tree: Any) -> Any:
     from pyspark.sql.types import DayTimeIntervalType
 
     found = read_interval(tree)
     if found.months and found.microseconds:
         raise ExpressionError(f"'{fragment(tree)}' mixes months and days; add them one after the other")
     if found.months:
-        return F.make_ym_interval(F.lit(0), F.lit(found.months))
-    made = F.lit(dt.timedelta(microseconds=found.microseconds))
+        return functions.make_ym_interval(functions.lit(0), functions.lit(found.months))
+    made = functions.lit(dt.timedelta(microseconds=found.microseconds))
     # A date stays a date only if the interval is one of days.
     return made.cast(DayTimeIntervalType(0, 0)) if found.whole_days and found.microseconds % DAY == 0 else made
 
@@ -298,6 +272,10 @@ def _binary(build: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 _BUILDERS: dict[type[exp.Expression], Callable[[Any, Any], Any]] = {
+    exp.Column: lambda functions, tree: _named([part.name for part in tree.parts]),
+    exp.Dot: lambda functions, tree: _build(tree.this).getField(tree.expression.name),
+    exp.Bracket: _item,
+    exp.Interval: _interval,
     exp.Paren: _unary(lambda one: one),
     exp.Literal: _literal,
     exp.Boolean: lambda functions, tree: functions.lit(bool(tree.this)),

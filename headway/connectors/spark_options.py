@@ -10,8 +10,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headway.connectors.protocol import Request
 from headway.errors import HeadwayError
 from headway.network.trust import Trust
+from headway.storage.filesystems import is_uri
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -114,6 +116,39 @@ _CLASSES = ("compression", "codec", "encoding", "charset")
 _SHORT = re.compile(r"[\w-]{0,40}")
 _JDBC = re.compile(r"jdbc:[a-z0-9]+://([A-Za-z0-9._-]+(?::[0-9]+)?)/[\w-]*")
 """A database address without settings: those of some drivers load classes and read files."""
+
+
+def read_text(given: Mapping[str, object], key: str, request: Request) -> str | None:
+    """Return a setting that is text, or None if it is not given."""
+    value = given.get(key)
+    if value is not None and (not isinstance(value, str) or not value):
+        raise request.error(f"{request.who}: spark: {key} is text, not {value!r}")
+    return value
+
+
+def read_options(given: object, request: Request) -> dict[str, str]:
+    """Return Spark's options as text, as Spark has them; raises the request's error for any but plain values."""
+    who = f"{request.who}: spark"
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise request.error(f"{who}: options is a mapping, such as {{maxFilesPerTrigger: 10}}, not {given!r}")
+    for key, value in given.items():
+        if not isinstance(value, str | int | float | bool):
+            raise request.error(f"{who}: option '{key}' is text, a number, true or false, not {value!r}")
+    return {str(key): str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
+
+
+def allowed_path(path: str | None, request: Request) -> str | None:
+    """Return a path or URI in full, from the request's base, if its trust allows it."""
+    if path is None:
+        return None
+    who = f"{request.who}: spark: path"
+    request.trust.check_pattern(path, who, request.error)
+    request.trust.check_path(path, request.base, who, request.error, write=request.part == "sink")
+    if is_uri(path) or path.startswith("/") or request.base is None:
+        return path
+    return str((request.base / path).absolute())
 
 
 def check_settings(format_: str, options: Mapping[str, str], trust: Trust, who: str, error: type[HeadwayError]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headway.connectors.sessions import find_session, first_line
+from headway.connectors.spark import find_session, first_line
 from headway.errors import NetworkError
 from headway.storage.filesystems import FAILURES, Place, is_uri, locate, reason
 from headway.tables import csv_options, is_name, keep_texts, register_table_loader, split_quoted
@@ -32,8 +32,6 @@ def load_from_spark(ref: str, folder: Path | None) -> pa.Table | None:
         if frame is None:
             return None
         table = frame.limit(MOST_ROWS + 1).toArrow()
-    except NetworkError:
-        raise
     except Exception as error:
         raise NetworkError(f"table '{ref}': Spark cannot read it: {first_line(error)}") from error
     return _check_size(table, ref)

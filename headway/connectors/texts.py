@@ -113,14 +113,6 @@ def _readable(moments: pa.Array) -> pa.Array:
     return moments
 
 
-def _parse_integers(texts: pa.Array, type_: pa.DataType) -> pa.Array:
-    return _cast_without(texts, type_, r"[xX]")  # 0xFFFFFFFF, which Arrow takes for -1
-
-
-def _parse_floats(texts: pa.Array, type_: pa.DataType) -> pa.Array:
-    return _cast_without(texts, type_, r"\(")  # nan(abc)
-
-
 def _parse_decimals(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     """Cast decimals as they are written; of longer ones, and with exponents, Arrow silently drops the first digits."""
     plain = rf"^[+-]?\d{{0,{type_.precision - type_.scale}}}(\.\d{{0,{type_.scale}}})?$"
@@ -145,8 +137,8 @@ def _parse_booleans(texts: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 _VECTORISED: dict[str, Callable[[pa.Array, pa.DataType], pa.Array]] = {
-    "integer": _parse_integers,
-    "float": _parse_floats,
+    "integer": lambda texts, type_: _cast_without(texts, type_, r"[xX]"),  # 0xFFFFFFFF, which Arrow takes for -1
+    "float": lambda texts, type_: _cast_without(texts, type_, r"\("),  # nan(abc)
     "boolean": _parse_booleans,
     "timestamp": _parse_timestamps,
     "date": lambda texts, type_: _readable(texts.cast(type_)),

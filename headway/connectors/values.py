@@ -8,7 +8,7 @@ import math
 import numbers
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, InvalidOperation
 from itertools import islice
@@ -81,27 +81,33 @@ def show_whole(value: Any) -> str:
     return f"<a {type(value).__name__} that cannot be shown>"
 
 
+def without(batch: pa.RecordBatch, bad: Collection[int]) -> pa.RecordBatch:
+    """Return a batch without the rows at these positions."""
+    if not bad:
+        return batch
+    keep = np.ones(len(batch), np.bool_)
+    keep[list(bad)] = False
+    return batch.filter(pa.array(keep))
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether bytes are text."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _wrong(value: object, type_: pa.DataType) -> ValueError:
     return ValueError(f"expected {type_name(type_)}, not {show(value)}")
 
 
 def kind_of(type_: pa.DataType) -> str:
     """Return the kind of an Arrow type: types of one kind hold the same values but for range and precision."""
-    return next((kind for kind, accepts in _KINDS if accepts(type_)), str(type_))
+    return next((kind for kind, (accepts, _) in _KINDS.items() if accepts(type_)), str(type_))
 
 
-_KINDS: tuple[tuple[str, Callable[[pa.DataType], bool]], ...] = (
-    ("integer", pa.types.is_integer),
-    ("float", pa.types.is_floating),
-    ("string", lambda t: pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t)),
-    ("boolean", pa.types.is_boolean),
-    ("timestamp", pa.types.is_timestamp),
-    ("date", pa.types.is_date),
-    ("decimal", pa.types.is_decimal),
-    ("binary", lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_fixed_size_binary(t)),
-    ("list", lambda t: pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t)),
-    ("struct", pa.types.is_struct),
-)
 _EXACT = {"integer": int, "float": float, "string": str, "boolean": bool, "date": date, "binary": bytes}
 """By kind the Python type that Arrow converts exactly as we want; it would silently cut 1.5 to an int."""
 
@@ -237,22 +243,36 @@ def _struct(value: Any, type_: pa.DataType) -> dict[str, Any]:
     return {field.name: convert(value.get(field.name), field.type) for field in type_}
 
 
-_CONVERTERS: dict[str, Callable[[Any, pa.DataType], Any]] = {
-    "integer": _integer,
-    "float": _float,
-    "string": _string,
-    "boolean": _boolean,
-    "timestamp": _timestamp,
-    "date": _date,
-    "decimal": _decimal,
-    "binary": _binary,
-    "list": _list,
-    "struct": _struct,
+def _is_string(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+
+
+def _is_binary(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or pa.types.is_fixed_size_binary(type_))
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_))
+
+
+_Converter = Callable[[Any, pa.DataType], Any]
+_KINDS: dict[str, tuple[Callable[[pa.DataType], bool], _Converter]] = {
+    "integer": (pa.types.is_integer, _integer),
+    "float": (pa.types.is_floating, _float),
+    "string": (_is_string, _string),
+    "boolean": (pa.types.is_boolean, _boolean),
+    "timestamp": (pa.types.is_timestamp, _timestamp),
+    "date": (pa.types.is_date, _date),
+    "decimal": (pa.types.is_decimal, _decimal),
+    "binary": (_is_binary, _binary),
+    "list": (_is_list, _list),
+    "struct": (pa.types.is_struct, _struct),
 }
+"""By kind: which types are of it, and what turns a Python value into one of theirs."""
 
 
-def _converter(type_: pa.DataType) -> Callable[[Any, pa.DataType], Any]:
-    try:
-        return _CONVERTERS[kind_of(type_)]
-    except KeyError:
-        raise ValueError(f"no values of type {type_name(type_)} can be read") from None
+def _converter(type_: pa.DataType) -> _Converter:
+    kind = kind_of(type_)
+    if kind not in _KINDS:
+        raise ValueError(f"no values of type {type_name(type_)} can be read")
+    return _KINDS[kind][1]

@@ -88,19 +88,15 @@ def read_table(name: str) -> pa.Table:
 
     Raises a RunError that names a file that is missing or damaged.
     """
-    data = _open(name)
+    data = verify_table(name)
     try:
         return pa.ipc.open_file(pa.BufferReader(data)).read_all()
     except FAILURES as error:
         raise RunError(f"'{name}' is damaged: {reason(error)}; {RESTORE}") from error
 
 
-def verify_table(name: str) -> None:
-    """Check every byte of a table's file; a RunError names it if it is missing or damaged."""
-    _open(name)
-
-
-def _open(name: str) -> pa.Buffer:
+def verify_table(name: str) -> pa.Buffer:
+    """Return the bytes of a table's file, every one checked; a RunError names it if it is missing or damaged."""
     found = _NAMED.search(name)
     try:
         data = open_input(name).read_buffer()

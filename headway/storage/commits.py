@@ -69,6 +69,10 @@ class Commit:
         return cls(**values)
 
 
+BEFORE = Commit(-1, NOTHING, 0, (), None, {}, {}, (), {})
+"""What stands for the newest commit of a log that has none."""
+
+
 def _members(record: Commit | LogSegment) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
 
@@ -79,56 +83,59 @@ class CommitFiles:
     def __init__(self, place: Place, sync: bool) -> None:
         self._place = place
         self._sync = sync
-        self._singles: list[int] = []
-        self._folds: list[int] = []
-        self._floors: list[int] = []
+        self._held: dict[str, list[int]] = {"json": [], "jsonl": [], "floor": []}
+        """By suffix, the sequences in the names of the files there are: single commits, folded ones, floors."""
 
     def recover(self) -> tuple[list[Commit], int]:
         """Return the commits still held, in order, and the largest arrival number that is forgotten.
 
         Deletes what is temporary, forgotten or folded. A RunError names a commit that is damaged or missing.
         """
-        found: dict[str, list[int]] = {"json": [], "jsonl": [], "floor": []}
+        held = self._held
         sizes = self._place.files(_COMMITS)
         waste = [file for file in sizes if file.endswith(TEMPORARY)]
         for file in sizes:
             stem, _, suffix = file.rpartition("/")[2].partition(".")
-            if stem.isdecimal() and suffix in found:
-                found[suffix].append(int(stem))
-        for sequences in found.values():
+            if stem.isdecimal() and suffix in held:
+                held[suffix].append(int(stem))
+        for sequences in held.values():
             sequences.sort()
-        self._floors, self._folds = found["floor"], found["jsonl"]
         floor, forgotten = self._read_floor()
-        folded = self._folds[-1] if self._folds else -1
-        singles, unwritten = found["json"], -1
-        if singles and singles[-1] > folded and sizes[_file(singles[-1], "json")] == 0:
-            # Where a file shows before it is whole, the newest may be empty: its append never returned.
-            unwritten = singles.pop()
-            waste.append(_file(unwritten, "json"))
-        waste += [_file(sequence, "json") for sequence in singles if sequence <= folded or sequence < floor]
-        waste += [_file(sequence, "jsonl") for sequence in self._folds if sequence < floor]
-        waste += [_file(sequence, "floor") for sequence in self._floors[:-1]]
-        self._singles = [sequence for sequence in singles if sequence > folded and sequence >= floor]
-        self._folds = [sequence for sequence in self._folds if sequence >= floor]
-        self._floors = self._floors[-1:]
-        files = [_file(sequence, "jsonl") for sequence in self._folds]
-        files += [_file(sequence, "json") for sequence in self._singles]
+        folded, singles = held["jsonl"][-1] if held["jsonl"] else -1, held["json"]
+        unwritten = bool(singles) and singles[-1] > folded and sizes[_file(singles[-1], "json")] == 0
+        if unwritten:  # where a file shows before it is whole, the newest may be empty: its append never returned
+            waste.append(_file(singles.pop(), "json"))
+        waste += self._leave_out(floor, folded)
+        files = [_file(sequence, suffix) for suffix in ("jsonl", "json") for sequence in held[suffix]]
         commits = [commit for part in self._place.each(self._read, files) for commit in part]
         commits = [commit for commit in commits if commit.sequence >= floor]
         self._check_order(commits, floor)
-        if unwritten < 0:
+        if not unwritten:
             self._check_newest(commits, sizes)
         self._place.delete(waste)
         return commits, forgotten
 
     def _read_floor(self) -> tuple[int, int]:
-        if not self._floors:
+        if not self._held["floor"]:
             return 0, NOTHING
-        file = _file(self._floors[-1], "floor")
+        floor = self._held["floor"][-1]
+        file = _file(floor, "floor")
+        return floor, self._sealed(file, self._place.read(file), "issued")
+
+    def _sealed(self, file: str, data: bytes, key: str) -> int:
         try:
-            return self._floors[-1], int(unseal(self._place.read(file))["issued"])
+            return int(unseal(data)[key])
         except (ValueError, KeyError, TypeError) as error:
             raise RunError(f"the log's file '{self._place.name(file)}' is damaged; {MEND}") from error
+
+    def _leave_out(self, floor: int, folded: int = -1) -> list[str]:
+        """Hold no longer what is before the floor, or folded; returns these files."""
+        least = {"json": max(floor, folded + 1), "jsonl": floor, "floor": max(self._held["floor"], default=0)}
+        waste = []
+        for suffix, sequences in self._held.items():
+            waste += [_file(sequence, suffix) for sequence in sequences if sequence < least[suffix]]
+            sequences[:] = [sequence for sequence in sequences if sequence >= least[suffix]]
+        return waste
 
     def _read(self, file: str) -> list[Commit]:
         name = self._place.name(file)
@@ -142,7 +149,7 @@ class CommitFiles:
     def _check_order(self, commits: Sequence[Commit], floor: int) -> None:
         if not commits and floor:
             raise RunError(f"the log's commit '{self._place.name(_file(floor, 'json'))}' is missing; {MEND}")
-        if commits and not self._floors and commits[0].sequence:
+        if commits and not self._held["floor"] and commits[0].sequence:
             file = _file(commits[0].sequence, "floor")
             raise RunError(f"the log's file '{self._place.name(file)}' is missing, or commits are; {MEND}")
         for expected, commit in enumerate(commits, floor):
@@ -154,10 +161,7 @@ class CommitFiles:
         data = self._place.read(_NEWEST) if sizes.get(_NEWEST) else b""
         if not data.strip(b"\0"):
             return
-        try:
-            newest = int(unseal(data)["sequence"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise RunError(f"the log's file '{self._place.name(_NEWEST)}' is damaged; {MEND}") from error
+        newest = self._sealed(_NEWEST, data, "sequence")
         if newest > (commits[-1].sequence if commits else -1):
             file, by = self._place.name(_file(newest, "json")), self._place.name(_NEWEST)
             raise RunError(f"the log's commit '{file}' is missing, which '{by}' names; {MEND}")
@@ -168,35 +172,26 @@ class CommitFiles:
         if self._place.local:  # elsewhere it may cost as much as the commit
             with suppress(*FAILURES):  # the commit is durable, and an older name is not wrong
                 self._place.write(_NEWEST, seal({"sequence": commit.sequence}), sync=False)
-        if not self._singles or self._singles[-1] != commit.sequence:
-            self._singles.append(commit.sequence)
-
-    @property
-    def many(self) -> bool:
-        """Whether it is time to fold."""
-        return len(self._singles) >= FOLD
+        singles = self._held["json"]
+        if not singles or singles[-1] != commit.sequence:
+            singles.append(commit.sequence)
 
     def fold(self, commits: Sequence[Commit]) -> None:
-        """Put the single commits, which are the newest of these, into one file."""
-        singles = self._singles
-        if not singles:
+        """Put the single commits, which are the newest of these, into one file if there are many."""
+        singles = self._held["json"]
+        if len(singles) < FOLD:
             return
         lines = b"".join([commit.to_line() for commit in commits[-len(singles) :]])
         self._place.write(_file(singles[-1], "jsonl"), lines, sync=self._sync)
-        self._folds.append(singles[-1])
-        self._singles = []
+        self._held["jsonl"].append(singles[-1])
+        self._held["json"] = []
         self._place.delete([_file(sequence, "json") for sequence in singles])
 
     def forget(self, floor: int, issued: int) -> None:
         """Forget the commits before a sequence, whose largest arrival number was `issued`: from now on for good."""
         self._place.write(_file(floor, "floor"), seal({"issued": issued}), sync=self._sync)
-        waste = [_file(sequence, "floor") for sequence in self._floors]
-        waste += [_file(sequence, "json") for sequence in self._singles if sequence < floor]
-        waste += [_file(sequence, "jsonl") for sequence in self._folds if sequence < floor]
-        self._floors = [floor]
-        self._singles = [sequence for sequence in self._singles if sequence >= floor]
-        self._folds = [sequence for sequence in self._folds if sequence >= floor]
-        self._place.delete(waste)
+        self._held["floor"].append(floor)
+        self._place.delete(self._leave_out(floor))
 
 
 def _file(sequence: int, suffix: str) -> str:

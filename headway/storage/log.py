@@ -17,7 +17,7 @@ from typing import Any
 from headway.clock import SECOND
 from headway.errors import InputError, RunError, unknown
 from headway.network.schema import Schema
-from headway.storage.commits import Commit, CommitFiles, Refusal
+from headway.storage.commits import BEFORE, Commit, CommitFiles, Refusal
 from headway.storage.filesystems import FAILURES, Place, locate, reason
 from headway.storage.segments import (
     MEND,
@@ -30,7 +30,7 @@ from headway.storage.segments import (
     quote_name,
     read_slice,
 )
-from headway.trains import NOTHING, Tick, Train
+from headway.trains import Tick, Train
 
 __all__ = ["Commit", "Log", "LogSegment", "LogSlice", "read_slice", "verify_log"]
 
@@ -63,8 +63,12 @@ class Log:
         self._commits: list[Commit] = []
         self._issued: list[int] = []
         self._ticks: list[Tick] = []
-        self._end: int | None = None
-        self._bytes = 0
+        self.newest = BEFORE
+        """The newest commit."""
+        self.end: int | None = None
+        """The arrival number of the end mark, if it is in the log."""
+        self.bytes = 0
+        """The bytes of all segments still held."""
         try:
             self._place.make(["commits", *self._directories.values()], sync)
             commits, self._forgotten = self._files.recover()
@@ -99,56 +103,32 @@ class Log:
         self._commits.append(commit)
         self._issued.append(commit.issued)
         self._ticks += commit.ticks
-        self._end = self._end if commit.end is None else commit.end
+        self.newest = commit
+        self.end = self.end if commit.end is None else commit.end
         for source, segment in commit.segments.items():
             self._indexes[source].add(segment, trains.get(source))
-            self._bytes += segment.bytes
+            self.bytes += segment.bytes
 
     @property
     def issued(self) -> int:
         """The largest arrival number in the log, marks included; NOTHING if it is empty."""
-        return self._issued[-1] if self._issued else NOTHING
-
-    @property
-    def end(self) -> int | None:
-        """The arrival number of the end mark, if it is in the log."""
-        return self._end
-
-    @property
-    def reached(self) -> int:
-        """How long the run had gone on at the newest commit, in nanoseconds; 0 if there is none."""
-        return self._commits[-1].reached if self._commits else 0
-
-    @property
-    def known(self) -> frozenset[str]:
-        """The sources that the run had at the newest commit."""
-        return frozenset(self._commits[-1].positions) if self._commits else frozenset()
+        return self.newest.issued
 
     @property
     def positions(self) -> dict[str, int]:
         """How many tuples of each source have entered so far, those dropped included."""
-        return dict.fromkeys(self._schemas, 0) | (dict(self._commits[-1].positions) if self._commits else {})
+        return dict.fromkeys(self._schemas, 0) | dict(self.newest.positions)
 
     @property
     def refused(self) -> dict[str, int]:
         """How many malformed rows of each source have been logged so far, those dropped included."""
-        return dict.fromkeys(self._schemas, 0) | (dict(self._commits[-1].refused) if self._commits else {})
-
-    @property
-    def inputs(self) -> dict[str, Any]:
-        """What is known of the sources that are files; see `Commit`."""
-        return dict(self._commits[-1].inputs) if self._commits else {}
+        return dict.fromkeys(self._schemas, 0) | dict(self.newest.refused)
 
     @property
     def commits(self) -> tuple[Commit, ...]:
         """The commits still held, in order."""
         with self._lock:
             return tuple(self._commits)
-
-    @property
-    def bytes(self) -> int:
-        """The bytes of all segments still held."""
-        return self._bytes
 
     def bytes_after(self, reached: Mapping[str, int]) -> int:
         """Return the bytes of the segments that hold anything after these arrival numbers, by source."""
@@ -174,18 +154,18 @@ class Log:
         are not looked at. When it raises RunError, nothing has entered, and the same may be appended again.
         """
         with self._writing:
-            self._fold()
             ticks, refusals = tuple(ticks), tuple(malformed)
             filled = {source: train for source, train in trains.items() if len(train)}
             self._check_numbers(filled, issued, ticks, end)
-            sequence = self._commits[-1].sequence + 1 if self._commits else 0
+            sequence = self.newest.sequence + 1
             try:
+                self._files.fold(self._commits)
                 written = self._place.each(lambda source: self._write(source, filled[source], sequence), list(filled))
                 refused = self.refused
                 for refusal in refusals:
                     refused[refusal[0]] = refused.get(refusal[0], 0) + 1
                 segments = dict(zip(filled, written, strict=True))
-                counts = dict(positions), refusals, refused, reached, {**self.inputs, **(inputs or {})}
+                counts = dict(positions), refusals, refused, reached, {**self.newest.inputs, **(inputs or {})}
                 commit = Commit(sequence, issued, moment, ticks, end, segments, *counts)
                 self._files.write(commit)
             except FAILURES as error:
@@ -202,8 +182,7 @@ class Log:
             if source not in self._schemas:
                 raise ValueError(unknown("source", source, self._schemas))
             numbers = train.numbers
-            rising = bool((numbers[1:] > numbers[:-1]).all())
-            if not rising:
+            if not (numbers[1:] > numbers[:-1]).all():
                 raise ValueError(f"source '{source}': arrival numbers must ascend")
         for first, last in ranges:
             if first <= self.issued or last > issued:
@@ -220,14 +199,6 @@ class Log:
         self._place.write(file, data, sync=self._sync, rename=False)
         return segment
 
-    def _fold(self) -> None:
-        if not self._files.many:
-            return
-        try:
-            self._files.fold(self._commits)
-        except FAILURES as error:
-            raise self._unwritten(error) from error
-
     def _unwritten(self, error: BaseException) -> RunError:
         return RunError(f"cannot write the log '{self._place.root}': {reason(error)}")
 
@@ -238,11 +209,10 @@ class Log:
         found.sort(key=lambda piece: piece.first)
         return found
 
-    def count(self, source: str, after: int, upto: int) -> int:
-        """Return how many tuples a source has in (after, upto]."""
+    def count(self, sources: Iterable[str], after: int, upto: int) -> int:
+        """Return how many tuples these sources have in (after, upto]."""
         with self._lock:
-            (index,) = self._chosen([source], after)
-            return max(0, index.before(upto) - index.before(after))
+            return sum(max(0, index.before(upto) - index.before(after)) for index in self._chosen(sources, after))
 
     def cut(self, sources: Iterable[str], after: int, tuples: int) -> int:
         """Return the largest arrival number up to which these sources have at most `tuples` tuples after `after`.
@@ -286,7 +256,7 @@ class Log:
             self._chosen((), after)
             start = bisect_right(self._ticks, after, key=_number)
             stop = bisect_right(self._ticks, upto, key=_number)
-            end = self._end if self._end is not None and after < self._end <= upto else None
+            end = self.end if self.end is not None and after < self.end <= upto else None
             return tuple(self._ticks[start:stop]), end
 
     def moment_at(self, upto: int) -> int:
@@ -327,7 +297,7 @@ class Log:
             segments = [commit.segments[source] for commit in dropped if source in commit.segments]
             index.forget(len(segments))
             freed += sum(segment.bytes for segment in segments)
-        self._bytes -= freed
+        self.bytes -= freed
         return freed
 
     def _chosen(self, sources: Iterable[str], after: int) -> list[SourceIndex]:

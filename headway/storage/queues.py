@@ -10,8 +10,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +18,7 @@ import numpy.typing as npt
 from headway.clock import SECOND
 from headway.columns import Int64s, numpy_type
 from headway.network.schema import Schema
+from headway.sieves import DropBox
 from headway.trains import NOTHING, Train, join_trains
 
 FAR = int(np.iinfo(np.int64).max)
@@ -31,9 +31,7 @@ class Board:
     """
 
     def __init__(self, cursors: int) -> None:
-        self.arrived: Int64s = np.zeros(cursors, np.int64)
-        self.taken: Int64s = np.zeros(cursors, np.int64)
-        self.marks: Int64s = np.zeros(cursors, np.int64)
+        self.arrived, self.taken, self.marks = (np.zeros(cursors, np.int64) for _ in range(3))
         self.oldest: Int64s = np.full(cursors, FAR, np.int64)
         self.moved: npt.NDArray[np.uint8] = np.zeros(cursors, np.uint8)
         """Which cursors' readings have changed since they were last read; set after them, cleared before that."""
@@ -53,16 +51,6 @@ class Board:
         return int(np.add.reduce(self._queues))  # half as long as sum(), and read before every plan
 
 
-class Drop(Protocol):
-    """A drop box, as a cursor sees it."""
-
-    def stretch(self, limit: int) -> int:
-        """Return how many tuples to take so that about `limit` of them pass."""
-
-    def sift(self, train: Train) -> Train:
-        """Return the tuples of a train that pass, with its progress, ticks and end."""
-
-
 class Cursor:
     """A consumer's position in a queue. Used by one thread at a time."""
 
@@ -74,7 +62,7 @@ class Cursor:
         self._segment = queue._end
         self._within = 0
         self.ended = False
-        self.drop: Drop | None = None
+        self.drop: DropBox | None = None
         """The drop box that stands between the queue and the consumer; None: there is none."""
 
     @property
@@ -167,17 +155,14 @@ class Cursor:
 
         With a drop box, `limit` is about how many tuples pass it, and only those are returned.
         """
-        drop = self.drop
-        if drop is None:
-            return self._take(limit, upto, progress, None)
-        return self._take(drop.stretch(limit), upto, progress, drop.sift)
-
-    def _take(self, limit: int, upto: int | None, progress: int | None, sift: Callable[[Train], Train] | None) -> Train:
         queue = self._queue
-        board = queue._board
-        nothing = self._take_nothing(progress)
-        if nothing is not None:
-            return nothing
+        if self.idle:  # as most inputs of a box with many are
+            with queue._lock:
+                if self._segment >= queue._end:  # nothing has just come
+                    return Train.empty(queue.schema, queue.progress if progress is None else progress, end=self.ended)
+        board, sift = queue._board, None
+        if self.drop is not None:
+            limit, sift = self.drop.stretch(limit), self.drop.sift
         if upto is None and progress is None:
             train = self._take_simply(limit)
             if train is not None:
@@ -200,10 +185,7 @@ class Cursor:
                     break
                 if stop == start and size:
                     break
-                if start == 0 and stop == size:
-                    parts.append(segment)
-                else:
-                    parts.append(segment.slice(start, stop))
+                parts.append(segment if start == 0 and stop == size else segment.slice(start, stop))
                 taken += stop - start
                 if stop < size:
                     self._within = stop
@@ -229,25 +211,12 @@ class Cursor:
                 queue._release()
         if sift is not None:  # first: to put together what is then dropped would cost more than most boxes
             parts = [sift(part) for part in parts]
-        if len(parts) == 1 and not self.ended:
-            part = parts[0]
-            if part.progress == progress:
-                return part
-            return Train(part.columns, part.stamps, part.numbers, progress, part.ticks)
         if not parts:
             return Train.empty(queue.schema, progress, end=self.ended)
         whole = join_trains(parts)
+        if len(parts) == 1 and whole.progress == progress and not self.ended:
+            return whole
         return Train(whole.columns, whole.stamps, whole.numbers, progress, whole.ticks, self.ended)
-
-    def _take_nothing(self, progress: int | None) -> Train | None:
-        """Return an empty train if there is nothing to take: for most inputs of a box with many."""
-        queue = self._queue
-        if not self.idle:
-            return None
-        with queue._lock:
-            if self._segment < queue._end:  # something has just come
-                return None
-            return Train.empty(queue.schema, queue.progress if progress is None else progress, end=self.ended)
 
     def _take_simply(self, limit: int) -> Train | None:
         """Take a part of one segment, or all of one: the usual case of short trains, at half the cost."""
@@ -305,10 +274,10 @@ class Queue:
         self._first = 0
         self._end = 0  # segments so far
         self._lock = threading.Lock()
-        self._released = 0
         self._part = Train.empty(schema)  # what was cut last, and where
         self._part_at = (-1, 0, 0)
-        self._appended = 0
+        self.appended = 0
+        """The tuples that were ever queued."""
         self._number = board.add_queue()
         widths = [numpy_type(field.type) for field in schema]
         # The bytes of a tuple where they are always the same, NULLs apart; measured where not.
@@ -322,19 +291,9 @@ class Queue:
         self.cursors = tuple(Cursor(self, number) for number in cursors)
 
     @property
-    def appended(self) -> int:
-        """The tuples that were ever queued."""
-        return self._appended
-
-    @property
     def tuples(self) -> int:
         """The tuples held."""
-        return self._appended - self._released
-
-    @property
-    def bytes(self) -> int:
-        """The bytes held."""
-        return int(self._board._queues[self._number])
+        return sum([len(segment.numbers) for segment in self._segments])
 
     def push(self, train: Train) -> None:
         """Append a train; one without tuples, ticks or end only brings progress."""
@@ -367,7 +326,7 @@ class Queue:
         board, size = self._board, train.nbytes if self._width is None else count * self._width
         self._segments.append(train)
         self._sizes.append(size)
-        self._appended += count
+        self.appended += count
         board._queues[self._number] += size
         for number in self._numbers:
             if board.arrived[number] == board.taken[number]:
@@ -394,7 +353,7 @@ class Queue:
             return
         size = 0
         while self._first < oldest and self._segments:
-            self._released += len(self._segments.popleft().numbers)
+            self._segments.popleft()
             size += self._sizes.popleft()
             self._first += 1
         self._board._queues[self._number] -= size
@@ -430,10 +389,7 @@ class Ages:
         """Read these cursors, which are all of the board's, by number."""
         self._board = board
         self._cursors = cursors
-        self._arrived: Int64s = np.zeros(len(cursors), np.int64)
-        self._taken: Int64s = np.zeros(len(cursors), np.int64)
-        self._count: Int64s = np.zeros(len(cursors), np.int64)
-        self._mean: Int64s = np.zeros(len(cursors), np.int64)
+        self._arrived, self._taken, self._count, self._mean = (np.zeros(len(cursors), np.int64) for _ in range(4))
 
     def read(self, now: int) -> tuple[npt.NDArray[np.float64], Int64s]:
         """Return by cursor the latencies of its waiting tuples, summed, in seconds, and how many they are."""

@@ -14,7 +14,6 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +62,7 @@ class LogSegment:
 class LogSlice:
     """Rows `start` to `stop` of one segment, numbered from `first` to `last`. It travels to executors.
 
-    `crc` is the checksum of the whole segment; None: nobody knows it.
+    `crc` is the checksum of the whole segment.
     """
 
     source: str
@@ -72,7 +71,7 @@ class LogSlice:
     last: int
     start: int
     stop: int
-    crc: int | None = None
+    crc: int
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -101,6 +100,10 @@ def regular_step(values: Int64s) -> int | None:
 def exact_sum(values: Int64s) -> int:
     """Return a sum that does not overflow: two million of today's timestamps already would."""
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
+
+
+def _regular_sum(first: int, step: int, count: int) -> int:
+    return count * first + step * (count * (count - 1) // 2)
 
 
 def regular_values(first: int, step: int, start: int, stop: int) -> Int64s:
@@ -132,10 +135,7 @@ def encode(source: str, train: Train, schema: Schema, file: str) -> tuple[LogSeg
     with pa.ipc.new_file(sink, whole) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=whole))
     data = sink.getvalue()
-    if stamp_step is None:
-        total = exact_sum(stamps)
-    else:
-        total = rows * stamp + stamp_step * (rows * (rows - 1) // 2)
+    total = exact_sum(stamps) if stamp_step is None else _regular_sum(stamp, stamp_step, rows)
     crc = bulk_checksum(data)
     segment = LogSegment(file, rows, first, int(numbers[-1]), data.size, step, stamp, stamp_step, total, crc)
     return segment, data
@@ -144,39 +144,33 @@ def encode(source: str, train: Train, schema: Schema, file: str) -> tuple[LogSeg
 class Opened:
     """An open segment: its batch, and its hidden values row by row."""
 
-    __slots__ = ("_number", "_stamp", "batch", "bytes", "crc", "rows", "stat")
+    __slots__ = ("_hidden", "batch", "crc", "rows", "stat")
 
-    def __init__(self, name: str, found: Stat, crc: int | None) -> None:
+    def __init__(self, name: str, found: Stat, crc: int) -> None:
         """Open a file that `Place.name` named; a ValueError if its checksum is not `crc`."""
         data = open_input(name).read_buffer()
-        if crc is not None and bulk_checksum(data) != crc:
+        if bulk_checksum(data) != crc:
             raise ValueError("it is damaged: its checksum is wrong")
         self.crc = crc
         reader = pa.ipc.open_file(pa.BufferReader(data))
-        hidden = json.loads(reader.schema.metadata[_KEY])
         batch = reader.get_batch(0)
+        self._hidden = json.loads(reader.schema.metadata[_KEY])
         width = batch.num_columns
-        self._stamp = self._number = None
-        if hidden["stamp"] is None:
-            width -= 1
-            self._stamp = _int64s(batch.column(width))
-        if hidden["number"] is None:
-            width -= 1
-            self._number = _int64s(batch.column(width))
-        self._stamp = hidden["stamp"] if self._stamp is None else self._stamp
-        self._number = hidden["number"] if self._number is None else self._number
+        for name in ("stamp", "number"):
+            if self._hidden[name] is None:
+                width -= 1
+                self._hidden[name] = batch.column(width).to_numpy(zero_copy_only=True)
         self.batch = batch.select(range(width))
         self.rows = int(batch.num_rows)
-        self.bytes = found.size
         self.stat = found
 
-    def numbers(self, start: int, stop: int) -> Int64s:
-        """Return the arrival numbers of some rows."""
-        return _values(self._number, start, stop)
-
-    def stamps(self, start: int, stop: int) -> Int64s:
-        """Return the timestamps of some rows."""
-        return _values(self._stamp, start, stop)
+    def hidden(self, start: int, stop: int) -> tuple[Int64s, Int64s]:
+        """Return the arrival numbers and the timestamps of some rows."""
+        number, stamp = (
+            one[start:stop] if isinstance(one, np.ndarray) else regular_values(one[0], one[1], start, stop)
+            for one in (self._hidden["number"], self._hidden["stamp"])
+        )
+        return number, stamp
 
 
 class _Cache:
@@ -187,27 +181,27 @@ class _Cache:
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def open(self, name: str, crc: int | None) -> Opened:
+    def open(self, name: str, crc: int) -> Opened:
         found = stat(name)
         with self._lock:
             opened = self._opened.get(name)
-            if opened is not None and opened.stat == found and crc in (None, opened.crc):
+            if opened is not None and (opened.stat, opened.crc) == (found, crc):
                 self._opened.move_to_end(name)
                 return opened
         opened = Opened(name, found, crc)
         with self._lock:
             before = self._opened.pop(name, None)
-            self._bytes += opened.bytes - (0 if before is None else before.bytes)
+            self._bytes += found.size - (0 if before is None else before.stat.size)
             self._opened[name] = opened
             while len(self._opened) > 1 and (len(self._opened) > _OPEN_FILES or self._bytes > _OPEN_BYTES):
-                self._bytes -= self._opened.popitem(last=False)[1].bytes
+                self._bytes -= self._opened.popitem(last=False)[1].stat.size
         return opened
 
 
 _cache = _Cache()
 
 
-def open_segment(name: str, source: str, crc: int | None = None) -> Opened:
+def open_segment(name: str, source: str, crc: int) -> Opened:
     """Open a segment, or return it open; a RunError that names the file if it is not there or damaged."""
     try:
         return _cache.open(name, crc)
@@ -242,31 +236,8 @@ def read_slice(slice: LogSlice, schema: Schema) -> Train:
             f"source '{slice.source}': the log's segment '{slice.path}' has {opened.rows} rows, "
             f"not rows {slice.start} to {slice.stop}; {MEND}"
         )
-    return Train.from_batch(
-        opened.batch.slice(slice.start, slice.stop - slice.start),
-        opened.stamps(slice.start, slice.stop),
-        opened.numbers(slice.start, slice.stop),
-        slice.last,
-    )
-
-
-def _int64s(array: pa.Array) -> Int64s:
-    values: Int64s = array.to_numpy(zero_copy_only=True)
-    return values
-
-
-def _values(held: Any, start: int, stop: int) -> Int64s:
-    if isinstance(held, np.ndarray):
-        return held[start:stop]
-    first, step = held
-    return regular_values(first, step, start, stop)
-
-
-class _Spot(NamedTuple):
-    """Between two tuples: so many segments, and so many rows of the next one, lie before."""
-
-    segment: int
-    row: int
+    numbers, stamps = opened.hidden(slice.start, slice.stop)
+    return Train.from_batch(opened.batch.slice(slice.start, len(slice)), stamps, numbers, slice.last)
 
 
 class SourceIndex:
@@ -303,8 +274,8 @@ class SourceIndex:
 
     def before(self, number: int) -> int:
         """Return how many tuples have this arrival number or a smaller one, from some fixed start."""
-        spot = self._spot(number)
-        return self._rows[spot.segment] + spot.row
+        at, row = self._spot(number)
+        return self._rows[at] + row
 
     def stamps_before(self, number: int) -> int:
         """Return the sum of the stamps of these tuples."""
@@ -315,7 +286,7 @@ class SourceIndex:
             if segment.stamp_step is None:
                 total += exact_sum(self._hidden(segment)[1][:row])
             else:
-                total += row * segment.stamp + segment.stamp_step * (row * (row - 1) // 2)
+                total += _regular_sum(segment.stamp, segment.stamp_step, row)
         return total
 
     def stamp_after(self, number: int) -> int | None:
@@ -336,26 +307,26 @@ class SourceIndex:
 
     def slices(self, after: int, upto: int) -> Iterator[LogSlice]:
         """Return what lies after one arrival number, up to another."""
-        begin, end = self._spot(after), self._spot(upto)
-        for at in range(begin.segment, min(end.segment + 1, len(self._segments))):
+        (begin, skipped), (end, rest) = self._spot(after), self._spot(upto)
+        for at in range(begin, min(end + 1, len(self._segments))):
             segment = self._segments[at]
-            start = begin.row if at == begin.segment else 0
-            stop = end.row if at == end.segment else segment.rows
+            start = skipped if at == begin else 0
+            stop = rest if at == end else segment.rows
             if start < stop:
                 first, last = self._number(segment, start), self._number(segment, stop - 1)
                 yield LogSlice(self.source, self._place.name(segment.file), first, last, start, stop, segment.crc)
 
-    def _spot(self, number: int) -> _Spot:
-        """Return the spot behind the tuples up to an arrival number."""
+    def _spot(self, number: int) -> tuple[int, int]:
+        """Return how many segments, and how many rows of the next one, have arrival numbers up to this one."""
         at = bisect_right(self._firsts, number) - 1
         if at < 0:
-            return _Spot(0, 0)
+            return (0, 0)
         segment = self._segments[at]
         if number >= segment.last:
-            return _Spot(at + 1, 0)
+            return (at + 1, 0)
         if segment.step is None:
-            return _Spot(at, int(np.searchsorted(self._hidden(segment)[0], number, side="right")))
-        return _Spot(at, (number - segment.first) // segment.step + 1)
+            return (at, int(np.searchsorted(self._hidden(segment)[0], number, side="right")))
+        return (at, (number - segment.first) // segment.step + 1)
 
     def _number(self, segment: LogSegment, row: int) -> int:
         if row == 0:
@@ -371,5 +342,5 @@ class SourceIndex:
         held = self._recent.get(segment.file)
         if held is None:
             opened = open_segment(self._place.name(segment.file), self.source, segment.crc)
-            held = (opened.numbers(0, segment.rows), opened.stamps(0, segment.rows))
+            held = opened.hidden(0, segment.rows)
         return held

@@ -53,22 +53,14 @@ def clean_temporary() -> list[str]:
 
 def _is_dead(folder: str) -> bool:
     """Return whether a folder is of a run of this user that has ended."""
-    try:
+    with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
         at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        if os.fstat(at).st_uid != os.geteuid():
-            return False
-        mark = os.open(_MARK, os.O_RDWR | os.O_NOFOLLOW, dir_fd=at)
-    except OSError:
-        return False  # no mark: not made here, or just being made
-    finally:
-        os.close(at)
-    try:
-        return is_abandoned(mark)
-    finally:
-        os.close(mark)
+        opened.callback(os.close, at)
+        if os.fstat(at).st_uid == os.geteuid():
+            mark = os.open(_MARK, os.O_RDWR | os.O_NOFOLLOW, dir_fd=at)  # none: not made here, or just being made
+            opened.callback(os.close, mark)
+            return is_abandoned(mark)
+    return False
 
 
 def is_abandoned(handle: int) -> bool:

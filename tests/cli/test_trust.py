@@ -15,7 +15,7 @@ import pytest
 
 import headway as hw
 from headway.cli.main import main
-from headway.connectors import sessions
+from headway.connectors import spark
 from headway.connectors.memory import DiscardSink
 from headway.connectors.registry import register_sink, register_source
 from headway.errors import HeadwayError
@@ -224,7 +224,7 @@ def test_nobody_s_file_runs_code(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sessions, "_openers", [lambda: pytest.fail("nobody needs Spark to refuse it")])
+    monkeypatch.setattr(spark, "_openers", [lambda: pytest.fail("nobody needs Spark to refuse it")])
     refused(home, what, capsys, *options)
 
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headway.connectors import open_sink, output_files, sink_suffixes
-from headway.connectors.directories import DirectorySink
+from headway.connectors.output_files import DirectorySink
 from headway.errors import OutputError
 from headway.network.schema import Schema
 

@@ -7,7 +7,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from headway.connectors.sessions import find_session, need_session
+from headway.connectors.spark import find_session, need_session
 from headway.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 _ALONE = """
 import sys
-from headway.connectors import open_source, open_sink, sessions
+from headway.connectors import open_source, open_sink, spark
 from headway.network.schema import Schema
 schema = Schema.parse("a int")
 reader = open_source("s", schema, {"spark": {"format": "rate"}})
 open_sink("o", schema, {"spark": {"format": "noop"}})
 assert "pyspark" not in sys.modules, "Spark is loaded before it is needed"
-assert sessions.find_session() is None
+assert spark.find_session() is None
 """
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import pytest
 
 from headway.connectors import open_source
-from headway.connectors.rows import LOOKED_AT, Sightings
+from headway.connectors.protocol import SourceRequest
+from headway.connectors.readers import LOOKED_AT, RowConverter
 from headway.network.schema import Schema
 from tests.connectors.helpers import drain
 
 
 def test_only_the_first_rows_are_looked_at(caplog: pytest.LogCaptureFixture) -> None:
-    sightings = Sightings("source 's'", ["a", "b"])
-    sightings.look([{"a": 1}] * (LOOKED_AT - 1))
+    converter = RowConverter(SourceRequest("s", Schema.parse("a int, b int"), None))
+    converter.look([{"a": 1}] * (LOOKED_AT - 1))
     assert caplog.records == []
-    sightings.look([{"a": 1}, {"b": 1}])
-    sightings.look(None)  # type: ignore[arg-type]  # nothing is touched any more
-    sightings.end()
+    converter.look([{"a": 1}, {"b": 1}])
+    converter.look(None)  # type: ignore[arg-type]  # nothing is touched any more
+    converter.warn()
     assert [record.getMessage() for record in caplog.records] == ["source 's': no row so far has the field 'b'"]
 
 

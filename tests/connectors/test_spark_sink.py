@@ -10,7 +10,7 @@ import pytest
 
 import headway as hw
 from headway.connectors import open_sink, output_files
-from headway.connectors.spark_sink import SparkSink
+from headway.connectors.spark import SparkSink
 from headway.errors import OutputError
 from headway.network.schema import Schema
 from headway.network.trust import Trust

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import headway as hw
-from headway.connectors import Malformed, Reader, open_source, spark_source
+from headway.connectors import Malformed, Reader, open_source
+from headway.connectors import spark as spark_connector
 from headway.connectors.protocol import Resumable
-from headway.connectors.spark_source import SparkReader
+from headway.connectors.spark import SparkReader
 from headway.errors import InputError
 from headway.network.schema import Schema
 from tests.connectors.helpers import drain, rows
@@ -141,7 +142,7 @@ def test_a_socket(spark: SparkSession, server: int) -> None:
 def test_the_query_waits_while_nobody_reads(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_source, "AHEAD", 2)
+    monkeypatch.setattr(spark_connector, "AHEAD", 2)
     for at in range(5):
         _put(tmp_path, str(at), [2 * at, 2 * at + 1])
     reader = _open(_files(tmp_path, options={"maxFilesPerTrigger": 1}))

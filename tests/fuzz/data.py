@@ -17,7 +17,7 @@ from headway.connectors import csv as csv_module
 from headway.connectors import jsonl as jsonl_module
 from headway.connectors import open_source
 from headway.connectors.protocol import Reader
-from headway.connectors.readers import skip
+from headway.connectors.readers import SkippingReader
 from headway.network.schema import Schema
 from headway.tables import load_table
 from tests.fuzz.judging import expect
@@ -126,7 +126,7 @@ def _check(random: Random, path: Path, data: bytes, good: list[Row]) -> None:
         expect(repr(again) == repr(found), f"blocks change rows: {data[:3000]!r}")
         expect(same == bad, f"blocks change malformed rows: {bad!r:.500} and {same!r:.500}; file: {data[:2000]!r}")
         count = random.randrange(len(found) + 1)
-        rest, _ = _drain(skip(open_source("s", SCHEMA, path), count), (1000,))
+        rest, _ = _drain(SkippingReader(open_source("s", SCHEMA, path), "s", count), (1000,))
         expect(repr(rest) == repr(found[count:]), f"going on after {count} rows finds others: {data[:3000]!r}")
     finally:
         csv_module.BLOCK, jsonl_module.BLOCK = blocks

@@ -145,7 +145,7 @@ def test_the_log_agrees_with_a_list(
             together += read(reopened, sources, after, upto)
             expected = model.within(sources, after, upto)
             for source in SOURCES:
-                assert reopened.count(source, after, upto) == len(model.within([source], after, upto))
+                assert reopened.count([source], after, upto) == len(model.within([source], after, upto))
             firsts = [model.within([source], after, upto)[:1] for source in sources]
             least = min([first[0][2] for first in firsts if first], default=None)
             mean = sum(one[2] for one in expected) // len(expected) if expected else 0
@@ -204,7 +204,7 @@ def check_rest(log: Log, model: Model) -> None:
             unread = sum(one.bytes for one in segments if one.last > number)
             assert log.bytes_after({source: number}) == unread
         stamps = [one[2] for one in expected if one[0] == source]
-        assert log.count(source, forgotten, 10**9) == len(stamps)
+        assert log.count([source], forgotten, 10**9) == len(stamps)
         mean = (stamps[0], sum(stamps) // len(stamps)) if stamps else None
         assert log.stamps([source], forgotten, 10**9) == mean
     assert log.marks(forgotten, 10**9)[0] == tuple(tick for tick in model.ticks if tick.number > forgotten)
@@ -289,7 +289,7 @@ def test_many_commits_are_folded_into_few_files(tmp_path: Path, monkeypatch: pyt
     log = Log(str(tmp_path), SCHEMAS, sync=False)
     assert [commit.sequence for commit in log.commits] == list(range(35))
     assert not (tmp_path / "commits" / "000000000029.json").exists()
-    assert log.count("a", -1, 100) == 35
+    assert log.count(["a"], -1, 100) == 35
 
 
 def test_the_last_commit_is_missed_too(tmp_path: Path) -> None:

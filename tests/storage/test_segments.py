@@ -39,7 +39,7 @@ def store(path: Path, train: Train, schema: Schema) -> LogSlice:
     path.write_bytes(data)
     assert segment.bytes == path.stat().st_size
     assert segment.stamp_sum == sum(train.stamps.tolist())
-    return LogSlice("s", str(path), segment.first, segment.last, 0, segment.rows)
+    return LogSlice("s", str(path), segment.first, segment.last, 0, segment.rows, segment.crc)
 
 
 def small(numbers: list[int], stamps: list[int]) -> Train:
@@ -58,7 +58,7 @@ def test_every_type_comes_back(tmp_path_factory: pytest.TempPathFactory, table: 
     whole = store(path, Train.from_batch(batch, stamps, numbers), EVERY_TYPE)
     start = data.draw(st.integers(0, rows - 1))
     stop = data.draw(st.integers(start + 1, rows))
-    part = LogSlice("s", whole.path, int(numbers[start]), int(numbers[stop - 1]), start, stop)
+    part = LogSlice("s", whole.path, int(numbers[start]), int(numbers[stop - 1]), start, stop, whole.crc)
     read = read_slice(part, EVERY_TYPE)
     assert read.numbers.tolist() == numbers[start:stop].tolist()
     assert read.stamps.tolist() == stamps[start:stop].tolist()
@@ -125,7 +125,7 @@ def test_errors_name_the_file_and_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"source 's'.*x\.arrow.*\(a int64\).*\(b int\).*--state"):
         read_slice(whole, Schema.parse("b int"))
     with pytest.raises(RunError, match=r"x\.arrow' has 2 rows, not rows 1 to 5"):
-        read_slice(LogSlice("s", str(path), 1, 5, 1, 5), ONE)
+        read_slice(LogSlice("s", str(path), 1, 5, 1, 5, whole.crc), ONE)
     path.write_bytes(b"no arrow")
     with pytest.raises(RunError, match=r"x\.arrow' cannot be read: .*--state"):
         read_slice(whole, ONE)

@@ -216,7 +216,7 @@ class _Run:
             self.sources.stop()
             return
         if self._recovered:
-            self.sources.go_on(self._log.reached, self._log.known)
+            self.sources.go_on(self._log.newest.reached, self._log.newest.positions)
         if self._recovered and any(box.spec.timeout is not None for box in self._checked.order):
             self.sources.tick()  # windows may have timed out while nobody looked
 
@@ -346,7 +346,7 @@ class _Run:
         upto = self._log.cut(unit.cut.sources, unit.position, step.tuples)
         if upto <= unit.position:
             return False
-        tuples = sum(self._log.count(source, unit.position, upto) for source in unit.cut.sources)
+        tuples = self._log.count(unit.cut.sources, unit.position, upto)
         self._grant(unit, upto, tuples, plan)
         return True
 
@@ -446,7 +446,7 @@ class _Run:
     def _seal(self) -> None:
         positions = {feed.name: feed.tuples for feed in self._feeds}
         ended = [feed.name for feed in self._feeds if feed.ended]
-        inputs = describe({feed.name: feed.reader for feed in self._feeds}, self._log.inputs, ended)
+        inputs = describe({feed.name: feed.reader for feed in self._feeds}, self._log.newest.inputs, ended)
         commit = self._arrivals.seal(self.sources.issued, positions, self.sources.reached, inputs)
         if commit is not None and commit.malformed:
             letters = commit_letters(commit)

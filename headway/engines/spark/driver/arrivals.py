@@ -8,7 +8,7 @@ from typing import Any
 
 from headway.clock import SECOND, Clock
 from headway.connectors.protocol import Malformed, Reader, Resumable, begins_anew
-from headway.connectors.readers import skip
+from headway.connectors.readers import SkippingReader
 from headway.engines.letters import LetterRow
 from headway.storage.log import Commit, Log
 from headway.storage.segments import quote_name
@@ -124,11 +124,11 @@ def read_on(reader: Reader, source: str, log: Log, feeds: str | None) -> Reader:
     if feeds is not None and isinstance(reader, Resumable):
         reader.resume(f"{feeds}/{quote_name(source)}", tuples, refused)
         return reader
-    if not begins_anew(reader):
+    if not begins_anew(reader) or not (tuples or refused):
         return reader
     if reader.live and tuples:  # nobody can see whether it begins anew, so the user hears what that would mean
         _log.warning("source '%s': its first %s tuples are passed over: the saved run has them", source, f"{tuples:,}")
-    return skip(reader, tuples, source, refused)
+    return SkippingReader(reader, source, tuples, refused)
 
 
 _SMALL = 4096
@@ -151,7 +151,7 @@ def split_tasks(
     All sources are cut at the same numbers, so that a task can merge them. The clock is the moment at which the
     last of these arrivals was logged, so that a replay sees the same.
     """
-    total = sum(log.count(source, after, upto) for source in sources)
+    total = log.count(sources, after, upto)
     count = 1 if total < _SMALL else max(parallelism, -(-total // _LARGE))
     now = log.moment_at(upto)
     tasks: list[list[Any]] = []

@@ -23,8 +23,8 @@ import pyarrow as pa
 from headway.catalog import HALF_LIFE, REMEMBER, Statistics
 from headway.checking import CheckedNetwork
 from headway.clock import Clock, stopwatch
-from headway.connectors import DiscardSink, TableSink, open_sink
-from headway.connectors.memory import CallbackSink
+from headway.connectors import open_sink
+from headway.connectors.memory import CallbackSink, DiscardSink, TableSink
 from headway.connectors.protocol import Writer, prepare
 from headway.engines.base import RunSettings
 from headway.engines.delivery import Delivery

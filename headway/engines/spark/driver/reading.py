@@ -90,7 +90,7 @@ class QueryReading(Reading):
         issued = self.log.issued
         logged = self.log.stamps(sources, unit.position, issued) if unit.position < issued else None
         if logged is not None:
-            number = sum(self.log.count(one, unit.position, issued) for one in sources)
+            number = self.log.count(sources, unit.position, issued)
             oldest = logged[0]
             total += logged[1] * number
             count += number

@@ -108,7 +108,7 @@ class Process:
         if self.log.end is not None:
             self.ingest.stop()
         elif self.log.issued > NOTHING:
-            self.ingest.go_on(self.log.reached, self.log.known)
+            self.ingest.go_on(self.log.newest.reached, self.log.newest.positions)
 
     def seal(self) -> None:
         positions = {feed.name: feed.tuples for feed in self.feeds}

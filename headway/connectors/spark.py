@@ -1,16 +1,17 @@
-"""Any Spark streaming source, or a streaming DataFrame, as a source.
+"""Any Spark streaming source, or a streaming DataFrame, as a source; any Spark batch writer as a sink.
 
 A streaming query of its own feeds the network: each of its micro-batches comes to the driver as Arrow, waits
 until there is room, and is read like any other live source. With a state directory a micro-batch is kept in a
-spool before Spark commits it, so nothing is lost or read twice.
+spool before Spark commits it, so nothing is lost or read twice. Every micro-batch of an output becomes one write.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
+import sys
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -18,16 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headway.connectors.casting import Caster
-from headway.connectors.protocol import Chunk, Malformed, Reader, SourceRequest
+from headway.connectors.output_files import BatchesSink
+from headway.connectors.protocol import Chunk, Malformed, SinkRequest, SourceRequest
 from headway.connectors.readers import BatchReader, Handover, constant_due
-from headway.connectors.registry import check_keys, register_source, register_source_object
-from headway.connectors.sessions import first_line, need_session
+from headway.connectors.registry import check_keys, register_sink, register_source, register_source_object
 from headway.connectors.spark_columns import check_select, select_columns
-from headway.connectors.spark_options import check_settings
+from headway.connectors.spark_options import allowed_path, check_settings, read_options, read_text
 from headway.connectors.spools import Spool, Unlogged
-from headway.errors import ExpressionError, HeadwayError, InputError
+from headway.errors import ExpressionError, HeadwayError, InputError, OutputError, unknown
 from headway.network.schema import Schema
-from headway.storage.filesystems import is_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +39,7 @@ _KEYS = ("format", "path", "options", "schema", "select", "available_now", "fram
 _TYPED = ("avro", "csv", "json", "orc", "parquet", "xml")
 """Formats whose columns the reader declares."""
 _MARKING = ("csv", "json")
-"""Formats that can return a row that does not parse."""
+"""Formats that can return a row that does not parse, unless the user's own `mode` decides otherwise."""
 _CORRUPT = "__hw_corrupt"
 _PACKAGES = {
     "avro": "org.apache.spark:spark-avro_2.13",
@@ -49,94 +49,15 @@ _PACKAGES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SparkFeed:
-    """What to read with Spark: a format with its options, or a streaming DataFrame."""
+_MODES = ("append", "overwrite", "ignore", "error")
+_TABLE = re.compile(r"\w+(?:\.\w+){0,2}")
+_SINK_KEYS = ("format", "path", "table", "options", "mode")
+_FILES = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
+"""Formats whose directories may consist of directories."""
 
-    format: str = ""
-    path: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-    schema: Schema | None = None
-    select: tuple[str, ...] = ()
-    available_now: bool = False
-    frame: Any = None
-
-    @property
-    def place(self) -> str:
-        """How messages name it."""
-        return "the streaming DataFrame" if self.frame is not None else f"Spark's '{self.format}' stream"
-
-    @property
-    def marking(self) -> bool:
-        """Whether rows that do not parse come along; the user's own `mode` decides otherwise."""
-        named = {key.lower() for key in self.options}
-        return self.format in _MARKING and not named & {"mode", "columnnameofcorruptrecord"}
-
-    @classmethod
-    def parse(cls, request: SourceRequest) -> SparkFeed:
-        """Read the settings of `{spark: ...}`; raises InputError that names the key."""
-        who, given = f"{request.who}: spark", request.settings
-        frame = given.get("frame") if isinstance(given, Mapping) else given
-        if type(frame).__module__.startswith("pyspark.sql.connect"):
-            raise InputError(
-                f"{who}: a DataFrame of Spark Connect cannot feed a network; give one of a classic session"
-            )
-        if is_streaming(given):
-            return cls(frame=given)
-        settings = check_keys(given, _KEYS, request.who, "spark")
-        format_ = settings.get("format")
-        if frame is not None and not is_streaming(frame):
-            raise InputError(f"{who}: frame is a streaming DataFrame, not {type(frame).__name__}")
-        if (frame is None) == (format_ is None):
-            raise InputError(f"{who}: give a format, such as kafka, json or rate, or a frame, a streaming DataFrame")
-        if frame is None and (not isinstance(format_, str) or not format_):
-            raise InputError(f"{who}: format is text, such as kafka, not {format_!r}")
-        path, select, now = settings.get("path"), settings.get("select", []), settings.get("available_now", False)
-        if path is not None and (not isinstance(path, str) or not path):
-            raise InputError(f"{who}: path is text, not {path!r}")
-        if not isinstance(select, list | tuple) or not all(isinstance(one, str) for one in select):
-            raise InputError(f"{who}: select is a list of SQL expressions, such as [cast(value as string) as text]")
-        if not isinstance(now, bool):
-            raise InputError(f"{who}: available_now is true or false, not {now!r}")
-        options = read_options(settings.get("options"), who, InputError)
-        if frame is None:
-            check_settings(str(format_), options, request.trust, who, InputError)
-        if path is not None:
-            request.trust.check_pattern(path, f"{who}: path", InputError)
-            request.trust.check_path(path, request.base, f"{who}: path", InputError)
-        if select:
-            try:
-                check_select(select)
-            except ExpressionError as error:
-                raise InputError(f"{who}: select: {error}") from None
-        schema: Any = settings.get("schema")
-        return cls(
-            format=str(format_ or ""),
-            path=_full(path, request),
-            options=options,
-            schema=None if schema is None else Schema.parse(schema),
-            select=tuple(select),
-            available_now=now,
-            frame=frame,
-        )
-
-
-def read_options(given: object, who: str, error: type[HeadwayError]) -> dict[str, str]:
-    """Return Spark's options as text, as Spark has them; raises `error` for what is no mapping of plain values."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise error(f"{who}: options is a mapping, such as {{maxFilesPerTrigger: 10}}, not {given!r}")
-    for key, value in given.items():
-        if not isinstance(value, str | int | float | bool):
-            raise error(f"{who}: option '{key}' is text, a number, true or false, not {value!r}")
-    return {str(key): str(value).lower() if isinstance(value, bool) else str(value) for key, value in given.items()}
-
-
-def _full(path: str | None, request: SourceRequest) -> str | None:
-    if path is None or is_uri(path) or path.startswith("/") or request.base is None:
-        return path
-    return str((request.base / path).absolute())
+_openers: list[Callable[[], Any]] = []
+"""How a session is opened when there is none: connectors know no engine, so the Spark engine says it."""
+_lock = threading.Lock()
 
 
 class SparkReader(BatchReader):
@@ -144,12 +65,46 @@ class SparkReader(BatchReader):
 
     live = True
 
-    def __init__(self, request: SourceRequest, feed: SparkFeed) -> None:
-        """Prepare; nothing is opened."""
+    def __init__(self, request: SourceRequest) -> None:
+        """Read the settings, or raise an InputError that names the key; nothing is opened."""
         super().__init__(request)
-        self._request, self._feed = request, feed
+        who, given = f"{request.who}: spark", request.settings
+        frame: Any = given.get("frame") if isinstance(given, Mapping) else given
+        if type(frame).__module__.startswith("pyspark.sql.connect"):
+            raise InputError(
+                f"{who}: a DataFrame of Spark Connect cannot feed a network; give one of a classic session"
+            )
+        settings = {"frame": given} if is_streaming(given) else check_keys(given, _KEYS, request.who, "spark")
+        format_ = settings.get("format")
+        if frame is not None and not is_streaming(frame):
+            raise InputError(f"{who}: frame is a streaming DataFrame, not {type(frame).__name__}")
+        if (frame is None) == (format_ is None):
+            raise InputError(f"{who}: give a format, such as kafka, json or rate, or a frame, a streaming DataFrame")
+        if frame is None and (not isinstance(format_, str) or not format_):
+            raise InputError(f"{who}: format is text, such as kafka, not {format_!r}")
+        path = read_text(settings, "path", request)
+        select, now = settings.get("select", []), settings.get("available_now", False)
+        if not isinstance(select, list | tuple) or not all(isinstance(one, str) for one in select):
+            raise InputError(f"{who}: select is a list of SQL expressions, such as [cast(value as string) as text]")
+        if not isinstance(now, bool):
+            raise InputError(f"{who}: available_now is true or false, not {now!r}")
+        options = read_options(settings.get("options"), request)
+        if frame is None:
+            check_settings(str(format_), options, request.trust, who, InputError)
+        path = allowed_path(path, request)
+        if select:
+            try:
+                check_select(select)
+            except ExpressionError as error:
+                raise InputError(f"{who}: select: {error}") from None
+        schema: Any = settings.get("schema")
+        self._typed = None if schema is None else Schema.parse(schema)
+        self._request, self._frame, self._format, self._path = request, frame, str(format_ or ""), path
+        self._select, self._options = tuple(select), options
+        # How messages name it.
+        self._place = "the streaming DataFrame" if frame is not None else f"Spark's '{self._format}' stream"
         self.timed = request.rate is not None
-        self.finite = feed.available_now
+        self.finite = now
         self._lock = threading.Lock()
         self._ready: Handover[Unlogged] = Handover(AHEAD, lambda rest: int(rest.table.num_rows))
         self._given = 0
@@ -219,7 +174,7 @@ class SparkReader(BatchReader):
         writer = frame.writeStream.queryName(f"source {self.name} ({uuid4().hex[:8]})").foreachBatch(self._take)
         if self._spool is not None:
             writer = writer.option("checkpointLocation", self._spool.checkpoint())
-        if self._feed.available_now:
+        if self.finite:
             writer = writer.trigger(availableNow=True)
         context: Any = session.sparkContext
         context.setLocalProperty("spark.scheduler.pool", f"source-{self.name}")
@@ -239,31 +194,30 @@ class SparkReader(BatchReader):
 
     def _open(self, session: SparkSession) -> DataFrame:
         """Return the stream as Spark gives it, with a column for rows that do not parse where that is possible."""
-        feed = self._feed
-        if feed.frame is not None:
-            found: DataFrame = feed.frame
+        if self._frame is not None:
+            found: DataFrame = self._frame
         else:
-            reader = session.readStream.format(feed.format).options(**feed.options)
-            typed = feed.schema or (self._request.schema if feed.format in _TYPED and not feed.select else None)
+            reader = session.readStream.format(self._format).options(**self._options)
+            own = self._request.schema if self._format in _TYPED and not self._select else None
+            typed, named = self._typed or own, {key.lower() for key in self._options}
             try:
                 if typed is not None:
                     fields = typed.to_arrow()
-                    if feed.marking:
+                    if self._format in _MARKING and not named & {"mode", "columnnameofcorruptrecord"}:
                         fields = fields.append(pa.field(_CORRUPT, pa.string()))
                         reader = reader.option("columnNameOfCorruptRecord", _CORRUPT)
                     reader = reader.schema(spark_schema(fields))
-                found = reader.load() if feed.path is None else reader.load(feed.path)
+                found = reader.load() if self._path is None else reader.load(self._path)
             except Exception as error:
                 raise self._unopened(error) from error
-        if not feed.select:
+        if not self._select:
             return found
+        names = [name for name in found.columns if name != _CORRUPT]
         extra = [_CORRUPT] if _CORRUPT in found.columns else []
         try:
-            names = [name for name in found.columns if name != _CORRUPT]
-            return found.select(*select_columns(feed.select, names), *extra)
+            return found.select(*select_columns(self._select, names), *extra)
         except Exception as error:
-            columns = ", ".join(name for name in found.columns if name != _CORRUPT)
-            raise InputError(f"{self._who}: select: {first_line(error)}; columns: {columns}") from error
+            raise InputError(f"{self._who}: select: {first_line(error)}; columns: {', '.join(names)}") from error
 
     def _columns(self, frame: DataFrame) -> DataFrame:
         """Return the columns that the source has, or raise InputError that names what is missing or does not fit."""
@@ -272,7 +226,7 @@ class SparkReader(BatchReader):
 
         wanted = [one for one in frame.schema.fields if one.name != _CORRUPT]
         given = to_arrow_schema(StructType(wanted), timezone="UTC")
-        caster = Caster(self._request.schema, given, self._who, self._feed.place)
+        caster = Caster(self._request.schema, given, self._who, self._place)
         names = caster.names + ([_CORRUPT] if _CORRUPT in frame.columns else [])
         return frame.select(*["`" + name.replace("`", "``") + "`" for name in names])
 
@@ -306,21 +260,19 @@ class SparkReader(BatchReader):
         malformed: tuple[Malformed, ...] = ()
         if _CORRUPT in table.column_names:
             texts = table.column(_CORRUPT)
-            reason = (
-                f"not a {self._feed.format.upper()} row of the schema ({self._feed.schema or self._request.schema})"
-            )
+            reason = f"not a {self._format.upper()} row of the schema ({self._typed or self._request.schema})"
             malformed = tuple(
-                Malformed(self.name, f"{self._feed.place}, batch {number}", text, reason)
+                Malformed(self.name, f"{self._place}, batch {number}", text, reason)
                 for text in texts.drop_null().to_pylist()
             )
             table = table.filter(pc.is_null(texts)).drop_columns([_CORRUPT])
         if self._caster is None:
-            self._caster = Caster(self._request.schema, table.schema, self._who, self._feed.place)
+            self._caster = Caster(self._request.schema, table.schema, self._who, self._place)
         batches = []
         for batch in table.to_batches():
             made, misfits = self._caster.cast(batch)
             batches.append(made)
-            where = f"{self._feed.place}, batch {number}"
+            where = f"{self._place}, batch {number}"
             malformed += tuple([Malformed(self.name, where, text, reason) for text, reason in misfits.values()])
         return Unlogged(pa.Table.from_batches(batches, self._request.schema.to_arrow()), malformed)
 
@@ -336,10 +288,10 @@ class SparkReader(BatchReader):
         self._ready.end(error if isinstance(error, HeadwayError) else self._stopped(error))
 
     def _stopped(self, error: BaseException) -> InputError:
-        return InputError(f"{self._who}: {self._feed.place} cannot be read: {first_line(error)}")
+        return InputError(f"{self._who}: {self._place} cannot be read: {first_line(error)}")
 
     def _unopened(self, error: Exception) -> InputError:
-        text, format_ = first_line(error), self._feed.format
+        text, format_ = first_line(error), self._format
         if "DATA_SOURCE_NOT_FOUND" in str(error) or "Failed to find data source" in str(error):
             package = _PACKAGES.get(format_.lower())
             named = f" (for {format_}: {package}, in the version of your Spark)" if package else ""
@@ -348,7 +300,7 @@ class SparkReader(BatchReader):
                 f"spark.jars.packages{named} before the session starts, in spark-defaults.conf or with "
                 "SparkSession.builder.config"
             )
-        return InputError(f"{self._who}: {self._feed.place} cannot be opened: {text}")
+        return InputError(f"{self._who}: {self._place} cannot be opened: {text}")
 
 
 def spark_schema(schema: pa.Schema) -> Any:
@@ -369,13 +321,116 @@ def _stop(query: Any) -> None:
             query.stop()
 
 
-def _open_source(request: SourceRequest) -> Reader:
-    return SparkReader(request, SparkFeed.parse(request))
+class SparkSink(BatchesSink):
+    """Writes an output with Spark.
+
+    A file format writes each of them into a directory
+    of its own below the path, named by unit and batch, so that writing it again changes nothing. Delta is told
+    unit and batch and leaves out what it has. Any other writer may get the last micro-batch twice after a crash.
+    """
+
+    def __init__(self, request: SinkRequest) -> None:
+        """Read the settings, or raise an OutputError that names the key; Spark is asked with the first write."""
+        super().__init__()
+        who = f"{request.who}: spark"
+        given = check_keys(request.settings, _SINK_KEYS, request.who, "spark", OutputError)
+        format_, path, table = (read_text(given, key, request) for key in ("format", "path", "table"))
+        if format_ is None:
+            raise OutputError(f"{who}: give a format, such as parquet, jdbc or delta")
+        if path is not None and table is not None:
+            raise OutputError(f"{who}: give a path or a table, not both")
+        mode = given.get("mode", "append")
+        if mode not in _MODES:
+            raise OutputError(f"{who}: {unknown('mode', str(mode), _MODES)}")
+        options = read_options(given.get("options"), request)
+        check_settings(format_, options, request.trust, who, OutputError)
+        path = allowed_path(path, request)
+        if table is not None:
+            if not _TABLE.fullmatch(table):
+                raise OutputError(f"{who}: table is a name such as alarms or shop.alarms, not '{table[:60]}'")
+            request.trust.check_table(table, f"{who}: table", OutputError)
+        # Each micro-batch gets a directory of its own, which a repetition replaces.
+        self._files = path is not None and format_.lower() in _FILES
+        if self._files and mode != "append":
+            raise OutputError(
+                f"{who}: mode {mode} cannot go with files: every micro-batch has a directory of its own; leave it out, "
+                "and give an empty directory"
+            )
+        self._who, self._schema = request.who, request.schema.to_arrow()
+        self._format, self._path, self._table, self._options, self._mode = format_, path, table, options, str(mode)
+        names = {name.lower() for name in request.schema.names}
+        self._column = next(one for one in ("batch", "headway_batch", "__hw_batch") if one not in names)
+
+    def save_as(self, batches: list[pa.RecordBatch], unit: str, batch: int) -> None:
+        """Write a micro-batch."""
+        session = need_session(self._who, OutputError)
+        table = pa.Table.from_batches(batches, self._schema)
+        try:
+            frame: Any = session.createDataFrame(table, schema=spark_schema(self._schema))
+            if self._files:  # one file, in the tuples' order
+                writer = frame.coalesce(1).write.format(self._format).options(**self._options).mode("overwrite")
+                writer.save(f"{str(self._path).rstrip('/')}/{self._column}={unit}-{batch:010d}")
+                return
+            writer = frame.write.format(self._format).options(**self._options).mode(self._mode)
+            if self._format.lower() == "delta":
+                writer = writer.option("txnAppId", unit).option("txnVersion", str(batch))
+            if self._table is not None:
+                writer.saveAsTable(self._table)
+            elif self._path is not None:
+                writer.save(self._path)
+            else:
+                writer.save()
+        except Exception as error:
+            raise OutputError(f"{self._who}: Spark's '{self._format}' cannot write: {first_line(error)}") from error
 
 
-def _permit(request: SourceRequest) -> None:
-    SparkFeed.parse(request)
+# The session: the one there is, or one that an engine opens
 
 
-register_source("spark", _open_source, permit=_permit)
-register_source_object(is_streaming, _open_source)
+def register_session(open_session: Callable[[], Any]) -> None:
+    """Set how a session is opened when there is none."""
+    _openers[:] = [open_session]
+
+
+def find_session() -> SparkSession | None:
+    """Return this process's live session, whichever thread opened it, or None. Starts nothing."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    anyone: Any = SparkSession
+    # The active session belongs to a thread; the instantiated one to the process.
+    for session in (anyone.getActiveSession(), anyone._instantiatedSession):
+        context: Any = getattr(session, "_sc", None)
+        if session is not None and getattr(context, "_jsc", None) is not None and not context._jsc.sc().isStopped():
+            found: SparkSession = session
+            return found
+    return None
+
+
+def need_session(who: str, error: type[HeadwayError]) -> SparkSession:
+    """Return the live session, or open one, which takes seconds; raises `error` if nobody can."""
+    with _lock:  # several sources may start at once
+        session = find_session()
+        if session is not None:
+            return session
+        if not _openers:
+            raise error(f"{who}: there is no Spark session; make one with SparkSession.builder.getOrCreate() first")
+        opened: SparkSession = _openers[0]()
+        return opened
+
+
+def first_line(problem: BaseException) -> str:
+    """Return the line of a Spark error that says what is wrong."""
+    text = str(problem).strip()
+    cause = getattr(problem, "java_exception", None)
+    if cause is not None:
+        text = str(cause.toString()).strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else type(problem).__name__
+
+
+# Constructing either opens nothing, so it is also how settings are checked.
+register_source("spark", SparkReader, permit=SparkReader)
+register_source_object(is_streaming, SparkReader)
+register_sink("spark", SparkSink, permit=SparkSink)
