@@ -34,9 +34,8 @@ from headway.connectors import open_source, sink_kinds, sink_suffixes, source_ki
 from headway.connectors.registry import permit_sink, permit_source, scheme_hint
 from headway.engines.base import engine_names
 from headway.engines.claims import file_of, is_standard
-from headway.engines.spark.driver.cut import Cut, cut
-from headway.engines.spark.driver.shipping import choose_front, explain_front, make_work
-from headway.engines.spark.wire.work import CutUnit, Placement
+from headway.engines.spark.driver.cut import Cut, choose_front, cut, make_work
+from headway.engines.spark.wire.messages import CutUnit, Placement
 from headway.errors import HeadwayError, InputError, OutputError, choices, unknown
 from headway.files import load
 from headway.mermaid import mermaid
@@ -259,10 +258,8 @@ def default_shards() -> int:
 
 def _why_kernels(program: Program, unit: CutUnit, shards: int, front: str) -> str | None:
     work = make_work(program, unit, shards, frozenset(), {}, "")
-    if choose_front(program, work, front) is not None:
-        return None
-    found = explain_front(program, work)
-    return found if isinstance(found, str) else "as asked"
+    found = choose_front(program, work, front)
+    return found if isinstance(found, str) else None
 
 
 def cut_text(report: CutReport) -> str:

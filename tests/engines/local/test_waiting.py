@@ -154,4 +154,4 @@ def test_a_policy_that_serves_nobody_ends_the_run(memory: int) -> None:
     """With full queues nothing more arrives, and without an error the run would wait for ever."""
     made = network({"b": POSITIVE}, {"o": "b"})
     with pytest.raises(RunError, match="serves none of the units that are ready: 'o'"):
-        hw.run(made, {"s": rows(100_000)}, policy=Idle(), memory=memory, engine="local")
+        hw.run(made, {"s": rows(100_000)}, policy={"policy": Idle(), "wait": "off"}, memory=memory, engine="local")

@@ -18,14 +18,14 @@ from sqlglot import exp
 from headway.boxes.operator import Projection, operators
 from headway.columns import UNREAD, Int64s, from_arrow, to_arrow
 from headway.connectors.spark_columns import to_column
-from headway.engines.spark.wire.work import CutUnit, Lane
+from headway.engines.spark.wire.messages import CutUnit, Lane, Packed, merge
 from headway.errors import RunError
 from headway.expressions import Expression
 from headway.expressions.parsing import fragment, parse_one, to_sql
 from headway.expressions.safety import risk
 from headway.expressions.types import is_float, is_nested
 from headway.network.schema import Schema, type_name
-from headway.trains import Train, ascends, join_trains
+from headway.trains import Train, ascends
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -181,7 +181,7 @@ class NativePlan:
         numbers, stamps = _numbers(table, "number"), _numbers(table, "stamp")
         order = None if ascends(numbers) else np.argsort(numbers, kind="stable")
         types = self._types()
-        columns = {name: from_arrow(_typed(table.column(name), types[name])) for name in self.delivered}
+        columns = {name: from_arrow(table.column(name).cast(types[name])) for name in self.delivered}
         trains: dict[int, Train] = {}
         for lane in self.lanes:
             parts: list[Train] = []
@@ -190,7 +190,7 @@ class NativePlan:
                 if len(at):
                     mine = [UNREAD if lane.counted else columns[name].take(at) for name in branch.columns]
                     parts.append(Train(tuple(mine), stamps[at], numbers[at]))
-            trains[lane.number] = _in_order(parts) if parts else Train.empty(lane.schema)
+            trains[lane.number] = merge([Packed(one, None) for one in parts]) if parts else Train.empty(lane.schema)
         return trains
 
     def counts(self, table: pa.Table) -> dict[int, int]:
@@ -209,20 +209,6 @@ class NativePlan:
 def _numbers(table: pa.Table, name: str) -> Int64s:
     found: Int64s = from_arrow(table.column(name)).values
     return found
-
-
-def _typed(array: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    return array if array.type == type_ else array.cast(type_)
-
-
-def _in_order(parts: Sequence[Train]) -> Train:
-    if len(parts) == 1:
-        return parts[0]
-    unread = parts[0].columns[:1] == (UNREAD,)
-    bare = [Train((), part.stamps, part.numbers) for part in parts] if unread else parts
-    both = join_trains(bare)
-    both = both.take(np.argsort(both.numbers, kind="stable"))
-    return both.with_columns(parts[0].columns) if unread else both
 
 
 class _NotNativeError(Exception):

@@ -13,13 +13,6 @@ import json
 import socket
 from typing import Any, Generic, TypeVar
 
-LETTERS = -1
-"""The lane of dead letters, as JSON."""
-READINGS = -2
-"""The lane of what boxes report: calls, tuples, time, deadlines, as JSON."""
-MARKS = -3
-"""The lane by which shards hear of progress, ticks and the end, as JSON."""
-
 ROWS = "shard int, lane int, first long, train binary"
 """The schema of what travels: the shard it is for, the lane, the first arrival number, and the packed train."""
 

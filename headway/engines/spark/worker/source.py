@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from headway.engines.spark.wire.messages import Work
     from headway.engines.spark.wire.native import NativePlan
-    from headway.engines.spark.wire.work import Work
 
 
 _TRIES = 40

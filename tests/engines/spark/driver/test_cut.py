@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import headway as hw
 from headway.engines.spark.driver.cut import Cut, cut
-from headway.engines.spark.wire.work import CutUnit
+from headway.engines.spark.wire.messages import CutUnit
 from headway.errors import NetworkError
 from headway.program import Program, compile_program
 from tests.streams import Case, networks

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from headway.checking import check
-from headway.engines.spark.driver.cut import cut, fingerprint
-from headway.engines.spark.driver.shipping import make_work
+from headway.engines.spark.driver.cut import cut, fingerprint, make_work
 from headway.files import load
 from headway.program import compile_program
 

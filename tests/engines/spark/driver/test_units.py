@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.engines.spark.driver.units import Batch, BatchWork
+from headway.engines.spark.driver.queries import Batch, BatchWork
 
 
 def test_nothing_is_known_at_first() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headway.engines.spark.wire.packing import LARGE, Row, clear, receive, send
+from headway.engines.spark.wire.messages import LARGE, Row, clear, receive, send
 
 
 @pytest.mark.parametrize("size", [0, 10, LARGE - 1, LARGE, 3 * LARGE])

@@ -16,12 +16,10 @@ import pytest
 import headway as hw
 from headway.checking import check
 from headway.columns import UNREAD, to_arrow
-from headway.engines.spark.driver.cut import cut
-from headway.engines.spark.driver.shipping import make_work
+from headway.engines.spark.driver.cut import cut, make_work
+from headway.engines.spark.wire.messages import Lane, Work, merge_rows
 from headway.engines.spark.wire.native import NativePlan, plan_native
-from headway.engines.spark.wire.packing import merge_rows
-from headway.engines.spark.wire.work import Lane, Work
-from headway.engines.spark.worker.unitcode import UnitCode
+from headway.engines.spark.worker.tasks import UnitCode
 from headway.functions import functions
 from headway.network.schema import Schema
 from headway.program import Program, compile_program

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.columns import UNREAD, from_pylist, to_arrow
-from headway.engines.spark.wire.packing import Packed, merge, pack, pack_counts, unpack, unpack_counts
+from headway.engines.spark.wire.messages import Packed, merge, pack, pack_counts, unpack, unpack_counts
 from headway.network.schema import Schema
 from headway.trains import Train, constant
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.columns import from_pylist
-from headway.engines.spark.worker.shards import shard_keys, shards_of, spark_hash
+from headway.engines.spark.worker.tasks import shard_keys, shards_of, spark_hash
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

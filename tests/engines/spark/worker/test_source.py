@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headway.engines.spark.driver.verifying import _Checkpoint
+from headway.engines.spark.driver.journal import _Checkpoint
 from headway.engines.spark.worker.source import LogReader
 from headway.errors import RunError
 from headway.storage.filesystems import locate

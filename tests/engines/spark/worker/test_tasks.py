@@ -16,16 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headway as hw
-from headway.engines.spark.driver.arrivals import split_tasks
-from headway.engines.spark.driver.cut import cut
-from headway.engines.spark.driver.shipping import make_work
-from headway.engines.spark.wire.packing import Marks, Row, merge_rows
-from headway.engines.spark.wire.protocol import MARKS, READINGS, Pickled
-from headway.engines.spark.wire.work import Work
+from headway.engines.spark.driver.cut import cut, make_work
+from headway.engines.spark.driver.reading import split_tasks
+from headway.engines.spark.wire.messages import MARKS, READINGS, Marks, Row, Work, merge_rows
+from headway.engines.spark.wire.protocol import Pickled
 from headway.engines.spark.worker import tasks
 from headway.engines.spark.worker.source import Task
-from headway.engines.spark.worker.tasks import pieces, read_task
-from headway.engines.spark.worker.unitcode import unit_code
+from headway.engines.spark.worker.tasks import pieces, read_task, unit_code
 from headway.network.schema import Schema
 from headway.program import compile_program
 from headway.sieves import Sieve, chances
@@ -173,7 +170,7 @@ def test_a_task_of_which_nothing_is_left_still_brings_its_marks(tmp_path: Path) 
     """Shards hear how far it went and how much was kept; a micro-batch without marks would be an error."""
     unit = Unit(tmp_path, {"counts": COUNTS}, "counts")
     rows = unit.read({"s": Sieve(0.0).to_mapping()}, kept=[(0, 0.0)])
-    (marks,) = [Marks.from_json(row.train) for row in rows if row.lane == MARKS]
+    (marks,) = [Marks.of(json.loads(row.train)) for row in rows if row.lane == MARKS]
     assert (marks.progress, marks.kept) == (199, ((0, 0.0),))
     out, _ = unit_code(Pickled(unit.work.key, unit.work)).shard(rows[0].shard, rows, None)
     assert {"s": [100, 100, "random"]} in [one.get("sifted") for one in reports(out)], "on its way to the driver"
@@ -197,4 +194,4 @@ def test_shards_estimate_by_what_was_kept(tmp_path: Path, keep: float) -> None:
 
 def test_marks_travel_with_what_was_kept() -> None:
     marks = Marks(7, (), True, 5, ((0, 0.5), (100, 1.0)))
-    assert Marks.from_json(marks.to_json()) == marks
+    assert Marks.of(json.loads(json.dumps(marks))) == marks
