@@ -76,7 +76,6 @@ class _Run:
         self._spent = Counters()
         self._wake = threading.Event()
         self._failure: BaseException | None = None
-        self._stopped_by: str | None = None
         self._next_status = 0
         self._recorder: Recorder | None = None
         network = checked.network
@@ -88,8 +87,7 @@ class _Run:
         ship_functions(checked.functions)
         self._state = State(directory, checked, settings, self._queries.parallelism)
         cut, program, ids = self._state.cut, self._state.program, self._state.ids
-        place = None if settings.state is None else self._state.place
-        self._outlets = SparkOutputs(checked, settings, self._clock, place, self._state.results, stack, stopping)
+        self._outlets = SparkOutputs(self._state, settings, self._clock, stack, stopping)
         results, self._letters = self._outlets.results, self._outlets.letters
         self._log = self._state.open_log(network, settings.keep)
         self._recovered = self._log.issued > NOTHING
@@ -97,9 +95,7 @@ class _Run:
             self._state.keep_letters(f"log-{commit.sequence:012d}", commit_letters(commit))
         self._letters.add(self._state.letters(self._log.refused))
         self._sifting = SieveHistory(self._state.place)
-        self._takings = Collector(
-            checked, results, self._letters, self._state, settings.fading, lambda: self._sifting.written
-        )
+        self._takings = Collector(self._outlets, self._state, settings.fading, lambda: self._sifting.written)
         self._arrivals = Arrivals(self._log, self._clock)
         self._gate = Gate(self._tasks, self._wake.set)
         stack.callback(self._gate.shut)
@@ -128,7 +124,7 @@ class _Run:
                 drive(self._loop, self)
                 if self._loop.stopped_by is not None and self._settings.state is not None:
                     self._seal()  # what is logged and not yet done goes on another time
-            self._stopped_by = self._stopping.by
+            stopped_by = self._stopping.by
         except Exception as error:
             if self._queries.alive(error):
                 raise
@@ -138,15 +134,14 @@ class _Run:
             self._queries.stop()
         kept = self._settings.state is not None and not self._finished()
         tables = self._outlets.complete()
-        seconds, by = self._spent.seconds, self._stopped_by
+        seconds = self._spent.seconds
         more = {"master": self._queries.master, **self._reading.summary()}
         totals = self._steering.totals(self._clock.now(), self._reading.spent())
-        summary = summarise("spark", self._settings, self._reading, totals, self._steering, seconds, by, more)
+        summary = summarise("spark", self._settings, self._reading, totals, self._steering, seconds, stopped_by, more)
         if kept:
             summary["state"] = {"path": self._settings.state, "can_continue": True}
-        return RunResult(
-            tables, summary, self._letters.table(), None if self._recorder is None else self._recorder.trace()
-        )
+        trace = None if self._recorder is None else self._recorder.trace()
+        return RunResult(tables, summary, self._letters.table(), trace)
 
     def _start(self) -> bool:
         """Start all queries, so that tuples may arrive. False if the run's control ends it before; a signal raises."""
@@ -190,9 +185,8 @@ class _Run:
         self.sources.wake = self._wake
         self._stack.callback(self.sources.stop)
         outlets = [one.delivery for one in self._outlets.results.values()]
-        parts = self._log, self._arrivals, self._takings, self._spent
-        topology = self._state.program.topology
-        self._reading = QueryReading(self._checked, topology, self._units, *parts, self._settings, self._clock)
+        program, parts = self._state.program, (self._arrivals, self._takings, self._spent)
+        self._reading = QueryReading(program, self._units, *parts, self._settings)
         # Half of a step's time is not computing: what another unit does meanwhile costs little. With one worker
         # instead of two on two cores, urgent results waited for long steps of others (5 s instead of 3 s at worst).
         workers = self._settings.workers or self._queries.parallelism
@@ -201,7 +195,7 @@ class _Run:
         if self._settings.trace:
             names = [unit.cut.name for unit in self._units]
             policy, start = self._settings.policy_text, self._clock.now()
-            self._recorder = Recorder(self._checked.network.name, names, topology.boxes, policy, start=start)
+            self._recorder = Recorder(self._checked.network.name, names, program.topology.boxes, policy, start=start)
         self._start_steering()
         if self._log.end is not None:
             self.sources.stop()
@@ -455,11 +449,7 @@ class _Run:
         try:
             self._takings.take(unit, rows, trains, batch)
         except BaseException as error:
-            if self._failure is None:
-                self._failure = (
-                    error
-                    if isinstance(error, HeadwayError)
-                    else RunError(f"'{unit.cut.name}' failed: {type(error).__name__}: {error}")
-                )
+            plain = RunError(f"'{unit.cut.name}' failed: {type(error).__name__}: {error}")
+            self._failure = self._failure or (error if isinstance(error, HeadwayError) else plain)
             self._wake.set()
             raise

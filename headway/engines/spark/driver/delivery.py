@@ -22,7 +22,6 @@ from typing import Any
 import pyarrow as pa
 
 from headway.catalog import HALF_LIFE, Statistics
-from headway.checking import CheckedNetwork
 from headway.clock import Clock, stopwatch
 from headway.connectors import DiscardSink, TableSink, open_sink
 from headway.connectors.memory import CallbackSink
@@ -30,7 +29,6 @@ from headway.connectors.protocol import Writer, prepare
 from headway.engines.base import RunSettings
 from headway.engines.delivery import Delivery
 from headway.engines.interrupts import Stopping
-from headway.engines.letters import DeadLetters
 from headway.engines.opening import open_letters
 from headway.engines.spark.driver.journal import Record
 from headway.engines.spark.driver.queries import RunningUnit
@@ -50,21 +48,14 @@ class Collector:
     """Takes rows from Spark's callback threads; everybody else only reads."""
 
     def __init__(
-        self,
-        checked: CheckedNetwork,
-        results: Mapping[str, OutputResults],
-        letters: DeadLetters,
-        state: State,
-        fading: tuple[float, float],
-        sieves: Callable[[], bool],
+        self, outlets: SparkOutputs, state: State, fading: tuple[float, float], sieves: Callable[[], bool]
     ) -> None:
-        """Deliver to these results; `sieves` says whether drop boxes have been adjusted."""
-        self._checked = checked
-        self._results = results
-        self._letters = letters
+        """Deliver to these outputs; `sieves` says whether drop boxes have been adjusted."""
+        self._checked = state.program.checked
+        self._results, self._letters = outlets.results, outlets.letters
         self._state = state
         self._sieves = sieves
-        self._numbers = {box.name: at for at, box in enumerate(checked.order)}
+        self._numbers = {box.name: at for at, box in enumerate(self._checked.order)}
         self._lock = threading.Lock()
         self._deadlines: dict[tuple[int, int], int | None] = {}
         self.statistics = Statistics(len(self._numbers), *fading)
@@ -306,22 +297,13 @@ class SparkOutputs:
     """Results by output, and the dead letters."""
 
     def __init__(
-        self,
-        checked: CheckedNetwork,
-        settings: RunSettings,
-        clock: Clock,
-        place: Place | None,
-        delivered: Callable[[str], Sequence[str]],
-        stack: contextlib.ExitStack,
-        stopping: Stopping,
+        self, state: State, settings: RunSettings, clock: Clock, stack: contextlib.ExitStack, stopping: Stopping
     ) -> None:
-        """Open all sinks, and keep results at `place` if there is one; if `stack` ends first, they are given up.
-
-        `delivered` tells of an output which files an earlier process has delivered.
-        """
+        """Open all sinks, and keep results if there is a state directory; if `stack` ends first, they are given up."""
+        checked, place = state.program.checked, None if settings.state is None else state.place
         self._stopping = stopping
         self.results: dict[str, OutputResults] = {}
-        self._open: list[Any] = []  # both are completed and given up in the same way
+        self._open: list[Any] = []  # results and dead letters are completed and given up in the same way
         stack.callback(self._abort)
         with stopping.held():  # a file that is made is known to whoever gives it up
             network, half_life = checked.network, settings.half_life
@@ -332,7 +314,7 @@ class SparkOutputs:
                 if given and what is None:
                     what = {"discard": None}
                 base, trust = (None, network.trust.by_operator()) if given else (network.folder, network.trust)
-                one = OutputResults(output, schema, what, base, clock, place, half_life, delivered(name), trust)
+                one = OutputResults(output, schema, what, base, clock, place, half_life, state.results(name), trust)
                 self.results[name] = one
                 self._open.append(one)
             self.letters, letter_sink = open_letters(settings)

@@ -129,7 +129,6 @@ class QueryDrops:
         self._sifting = sifting
         self._topology: Topology = reading.topology
         self._sources = {name: at for at, name in enumerate(self._topology.sources)}
-        self._outputs = {name: at for at, name in enumerate(self._topology.outputs)}
         self.sites = tuple(self._site(unit) for unit in units if unit.cut.outputs)
         self._site_units = [unit for unit in units if unit.cut.outputs]
         self.nested: tuple[tuple[int, ...], ...] = ((),) * len(self.sites)
@@ -143,7 +142,7 @@ class QueryDrops:
         numbers = [self._sources[name] for name in unit.cut.sources]
         entries = tuple(Entry(unit.number, number, -1 - number) for number in numbers)
         names = ", ".join(unit.cut.sources)
-        return Site(f"{names} -> {unit.cut.name}", tuple(self._outputs[name] for name in unit.cut.outputs), entries)
+        return Site(f"{names} -> {unit.cut.name}", self._reading.units[unit.number].outputs, entries)
 
     def _batch(self, site: Site) -> float:
         """Return how long a micro-batch of a site's unit may take, by the latency graphs of its outputs."""

@@ -14,10 +14,11 @@ killed in the middle is no damage: it lies behind the last thing that counts.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,8 +39,8 @@ FOLD = 256
 """Single records that are folded into one file."""
 _REMEMBERED = 4
 """Records that a running query may still ask for: Spark repeats at most the last micro-batch."""
-_WHOLE = {"shards", "spread", "sources", "next", "units", "token"}
-"""What a plan holds beside its format."""
+_WHOLE = {"format", "shards", "spread", "sources", "next", "units", "token"}
+"""What a plan holds at least."""
 _VERSION = re.compile(r"(\d+)[_.][^/]*$")
 _LETTERS = re.compile(r"letters/log-(\d+)\.json")
 
@@ -212,8 +213,7 @@ def verify(place: Place) -> Found | None:
     for unit in sorted({*begins, *journals(place), *(file.split("/")[1] for file in spark)}):
         found[unit], records[unit] = Journal.open(place, unit)
         _Checkpoint(place, unit, spark).check(records[unit], begins.get(unit), commit, forgotten)
-    _verify_results(place, records)
-    _verify_letters(place, plan["token"], records, commit)
+    _verify_deliveries(place, [record for unit in records.values() for record in unit], commit)
     if any(one[-1].sieves for one in records.values() if one) and SIEVES not in place.files(""):
         raise missing(place.name(SIEVES))
     return Found(plan, found, records, commit)
@@ -232,29 +232,20 @@ def read_plan(place: Place) -> dict[str, Any] | None:
         raise RunError(
             f"cannot read the state '{place.root}': {reason(error)}; give a directory to write to"
         ) from error
+    with contextlib.suppress(ValueError, KeyError, TypeError):  # then it is damaged, whoever wrote it
+        format_ = json.loads(data)["format"]
+        if isinstance(format_, int) and format_ != FORMAT:
+            raise RunError(
+                f"the state '{place.root}' was written in format {format_}, and this version reads format {FORMAT}; "
+                "give another --state"
+            )
     try:
         plan = unseal(data)
-        if plan["format"] == FORMAT and not plan.keys() >= _WHOLE:
+        if not plan.keys() >= _WHOLE:
             raise ValueError("it is not whole")
     except (ValueError, KeyError, TypeError) as error:
-        _refuse_other_format(place, data)
         raise damaged(name, reason(error)) from error
-    if plan["format"] != FORMAT:
-        _refuse_other_format(place, data)
     return plan
-
-
-def _refuse_other_format(place: Place, data: bytes) -> None:
-    """Tell a state of another version from a damaged one."""
-    try:
-        format_ = json.loads(data)["format"]
-    except (ValueError, KeyError, TypeError):
-        return
-    if isinstance(format_, int) and format_ != FORMAT:
-        raise RunError(
-            f"the state '{place.root}' was written in format {format_}, and this version reads format {FORMAT}; "
-            "give another --state"
-        )
 
 
 class _Checkpoint:
@@ -278,18 +269,20 @@ class _Checkpoint:
         if begin is None:
             return
         if committed < last - 1:
-            raise self._missing(f"commits/{last - 1}")
+            raise missing(self._place.name(f"{self._folder}/commits/{last - 1}"))
         if self._all:
             self._check_text("metadata", 1)
         if committed >= 0:
             self._check_text(f"commits/{committed}", 2)
         issued = NOTHING if commit is None else commit.issued
         for record in records[max(0, committed) :]:
-            self._check_offset(record)
+            name, data = self._need(f"offsets/{record.batch}")
+            if _upto(data) != record.upto or (record.offset is not None and checksum(data) != record.offset):
+                raise damaged(name, "it is not what the journal says")
         self._check_ahead(last, records[-1].upto if records else begin, issued)
         position = records[committed].upto if committed >= 0 else begin
         if position < forgotten:
-            raise self._missing(f"commits/{last}")
+            raise missing(self._place.name(f"{self._folder}/commits/{last}"))
         if records and records[-1].upto > issued:
             raise RunError(
                 f"the log '{self._place.name('log')}' ends at arrival number {issued}, and "
@@ -304,38 +297,34 @@ class _Checkpoint:
         names = [file.removeprefix(start) for file in self._files if file.startswith(start)]
         return [int(name) for name in names if name.isdecimal()]
 
-    def _check_offset(self, record: Record) -> None:
-        relative = f"{self._folder}/offsets/{record.batch}"
+    def _need(self, file: str) -> tuple[str, bytes]:
+        """Return the name of a file and what it holds."""
+        name, relative = self._place.name(f"{self._folder}/{file}"), f"{self._folder}/{file}"
         if relative not in self._all:
-            raise self._missing(f"offsets/{record.batch}")
-        data = self._place.read(relative)
-        if _upto(data) != record.upto or (record.offset is not None and checksum(data) != record.offset):
-            raise damaged(self._place.name(relative), "it is not what the journal says")
+            raise missing(name)
+        return name, self._place.read(relative)
 
     def _check_text(self, file: str, lines: int) -> None:
         """Look at a small file of Spark's: so many lines, the last of them JSON, after a version."""
-        relative = f"{self._folder}/{file}"
-        if relative not in self._all:
-            raise self._missing(file)
+        name, data = self._need(file)
         try:
-            *before, last = self._place.read(relative).decode().splitlines()
+            *before, last = data.decode().splitlines()
             good = before == ["v1"][: lines - 1] and isinstance(json.loads(last), dict)
         except ValueError:
             good = False
         if not good:
-            raise damaged(self._place.name(relative), "it is not what Spark writes")
+            raise damaged(name, "it is not what Spark writes")
 
     def _check_ahead(self, last: int, after: int, issued: int) -> None:
         """Look at the offset of a micro-batch that was begun and not delivered."""
         ahead = [number for number in self._numbers("offsets") if number > last]
         for number in sorted(ahead):
-            relative = f"{self._folder}/offsets/{number}"
-            upto = _upto(self._place.read(relative))
+            name, data = self._need(f"offsets/{number}")
+            upto = _upto(data)
             # A query that is stopped before it has run may write down that its first micro-batch ends where it began.
             least = after if number == 0 else after + 1
             if number > last + 1 or upto is None or not least <= upto <= max(issued, least):
-                what = f"micro-batch {number} cannot end at arrival number {upto}"
-                raise damaged(self._place.name(relative), what)
+                raise damaged(name, f"micro-batch {number} cannot end at arrival number {upto}")
 
     def _check_sums(self, committed: int) -> None:
         """Hold Spark's files against its checksum files; what lies behind the last commit may be half written."""
@@ -346,15 +335,9 @@ class _Checkpoint:
             version = _VERSION.match(name)
             ahead = "/state/" in file and version is not None and int(version[1]) > committed + 1
             sums = f"{folder}/.{name}.crc"
-            if (
-                sums in self._all
-                and not ahead
-                and not _fits(Path(self._place.base, file), Path(self._place.base, sums))
-            ):
+            base = Path(self._place.base)
+            if sums in self._all and not ahead and not _fits(base / file, base / sums):
                 raise damaged(self._place.name(file), "its checksum is wrong")
-
-    def _missing(self, file: str) -> RunError:
-        return missing(self._place.name(f"{self._folder}/{file}"))
 
 
 def _upto(data: bytes) -> int | None:
@@ -379,31 +362,21 @@ def _fits(path: Path, sums: Path) -> bool:
     return b"".join(made) == found[8:]
 
 
-def _verify_results(place: Place, records: Mapping[str, list[Record]]) -> None:
-    present = place.files("results")
-    for unit in records.values():
-        for record in unit:
-            for output, (file, size, _) in record.results.items():
-                relative = f"results/{quote_name(output)}/{file}"
-                if relative not in present:
-                    raise RunError(f"output '{output}': '{place.name(relative)}' is missing; {RESTORE}")
-                if present[relative] != size:
-                    raise RunError(
-                        f"output '{output}': '{place.name(relative)}' is damaged: {present[relative]} bytes, not "
-                        f"{size}; {RESTORE}"
-                    )
-                if place.local:
-                    verify_table(place.name(relative))
-
-
-def _verify_letters(place: Place, token: str, records: Mapping[str, list[Record]], commit: Commit | None) -> None:
-    present = place.files("letters")
-    for unit in records.values():
-        for record in unit:
-            if record.letters is not None and f"letters/{record.letters}.json" not in present:
-                raise missing(place.name(f"letters/{record.letters}.json"))
+def _verify_deliveries(place: Place, records: Sequence[Record], commit: Commit | None) -> None:
+    results, letters = place.files("results"), place.files("letters")
+    for record in records:
+        for output, (file, size, _) in record.results.items():
+            relative = f"results/{quote_name(output)}/{file}"
+            name, found = place.name(relative), results.get(relative)
+            if found != size:
+                what = "missing" if found is None else f"damaged: {found} bytes, not {size}"
+                raise RunError(f"output '{output}': '{name}' is {what}; {RESTORE}")
+            if place.local:
+                verify_table(name)
+        if record.letters is not None and f"letters/{record.letters}.json" not in letters:
+            raise missing(place.name(f"letters/{record.letters}.json"))
     newest = -1 if commit is None else commit.sequence
-    for file in present:
+    for file in letters:
         match = _LETTERS.fullmatch(file)
         if match is not None and int(match[1]) > newest:
             raise RunError(

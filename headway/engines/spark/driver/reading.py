@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Floats, Topology
-from headway.checking import CheckedNetwork
+from headway.catalog import BoxReadings, Floats
 from headway.clock import SECOND, Clock, stopwatch
 from headway.columns import Int64s
 from headway.connectors.protocol import Malformed, Reader, Resumable, begins_anew
@@ -26,6 +25,7 @@ from headway.engines.reading import Moment, Reading
 from headway.engines.spark.driver.delivery import Collector
 from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.summary import status
+from headway.program import Program
 from headway.scheduling.snapshot import Occupation, QueueReadings, Snapshot, Unit, Waits
 from headway.storage.log import Commit, Log
 from headway.storage.segments import quote_name
@@ -44,8 +44,8 @@ class Arrivals:
 
     def __init__(self, log: Log, clock: Clock) -> None:
         """Write to a log."""
-        self._log = log
-        self._clock = clock
+        self.log = log
+        self.clock = clock
         self._trains: dict[str, list[Train]] = {}
         self._ticks: list[Tick] = []
         self._end: int | None = None
@@ -69,7 +69,7 @@ class Arrivals:
             if train.end:
                 self._end = train.progress
             if self._since is None:
-                self._since = self._clock.now()
+                self._since = self.clock.now()
 
         return push
 
@@ -77,14 +77,14 @@ class Arrivals:
         """Take rows that are no tuples: they become part of the log, so that a replay reports each once."""
         self._malformed += rows
         if rows and self._since is None:
-            self._since = self._clock.now()
+            self._since = self.clock.now()
 
     @property
     def due(self) -> bool:
         """Whether it is time to seal although nobody asks."""
         if self._since is None:
             return False
-        return self.bytes > _LARGEST or self._clock.now() - self._since >= _LONGEST
+        return self.bytes > _LARGEST or self.clock.now() - self._since >= _LONGEST
 
     def waiting(self, sources: Sequence[str]) -> tuple[int, int, int]:
         """Return of these sources: the tuples not sealed yet, their oldest stamp, and the sum of their stamps."""
@@ -108,10 +108,10 @@ class Arrivals:
         """
         if self._since is None:
             return None
-        commit = self._log.append(
+        commit = self.log.append(
             {source: join_trains(trains) for source, trains in self._trains.items()},
             issued,
-            self._clock.now(),
+            self.clock.now(),
             ticks=self._ticks,
             end=self._end,
             positions=positions,
@@ -206,26 +206,24 @@ class QueryReading(Reading):
 
     def __init__(
         self,
-        checked: CheckedNetwork,
-        topology: Topology,
+        program: Program,
         queries: Sequence[RunningUnit],
-        log: Log,
         arrivals: Arrivals,
         takings: Collector,
         counters: Counters,
         settings: RunSettings,
-        clock: Clock,
     ) -> None:
         """Give the boxes and outputs of the queries, which are the units here, their numbers."""
+        topology = program.topology
         boxes = {name: at for at, name in enumerate(topology.boxes)}
         outputs = {name: at for at, name in enumerate(topology.outputs)}
         units = tuple(
             Unit(one.cut.name, tuple(boxes[name] for name in one.cut.boxes), tuple(outputs[o] for o in one.cut.outputs))
             for one in queries
         )
-        super().__init__(checked, topology, units, takings.statistics, exclusive=False)
-        self.queries, self.log, self.arrivals, self._takings, self._counters = queries, log, arrivals, takings, counters
-        self._settings, self._clock = settings, clock
+        super().__init__(program.checked, topology, units, takings.statistics, exclusive=False)
+        self.queries, self.log, self.arrivals, self._takings = queries, arrivals.log, arrivals, takings
+        self._counters, self._settings = counters, settings
         reading = {box for some in topology.readers for box in some}
         self._entries = [np.array([box for box in unit.boxes if box in reading], np.intp) for unit in units]
 
@@ -269,7 +267,7 @@ class QueryReading(Reading):
     def snapshot(self, more: bool) -> Snapshot:
         """Return what a policy may look at; `more` says whether tuples may still arrive."""
         counts, oldest, means = self._read()
-        sealed, now = self.log.issued, self._clock.now()
+        sealed, now = self.log.issued, self.arrivals.clock.now()
         marked = [self.arrivals.marked or self.log.marks(one.position, sealed) != ((), None) for one in self.queries]
         asking = np.array([unit.asking for unit in self.queries], np.bool_)
         box_waiting, box_oldest = self._by_box(counts, oldest)

@@ -105,18 +105,22 @@ def _start_session(master: str, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _defaults(master: str, java: str) -> dict[str, str]:
-    logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+    local = master.startswith("local")
+    # Kernels do the work, and the JVM carries blobs. On few cores its second compiler takes more time from them than it
+    # ever gives back: a start and two short runs cost 26 s of processor time with it and 15 s without.
+    few = local and (os.cpu_count() or 1) <= _FEW_CORES
+    compiler = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if few else "-XX:+UseParallelGC"
     # A driver that is killed leaves shuffles, working copies of states and native libraries behind.
-    logging += f" -Djava.io.tmpdir={_scratch()}"
+    places = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} -Djava.io.tmpdir={_scratch()}"
     return {
-        **({"spark.local.dir": _scratch()} if master.startswith("local") else {}),
+        **({"spark.local.dir": _scratch()} if local else {}),
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "2g",
         "spark.driver.maxResultSize": "0",
-        "spark.driver.extraJavaOptions": f"{logging} {_compiler(master)} {map_archive(java)}",
+        "spark.driver.extraJavaOptions": f"{places} {compiler} {map_archive(java)}",
         "spark.scheduler.mode": "FAIR",
         "spark.python.worker.reuse": "true",
         "spark.locality.wait": "0",
@@ -124,16 +128,6 @@ def _defaults(master: str, java: str) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         **STREAMING,
     }
-
-
-def _compiler(master: str) -> str:
-    """Return how the driver's JVM compiles and collects.
-
-    Kernels do the work, and the JVM carries blobs. On few cores its second compiler takes more time from them than
-    it ever gives back: a start and two short runs cost 26 s of processor time with it and 15 s without.
-    """
-    few = master.startswith("local") and (os.cpu_count() or 1) <= _FEW_CORES
-    return "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if few else "-XX:+UseParallelGC"
 
 
 @contextlib.contextmanager
@@ -170,14 +164,12 @@ def launcher() -> str:
 @contextlib.contextmanager
 def _own_interrupts() -> Iterator[None]:
     """Leave Ctrl-C as it is: Spark would cancel all jobs with it, where a run wants to drain, on any engine."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        with contextlib.suppress(ValueError):  # in another thread Spark leaves it alone
+            signal.signal(signal.SIGINT, handler)
 
 
 @contextlib.contextmanager
@@ -375,9 +367,8 @@ def own_modules(functions: Functions) -> list[ModuleType]:
         bodies += [aggregate.init, aggregate.incr, aggregate.final, aggregate.function]
     found: dict[str, ModuleType] = {}
     for body in bodies:
-        owner = getattr(body, "__self__", None)
-        name = getattr(body, "__module__", None) or (type(owner).__module__ if owner is not None else None)
-        module = sys.modules.get(name or "")
+        name = getattr(body, "__module__", None) or type(getattr(body, "__self__", None)).__module__
+        module = sys.modules.get(name)
         if module is not None and name != "__main__" and _is_own(module):
             found[module.__name__] = module
     return list(found.values())

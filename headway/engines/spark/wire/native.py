@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from headway.boxes.operator import Projection, operators
-from headway.columns import UNREAD, Int64s, from_arrow, to_arrow
+from headway.columns import UNREAD, from_arrow, to_arrow
 from headway.connectors.spark_columns import to_column
 from headway.engines.spark.wire.messages import CutUnit, Lane, Packed, merge
 from headway.errors import RunError
@@ -178,9 +178,9 @@ class NativePlan:
         Tuples come in ascending arrival number, equal numbers in the order of the branches. The columns of a lane
         that is only counted are unread.
         """
-        numbers, stamps = _numbers(table, "number"), _numbers(table, "stamp")
+        numbers, stamps = (from_arrow(table.column(name)).values for name in ("number", "stamp"))
         order = None if ascends(numbers) else np.argsort(numbers, kind="stable")
-        types = self._types()
+        types = {one.name: one.type for one in self.scanned} | {one.name: one.type for one in self.computed}
         columns = {name: from_arrow(table.column(name).cast(types[name])) for name in self.delivered}
         trains: dict[int, Train] = {}
         for lane in self.lanes:
@@ -201,14 +201,6 @@ class NativePlan:
 
     def _flags(self, table: pa.Table, lane: LanePlan) -> list[Any]:
         return [from_arrow(table.column(lane.flag(at))).values for at in range(len(lane.branches))]
-
-    def _types(self) -> dict[str, pa.DataType]:
-        return {one.name: one.type for one in self.scanned} | {one.name: one.type for one in self.computed}
-
-
-def _numbers(table: pa.Table, name: str) -> Int64s:
-    found: Int64s = from_arrow(table.column(name)).values
-    return found
 
 
 class _NotNativeError(Exception):
@@ -350,8 +342,6 @@ def difference(tree: exp.Expression, schema: Schema) -> str | None:
             fields = {schema.field(column.name).type for column in part.find_all(exp.Column)}
             if any(map(is_float, fields)):
                 return f"'{fragment(part)}' looks up floats in a long list"
-        if isinstance(part, exp.Predicate) and any(
-            isinstance(side, exp.Predicate | exp.Not | exp.And | exp.Or) for side in part.iter_expressions()
-        ):
+        if isinstance(part, exp.Predicate) and any(isinstance(side, _LOOSE) for side in part.iter_expressions()):
             return f"'{to_sql(tree)}' needs brackets: Spark binds comparisons otherwise"
     return None

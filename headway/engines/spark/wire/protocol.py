@@ -47,20 +47,21 @@ class Pickled(Generic[Content]):
 
 
 class Lines:
-    """The lines of a connection, none of them longer than is asked for."""
+    """What is said on a connection: lines of JSON."""
 
     def __init__(self, connection: socket.socket, rest: bytes = b"") -> None:
-        self._connection = connection
+        """Go on with a connection of which `rest` was read already."""
+        self.connection = connection
         self._rest = bytearray(rest)
 
     def next(self, limit: int | None = None) -> bytes | None:
-        """Return the next line; None at the end, and for one that is too long."""
+        """Return the next line; None at the end, and for one that is longer than `limit`."""
         seen = 0
         while (end := self._rest.find(b"\n", seen)) < 0:
             seen = len(self._rest)
             if limit is not None and seen > limit:
                 return None
-            came = self._connection.recv(1 << 16)
+            came = self.connection.recv(1 << 16)
             if not came:
                 return None
             self._rest += came

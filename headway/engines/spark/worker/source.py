@@ -8,6 +8,7 @@ Spark imports this module in several helper processes per query, which only ask 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
@@ -40,49 +41,40 @@ class GateClient:
         """Ask at this port in the name of a unit; connects with the first question."""
         self._address = ("127.0.0.1", port)
         self._hello = {"secret": secret, "unit": unit}
-        self._connection: socket.socket | None = None
         self._lines: Lines | None = None
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
         """Ask and wait for the answer; a driver that is gone says stop."""
-        try:
-            line = None
-            if self._connect():
-                assert self._connection is not None
-                assert self._lines is not None
-                send_line(self._connection, question)
+        line = None
+        with contextlib.suppress(OSError):
+            self._lines = self._lines or self._connect()
+            if self._lines is not None:
+                send_line(self._lines.connection, question)
                 line = self._lines.next()
-        except OSError:
-            line = None
         answer: dict[str, Any] = json.loads(line) if line else {"stop": True}
         return answer
 
-    def _connect(self) -> bool:
-        """Return whether the gate has let us in; where strangers crowd it, it may take some tries."""
-        if self._connection is not None:
-            return True
+    def _connect(self) -> Lines | None:
+        """Return a conversation if the gate lets us in; where strangers crowd it, it may take some tries."""
         for _ in range(_TRIES):
             connection = socket.create_connection(self._address)  # nobody listens: the driver has gone
-            lines = Lines(connection)
+            lines, answer = Lines(connection), None
             send_line(connection, self._hello)
-            try:
+            with contextlib.suppress(OSError):
                 answer = lines.next()
-            except OSError:
-                answer = None
             if answer is not None and json.loads(answer).get("welcome"):
-                self._connection, self._lines = connection, lines
-                return True
+                return lines
             connection.close()
             if answer is not None:
-                return False
+                return None
             threading.Event().wait(_PAUSE)
-        return False
+        return None
 
     def close(self) -> None:
         """Hang up."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = self._lines = None
+        if self._lines is not None:
+            self._lines.connection.close()
+            self._lines = None
 
 
 @dataclass

@@ -34,14 +34,13 @@ from headway.engines.spark.wire.messages import (
     Row,
     TaskReport,
     Work,
-    merge,
+    merge_rows,
     pack,
     pack_counts,
     receive,
     send,
     to_arrow_rows,
     to_rows,
-    unpack,
 )
 from headway.engines.spark.wire.protocol import Pickled
 from headway.engines.spark.worker.source import Task
@@ -50,7 +49,7 @@ from headway.kernels.kernel import Kernel
 from headway.kernels.results import whole
 from headway.program import compile_program
 from headway.sieves import DropBox, KeptShares, Sieve
-from headway.storage.checked import bulk_checksum, read_table
+from headway.storage.checked import RESTORE, bulk_checksum, read_table
 from headway.storage.segments import LogSlice, read_slice
 from headway.trains import Train, join_trains
 
@@ -164,19 +163,16 @@ class UnitCode:
         self._keys = shard_keys(work.shards)
         self._kernels = self._program.kernels(tables)
         self._front = {box.index for box in self._program.boxes if unit.placements[box.name].front}
-        inner = [box.index for box in self._program.boxes if box.index not in self._front]
-        self.front_calls = self._compile(sorted(self._front))
-        self.inner_calls = self._compile(inner)
-        self._shard_kernels = {call.boxes[0]: call.kernel for call in self.inner_calls}
-        self._front_states = {call.boxes[0]: call.kernel.initial() for call in self.front_calls}
-        self._made = {name for call in self.inner_calls for name in call.outputs}
+        front, inner = sorted(self._front), [at.index for at in self._program.boxes if at.index not in self._front]
+        self._front_calls = [self._call(part, front) for part in self._program.chains(front)]
+        self._inner_calls = [self._call(part, inner) for part in self._program.chains(inner)]
+        self._shard_kernels = {call.boxes[0]: call.kernel for call in self._inner_calls}
+        self._front_states = {call.boxes[0]: call.kernel.initial() for call in self._front_calls}
+        self._made = {name for call in self._inner_calls for name in call.outputs}
         self._hashed = {(lane.arc, lane.by) for lane in work.lanes if lane.by}
         self._columns = {lane.number: self._sent(lane) for lane in work.lanes}
 
     # Compiling
-
-    def _compile(self, boxes: Sequence[int]) -> tuple[_Call, ...]:
-        return tuple(self._call(part, boxes) for part in self._program.chains(boxes))
 
     def _call(self, part: tuple[int, ...], within: Sequence[int]) -> _Call:
         program = self._program
@@ -215,7 +211,7 @@ class UnitCode:
         """Run the front over one range of arrival numbers, all sources of the unit, and yield rows."""
         readings = TaskReport()
         arcs: dict[str, Train] = dict(trains)
-        for call in self.front_calls:
+        for call in self._front_calls:
             state = self._front_states[call.boxes[0]]
             inputs = [arcs[name] for name in call.inputs]
             if not any(len(train) for train in inputs):
@@ -260,10 +256,16 @@ class UnitCode:
         for kernel in self._shard_kernels.values():
             kernel.weigh_by(KeptShares.of(marks.kept))
         arcs = self._receive(shard, by_lane, marks)
-        check_state(self.work.unit.name, shard, saved, dict(marks.states).get(key))
+        expected = dict(marks.states).get(key)
+        if expected is not None and (saved is None or bulk_checksum(saved) != expected):  # whatever became of it since
+            what = "missing" if saved is None else "damaged"
+            raise RunError(
+                f"the state of shard {shard} of '{self.work.unit.name}' is {what}: a file under "
+                f"checkpoints/*/state/0/{shard} is not the one that was written; {RESTORE}"
+            )
         states = ShardStates(saved, self._shard_kernels, self.work.prints)
         ranks: dict[str, Ranks] = {}
-        for call in self.inner_calls:
+        for call in self._inner_calls:
             if call.shard is not None and call.shard != shard:
                 continue
             inputs = [arcs.get(self._arc_for(call, name)) for name in call.inputs]
@@ -304,16 +306,11 @@ class UnitCode:
     def _receive(self, shard: int, by_lane: Mapping[int, list[Row]], marks: Marks) -> dict[str, Train]:
         arcs: dict[str, Train] = {}
         for lane in self.work.lanes:
-            if lane.out or lane.shard not in (None, shard):
-                continue
-            schema = self.checked.arcs[lane.arc]
-            rows = sorted(by_lane.get(lane.number, ()), key=lambda row: row.first)
-            if rows:
-                train = merge([unpack(row.train, schema) for row in rows])
-                train = Train(train.columns, train.stamps, train.numbers, marks.progress, marks.ticks, marks.end)
-            else:
-                train = Train.empty(schema, marks.progress, marks.ticks, marks.end)
-            arcs[f"{lane.arc}\0{lane.by}" if lane.by else lane.arc] = train
+            if not lane.out and lane.shard in (None, shard):
+                schema, rows = self.checked.arcs[lane.arc], by_lane.get(lane.number)
+                one = merge_rows(rows, schema) if rows else Train.empty(schema)
+                one = Train(one.columns, one.stamps, one.numbers, marks.progress, marks.ticks, marks.end)
+                arcs[f"{lane.arc}\0{lane.by}" if lane.by else lane.arc] = one
         return arcs
 
     def _run(
@@ -449,16 +446,6 @@ def spark_hash(value: int) -> int:
     h = (h ^ h >> 13) * 0xC2B2AE35 & _MASK
     h ^= h >> 16
     return h - (1 << 32) if h & 0x80000000 else h
-
-
-def check_state(unit: str, shard: int, saved: bytes | None, expected: int | None) -> None:
-    """Refuse a shard's state that is not the one that its last micro-batch left, whatever became of it since."""
-    if expected is not None and (saved is None or bulk_checksum(saved) != expected):
-        what = "missing" if saved is None else "damaged"
-        raise RunError(
-            f"the state of shard {shard} of '{unit}' is {what}: a file under checkpoints/*/state/0/{shard} is not the "
-            "one that was written; restore it, or give another --state"
-        )
 
 
 class ShardStates:
