@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headway.clock import SECOND, stopwatch
-from headway.engines.spark.wire.protocol import Lines, send_line
+from headway.engines.spark.worker.source import Lines, send_line
 
 LONGEST_HELLO = 256
 """Bytes that a stranger may send."""

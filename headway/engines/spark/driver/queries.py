@@ -19,7 +19,7 @@ from headway.connectors.sessions import java_context
 from headway.engines.spark.driver.gate import Gate
 from headway.engines.spark.driver.session import STREAMING, jvm_alive, open_session
 from headway.engines.spark.wire.messages import CutUnit, Row, Work, to_rows
-from headway.engines.spark.wire.protocol import ROWS, Pickled
+from headway.engines.spark.worker.source import ROWS, Pickled, ShardProcessor, make_source
 from headway.errors import HeadwayError, RunError
 from headway.fading import Faded, slope
 from headway.storage.checked import RESTORE
@@ -230,8 +230,6 @@ class Queries:
                     raise
 
     def _start(self, unit: RunningUnit) -> StreamingQuery:
-        from headway.engines.spark.worker.source import ShardProcessor, make_source
-
         session, work, native = self._session, unit.work, unit.native
         for name, value in STREAMING.items():
             session.conf.set(name, value)

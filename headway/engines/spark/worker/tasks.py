@@ -42,8 +42,7 @@ from headway.engines.spark.wire.messages import (
     to_arrow_rows,
     to_rows,
 )
-from headway.engines.spark.wire.protocol import Pickled
-from headway.engines.spark.worker.source import Task
+from headway.engines.spark.worker.source import Pickled, Task
 from headway.errors import RunError
 from headway.kernels.kernel import Kernel
 from headway.kernels.results import whole
