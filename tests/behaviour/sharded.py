@@ -59,7 +59,7 @@ class _Unit:
     def __init__(self, cut_unit: CutUnit, work: Work) -> None:
         self.cut = cut_unit
         self.work = work
-        self.reader = LogReader(Pickled(work.key, work), None, (0, "", 0), NOTHING)
+        self.reader = LogReader(Pickled(work.key, work), (0, "", 0), NOTHING)
         self.position = NOTHING
         self.batches = 0
         self.states: dict[int, bytes] = {}

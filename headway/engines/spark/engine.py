@@ -6,6 +6,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -159,7 +160,7 @@ class _Run:
         for unit in self._units:
             if not self._settings.may_shed:  # Spark's own operations could not tell how much was dropped
                 front = choose_front(self._state.program, unit.work, self._state.front)
-                unit.native = None if isinstance(front, str) else front
+                unit.work = replace(unit.work, native=None if isinstance(front, str) else front)
             unit.checkpoint = self._state.checkpoint(unit.id)
             doing = f"query {unit.number + 1} of {len(self._units)}"
             self._tell(doing)

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from headway.engines.spark.wire.native import NativePlan
-
 _FADE = 0.8
 """How much of a step's weight is left after the next: costs change as the JVM warms up and as state grows."""
 _SPREAD = 1e-6
@@ -127,8 +125,6 @@ class RunningUnit:
     work: Work
     begin: int = NOTHING
     """Where a query without a checkpoint starts."""
-    native: NativePlan | None = None
-    """How Spark itself runs its boxes; None: kernels do."""
     checkpoint: str = ""
     query: Any = None
     position: int = NOTHING
@@ -230,7 +226,7 @@ class Queries:
                     raise
 
     def _start(self, unit: RunningUnit) -> StreamingQuery:
-        session, work, native = self._session, unit.work, unit.native
+        session, work, native = self._session, unit.work, unit.work.native
         for name, value in STREAMING.items():
             session.conf.set(name, value)
         session.conf.set("spark.sql.shuffle.partitions", str(work.shards))
@@ -238,10 +234,9 @@ class Queries:
         session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1000" if native is None else "100000")
         format_ = f"headway-{work.run}"
         pickled = Pickled(work.key, work)
-        plan = None if native is None else Pickled(f"{work.key} native", native)
         schema = ROWS if native is None else native.scan_schema
         address = self._gate.port, self._gate.secret, unit.number
-        session.dataSource.register(make_source(format_, schema, pickled, plan, address, unit.begin))
+        session.dataSource.register(make_source(format_, schema, pickled, address, unit.begin))
         frame = session.readStream.format(format_).load()
         if native is not None:
             frame = native.frame(frame)

@@ -19,7 +19,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -32,6 +32,9 @@ from headway.expressions.userfunctions import Functions
 from headway.network import Network
 from headway.network.schema import Schema
 from headway.trains import Tick, Train, ascends, constant, is_constant, join_trains
+
+if TYPE_CHECKING:
+    from headway.engines.spark.wire.native import NativePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,8 @@ class Work:
     """The folder by which large trains travel, where driver and executors share a disk."""
     run: str
     """Differs from run to run, so that no process confuses two of them."""
+    native: NativePlan | None = None
+    """How Spark itself runs the boxes; None: kernels do."""
 
     @property
     def key(self) -> str:

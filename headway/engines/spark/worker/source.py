@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from headway.engines.spark.wire.messages import Work
-    from headway.engines.spark.wire.native import NativePlan
 
 
 ROWS = "shard int, lane int, first long, train binary"
@@ -157,13 +156,10 @@ class Task(InputPartition):
 class LogReader(DataSourceStreamReader):
     """Reads a unit's trains."""
 
-    def __init__(
-        self, work: Pickled[Work], native: Pickled[NativePlan] | None, address: tuple[int, str, int], begin: int
-    ) -> None:
+    def __init__(self, work: Pickled[Work], address: tuple[int, str, int], begin: int) -> None:
         """Read for a unit, asking at the gate's address; without a checkpoint begin after the number `begin`."""
         self._begin = begin
         self._work = work
-        self._native = native
         self._address = address
         self._gate: GateClient | None = None
 
@@ -207,16 +203,11 @@ class LogReader(DataSourceStreamReader):
         """Read a task's slices and run the front over them."""
         from headway.engines.spark.worker.tasks import read_task
 
-        return read_task(self._work, self._native, partition)
+        return read_task(self._work, partition)
 
 
 def make_source(
-    name: str,
-    schema: str,
-    work: Pickled[Work],
-    native: Pickled[NativePlan] | None,
-    address: tuple[int, str, int],
-    begin: int,
+    name: str, schema: str, work: Pickled[Work], address: tuple[int, str, int], begin: int
 ) -> type[DataSource]:
     """Return a data source class for one unit. It is made here, so that Spark sends it with what it refers to."""
 
@@ -229,7 +220,7 @@ def make_source(
             return rows
 
         def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-            return LogReader(work, native, address, begin)
+            return LogReader(work, address, begin)
 
     rows = schema
     return LogSource

@@ -55,15 +55,13 @@ from headway.trains import Train, join_trains
 if TYPE_CHECKING:
     import pandas as pd
 
-    from headway.engines.spark.wire.native import NativePlan
-
 _PIECE = 1 << 18
 """Tuples that go through the front at a time: a column of them is two megabytes."""
 _LARGE = 1 << 20
 """A train of this many bytes travels in a batch of its own."""
 
 
-def read_task(work: Pickled[Work], native: Pickled[NativePlan] | None, task: Task) -> Iterator[pa.RecordBatch]:
+def read_task(work: Pickled[Work], task: Task) -> Iterator[pa.RecordBatch]:
     """Read a task's slices and run the front over them; with a native plan, Spark does that."""
     keep_freed_memory()
     code = unit_code(work)
@@ -78,8 +76,8 @@ def read_task(work: Pickled[Work], native: Pickled[NativePlan] | None, task: Tas
             parts[source] = [drop.sift(train) for train in parts[source]]
             dropped = drop.dropped.total()
             readings.sifted[source] = [drop.passed + dropped, dropped, drop.reason]
-    if native is not None:
-        plan = native.open()
+    plan = code.work.native
+    if plan is not None:
         for source, trains in parts.items():
             for train in trains:
                 yield plan.scan_batch(source, train)

@@ -198,7 +198,6 @@ def assert_same(spark: SparkSession, description: dict[str, Any], rows: pa.Recor
     for lane in plan.lanes:
         mine, theirs = native[lane.number], kernels[lane.number]
         assert values_of(mine, lane.schema) == values_of(theirs, lane.schema), lane
-        assert plan.counts(table)[lane.number] == len(theirs)
 
 
 PREDICATES = (
@@ -294,11 +293,11 @@ def test_lanes_that_are_only_counted_bring_no_columns(spark: SparkSession) -> No
     table = by_spark(spark, plan, trains)
     assert table.column_names == ["number", "stamp", "f0_0", "f1_0", "f1_1"]
     native, kernels = plan.split(table), by_kernels(replace(work, lanes=tuple(map(kept, work.lanes))), trains)
+    assert native.keys() == kernels.keys()
     for number, train in native.items():
         assert set(train.columns) == {UNREAD}
         assert train.numbers.tolist() == kernels[number].numbers.tolist()
         assert train.stamps.tolist() == kernels[number].stamps.tolist()
-    assert plan.counts(table) == {number: len(train) for number, train in kernels.items()}
 
 
 def kept(lane: Lane) -> Lane:

@@ -25,7 +25,7 @@ class Gone(LogReader):
 
 
 def test_a_query_that_has_not_run_begins_no_micro_batch() -> None:
-    reader = Gone(None, None, (0, "", 0), -1)  # type: ignore[arg-type]
+    reader = Gone(None, (0, "", 0), -1)  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="the driver has gone"):
         reader.latestOffset({"upto": -1}, None)
     assert reader.latestOffset({"upto": 7}, None) == {"upto": 7}

@@ -112,7 +112,7 @@ class Unit:
         parts = split_tasks(self.log, sources, -1, upto, 1, [upto, [], False, kept], sieves)
         found = []
         for at, part in enumerate(parts):
-            for batch in read_task(Pickled(self.work.key, self.work), None, Task(at, *json.loads(json.dumps(part)))):
+            for batch in read_task(Pickled(self.work.key, self.work), Task(at, *json.loads(json.dumps(part)))):
                 columns = [batch.column(name).to_pylist() for name in ("shard", "lane", "first", "train")]
                 found += [Row(*fields) for fields in zip(*columns, strict=True)]
         return found
