@@ -25,7 +25,7 @@ from headway.engines.spark.driver.delivery import Collector, SparkOutputs
 from headway.engines.spark.driver.drops import QueryDrops, SieveHistory
 from headway.engines.spark.driver.gate import Gate
 from headway.engines.spark.driver.queries import Batch, Queries, RunningUnit, describe_gone, warm
-from headway.engines.spark.driver.reading import Arrivals, Counters, QueryReading, commit_letters, read_on, split_tasks
+from headway.engines.spark.driver.reading import Arrivals, QueryReading, commit_letters, read_on, split_tasks
 from headway.engines.spark.driver.session import hushed, ship_functions
 from headway.engines.spark.driver.state import State, open_directory
 from headway.engines.spark.wire.messages import Row, clear
@@ -35,6 +35,7 @@ from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
 from headway.scheduling.policy import Step
 from headway.scheduling.snapshot import Snapshot
+from headway.totals import Totals
 from headway.trains import NOTHING, Train
 
 _STATUS_EVERY = SECOND // 4
@@ -74,7 +75,7 @@ class _Run:
         self._settings = settings
         self._stack = stack
         self._clock: Clock = settings.clock or WallClock()
-        self._spent = Counters()
+        self._begun = stopwatch()
         self._wake = threading.Event()
         self._failure: BaseException | None = None
         self._next_status = 0
@@ -109,9 +110,10 @@ class _Run:
         tables = self._state.write_tables(settings.tables)
         self._units: list[RunningUnit] = []
         for at, unit in enumerate(cut.units):
-            exchange = self._state.exchange(ids[unit.name], self._queries.master)
+            name, begin = ids[unit.name], self._state.begins[unit.name]
+            exchange = self._state.exchange(name, self._queries.master)
             work = make_work(program, unit, cut.shards, discarded, tables, uuid4().hex, exchange)
-            self._units.append(RunningUnit(at, ids[unit.name], unit, work, self._state.begins[unit.name]))
+            self._units.append(RunningUnit(at, name, unit, work, self._state.checkpoint(name), begin))
 
     # The loop
 
@@ -135,9 +137,9 @@ class _Run:
             self._queries.stop()
         kept = self._settings.state is not None and not self._finished()
         tables = self._outlets.complete()
-        seconds = self._spent.seconds
+        seconds = self._reading.seconds
         more = {"master": self._queries.master, **self._reading.summary()}
-        totals = self._steering.totals(self._clock.now(), self._reading.spent())
+        totals = self._totals(self._clock.now())
         summary = summarise("spark", self._settings, self._reading, totals, self._steering, seconds, stopped_by, more)
         if kept:
             summary["state"] = {"path": self._settings.state, "can_continue": True}
@@ -161,7 +163,6 @@ class _Run:
             if not self._settings.may_shed:  # Spark's own operations could not tell how much was dropped
                 front = choose_front(self._state.program, unit.work, self._state.front)
                 unit.work = replace(unit.work, native=None if isinstance(front, str) else front)
-            unit.checkpoint = self._state.checkpoint(unit.id)
             doing = f"query {unit.number + 1} of {len(self._units)}"
             self._tell(doing)
             self._queries.start(unit)
@@ -186,8 +187,8 @@ class _Run:
         self.sources.wake = self._wake
         self._stack.callback(self.sources.stop)
         outlets = [one.delivery for one in self._outlets.results.values()]
-        program, parts = self._state.program, (self._arrivals, self._takings, self._spent)
-        self._reading = QueryReading(program, self._units, *parts, self._settings)
+        program, settings = self._state.program, self._settings
+        self._reading = QueryReading(program, self._units, self._arrivals, self._takings, settings, self._begun)
         # Half of a step's time is not computing: what another unit does meanwhile costs little. With one worker
         # instead of two on two cores, urgent results waited for long steps of others (5 s instead of 3 s at worst).
         workers = self._settings.workers or self._queries.parallelism
@@ -252,7 +253,8 @@ class _Run:
         """Return what is true now."""
         # Nobody waits for tuples that do not come: those of sources that wait themselves.
         held = self._reading.queued > self._settings.memory and not self.sources.pressing
-        snapshot = self._reading.snapshot(more=not self.sources.ended and not held)
+        more = not self.sources.ended and not held
+        snapshot = self._reading.snapshot(more, self._loop.planning_seconds)
         if self._recorder is not None:
             self._recorder.queued(snapshot.now, int(snapshot.waiting.sum()), snapshot.memory)
         return snapshot
@@ -263,8 +265,7 @@ class _Run:
         """Begin a round: hear which units have committed."""
         before = sum(unit.busy for unit in self._units)
         self._listen()
-        self._spent.plans, self._spent.scheduling = self._loop.plans, self._loop.planning
-        self._spent.peak_queued = max(self._spent.peak_queued, self._reading.queued)
+        self._reading.peak_queued = max(self._reading.peak_queued, self._reading.queued)
         control, by = self._settings.control, self._stopping.by
         commands: list[Command] = [] if control is None else control.commands()
         if by is not None:
@@ -290,7 +291,7 @@ class _Run:
         self._pull()
         if self._arrivals.due:
             self._seal()
-        self._spent.reading += stopwatch() - begun
+        self._reading.sources_spent += stopwatch() - begun
 
     def start(self, start: Start) -> Started:
         """Grant the steps of a plan."""
@@ -301,11 +302,14 @@ class _Run:
         now = self._clock.now()
         if now >= self._next_status:
             if self._settings.on_status is not None:
-                self._settings.on_status(self._reading.status(self._steering.totals(now, self._reading.spent())))
+                self._settings.on_status(self._reading.status(self._totals(now)))
             self._next_status = now + _STATUS_EVERY
         if not self._hungry():
             self._sleep(wait.until)
         return self.begin()
+
+    def _totals(self, now: int) -> Totals:
+        return self._steering.totals(now, self._reading.spent(self._loop.planning, self._loop.plans))
 
     def _pull(self) -> None:
         """Let tuples arrive; those that only wait to be asked for, as many as a long train takes, but not for long."""
@@ -372,7 +376,7 @@ class _Run:
     def _tell(self, doing: str) -> None:
         """Say what is done before tuples can arrive."""
         if self._settings.on_status is not None:
-            seconds = (stopwatch() - self._spent.begun) / SECOND
+            seconds = (stopwatch() - self._begun) / SECOND
             self._settings.on_status(Status(seconds, 0, 0, 0, 0, 0, False, starting=doing))
 
     def _await(self, condition: Any, doing: str) -> None:

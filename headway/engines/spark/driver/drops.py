@@ -129,8 +129,8 @@ class QueryDrops:
         self._sifting = sifting
         self._topology: Topology = reading.topology
         self._sources = {name: at for at, name in enumerate(self._topology.sources)}
-        self.sites = tuple(self._site(unit) for unit in units if unit.cut.outputs)
         self._site_units = [unit for unit in units if unit.cut.outputs]
+        self.sites = tuple(self._site(unit) for unit in self._site_units)
         self.nested: tuple[tuple[int, ...], ...] = ((),) * len(self.sites)
         self._drops: dict[Entry, DropBox] = {}
         self.measures = False

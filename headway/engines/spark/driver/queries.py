@@ -123,9 +123,10 @@ class RunningUnit:
     """The name under which its files lie; it stays the same when outputs come and go."""
     cut: CutUnit
     work: Work
-    begin: int = NOTHING
+    checkpoint: str
+    """The directory in which Spark keeps how far its query is."""
+    begin: int
     """Where a query without a checkpoint starts."""
-    checkpoint: str = ""
     query: Any = None
     position: int = NOTHING
     """The arrival number up to which it has been granted."""

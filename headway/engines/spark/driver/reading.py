@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -185,22 +184,6 @@ def split_tasks(
     return tasks
 
 
-@dataclass
-class Counters:
-    """Where the scheduler's time went, in nanoseconds, and how often it planned."""
-
-    begun: int = field(default_factory=stopwatch)
-    scheduling: int = 0
-    reading: int = 0
-    plans: int = 0
-    peak_queued: int = 0
-
-    @property
-    def seconds(self) -> float:
-        """How long the run has taken so far."""
-        return (stopwatch() - self.begun) / 1e9
-
-
 class QueryReading(Reading):
     """Looks at all parts of a run; changes none."""
 
@@ -210,8 +193,8 @@ class QueryReading(Reading):
         queries: Sequence[RunningUnit],
         arrivals: Arrivals,
         takings: Collector,
-        counters: Counters,
         settings: RunSettings,
+        begun: int,
     ) -> None:
         """Give the boxes and outputs of the queries, which are the units here, their numbers."""
         topology = program.topology
@@ -223,7 +206,10 @@ class QueryReading(Reading):
         )
         super().__init__(program.checked, topology, units, takings.statistics, exclusive=False)
         self.queries, self.log, self.arrivals, self._takings = queries, arrivals.log, arrivals, takings
-        self._counters, self._settings = counters, settings
+        self._settings, self._begun = settings, begun
+        self.sources_spent = 0
+        """Nanoseconds that reading sources took."""
+        self.peak_queued = 0
         reading = {box for some in topology.readers for box in some}
         self._entries = [np.array([box for box in unit.boxes if box in reading], np.intp) for unit in units]
 
@@ -264,8 +250,16 @@ class QueryReading(Reading):
         counts, oldest = (np.array([row[at] for row in rows], np.int64) for at in (0, 1))
         return counts, oldest, np.array([row[2] for row in rows], np.float64)
 
-    def snapshot(self, more: bool) -> Snapshot:
-        """Return what a policy may look at; `more` says whether tuples may still arrive."""
+    @property
+    def seconds(self) -> float:
+        """How long the run has taken so far."""
+        return (stopwatch() - self._begun) / 1e9
+
+    def snapshot(self, more: bool, planning: float) -> Snapshot:
+        """Return what a policy may look at.
+
+        `more` says whether tuples may still arrive, `planning` how many seconds a plan takes on average.
+        """
         counts, oldest, means = self._read()
         sealed, now = self.log.issued, self.arrivals.clock.now()
         marked = [self.arrivals.marked or self.log.marks(one.position, sealed) != ((), None) for one in self.queries]
@@ -286,7 +280,7 @@ class QueryReading(Reading):
             room=free,
             measures=Moment(self, now),
             more=more,
-            planning=self._counters.scheduling / 1e9 / max(1, self._counters.plans),
+            planning=planning,
         )
 
     # What a policy may ask of the latest snapshot
@@ -331,23 +325,22 @@ class QueryReading(Reading):
         """Return nothing: the log takes all that arrives."""
         return np.zeros(len(self.topology.sources), np.int64)
 
-    def spent(self) -> Spent:
-        """Return what scheduling and micro-batches have taken."""
-        counters = self._counters
+    def spent(self, planning: int, plans: int) -> Spent:
+        """Return what scheduling and micro-batches have taken; so many plans took so many nanoseconds."""
         in_boxes = float(self.statistics.readings().busy.sum()) / 1e9
         time = {
-            "scheduler": counters.scheduling / 1e9,
+            "scheduler": planning / 1e9,
             "boxes": in_boxes,
             "storage": max(0.0, sum(unit.seconds for unit in self.queries) - in_boxes),
-            "sources": counters.reading / 1e9,
+            "sources": self.sources_spent / 1e9,
             "sinks": self._takings.spent / 1e9,
         }
-        return Spent(time, counters.plans, counters.peak_queued)
+        return Spent(time, plans, self.peak_queued)
 
     def status(self, totals: Totals) -> Status:
         """Return how far the run is."""
         queued = self.queued
-        return status(self, totals, self._counters.seconds, self.longest, queued, queued > self._settings.memory)
+        return status(self, totals, self.seconds, self.longest, queued, queued > self._settings.memory)
 
     def summary(self) -> dict[str, Any]:
         """Return what a summary says on Spark only: of each streaming query, and of earlier processes."""
