@@ -88,7 +88,7 @@ class _Run:
         self._queries = Queries(settings.master, settings.spark)
         ship_functions(checked.functions)
         self._state = State(directory, checked, settings, self._queries.parallelism)
-        cut, program, ids = self._state.cut, self._state.program, self._state.ids
+        cut, program = self._state.cut, self._state.program
         self._outlets = SparkOutputs(self._state, settings, self._clock, stack, stopping)
         results, self._letters = self._outlets.results, self._outlets.letters
         self._log = self._state.open_log(network, settings.keep)
@@ -110,7 +110,7 @@ class _Run:
         tables = self._state.write_tables(settings.tables)
         self._units: list[RunningUnit] = []
         for at, unit in enumerate(cut.units):
-            name, begin = ids[unit.name], self._state.begins[unit.name]
+            name, begin = self._state.ids[unit.name], self._state.begins[unit.name]
             exchange = self._state.exchange(name, self._queries.master)
             work = make_work(program, unit, cut.shards, discarded, tables, uuid4().hex, exchange)
             self._units.append(RunningUnit(at, name, unit, work, self._state.checkpoint(name), begin))
@@ -393,21 +393,15 @@ class _Run:
 
     def _sleep(self, until: int | None) -> None:
         """Sleep until something can happen: a query asks, a tuple is due, a window times out, a live source speaks."""
-        moments = [self._next_status] if self._settings.on_status is not None else []
+        now, shown = self._clock.now(), self._settings.on_status is not None
+        moments = [until, self._next_status if shown else None]
         if self._settings.may_shed:
             moments.append(self._steering.next)
-        if until is not None:
-            moments.append(until)
-        now = self._clock.now()
         if not self.sources.ended:
             due = self.sources.next_due()
-            if due is not None:
-                moments.append(max(due, now + _PULL_EVERY))
-            deadline = self._takings.deadline
-            if deadline is not None:
-                moments.append(deadline)
+            moments += [None if due is None else max(due, now + _PULL_EVERY), self._takings.deadline]
         self._queries.look_for_executors()
-        pause = min(moments, default=now + SECOND // 2) - now
+        pause = min((one for one in moments if one is not None), default=now + SECOND // 2) - now
         if pause <= 0:
             return
         if isinstance(self._clock, WallClock) or any(unit.busy for unit in self._units):

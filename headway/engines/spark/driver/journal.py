@@ -96,19 +96,21 @@ class Journal:
         self._folder = f"{FOLDER}/{unit}"
         self._singles: list[int] = []
         self._recent: deque[Record] = deque(maxlen=_REMEMBERED)
+        self.found: list[Record] = []
+        """All that earlier processes wrote."""
 
     @classmethod
-    def open(cls, place: Place, unit: str) -> tuple[Journal, list[Record]]:
+    def open(cls, place: Place, unit: str) -> Journal:
         """Read a unit's journal; a RunError names a file of it that is missing or damaged."""
         journal = cls(place, unit)
         place.make([journal._folder], False)
-        records = list(journal._read())
-        for expected, record in enumerate(records):
+        journal.found = list(journal._read())
+        for expected, record in enumerate(journal.found):
             if record.batch != expected:
                 name = place.name(journal._file(expected, "json"))
                 raise RunError(f"the journal's file '{name}' is missing; {RESTORE}")
-        journal._recent.extend(records[-_REMEMBERED:])
-        return journal, records
+        journal._recent.extend(journal.found)
+        return journal
 
     def _read(self) -> Iterator[Record]:
         assert self._place is not None
@@ -187,7 +189,7 @@ class Found(NamedTuple):
 
     plan: dict[str, Any]
     journals: Mapping[str, Journal]
-    records: Mapping[str, list[Record]]
+    """By unit."""
     commit: Commit | None
     """The newest commit of the log."""
 
@@ -208,15 +210,14 @@ def verify(place: Place) -> Found | None:
     commit, forgotten = verify_log(place.name("log"))
     spark = place.files("checkpoints")
     found: dict[str, Journal] = {}
-    records: dict[str, list[Record]] = {}
     begins = {one["id"]: int(one["begin"]) for one in plan["units"]}
     for unit in sorted({*begins, *journals(place), *(file.split("/")[1] for file in spark)}):
-        found[unit], records[unit] = Journal.open(place, unit)
-        _Checkpoint(place, unit, spark).check(records[unit], begins.get(unit), commit, forgotten)
-    _verify_deliveries(place, [record for unit in records.values() for record in unit], commit)
-    if any(one[-1].sieves for one in records.values() if one) and SIEVES not in place.files(""):
+        found[unit] = Journal.open(place, unit)
+        _Checkpoint(place, unit, spark).check(found[unit].found, begins.get(unit), commit, forgotten)
+    _verify_deliveries(place, [record for one in found.values() for record in one.found], commit)
+    if any(one.last.sieves for one in found.values() if one.last is not None) and SIEVES not in place.files(""):
         raise missing(place.name(SIEVES))
-    return Found(plan, found, records, commit)
+    return Found(plan, found, commit)
 
 
 def read_plan(place: Place) -> dict[str, Any] | None:

@@ -27,7 +27,7 @@ from headway.connectors.protocol import Reader
 from headway.engines.base import RunSettings
 from headway.engines.letters import LetterRow
 from headway.engines.spark.driver.cut import Cut, cut, fingerprint
-from headway.engines.spark.driver.journal import FORMAT, PLAN, Found, Journal, Record, damaged, read_letters, verify
+from headway.engines.spark.driver.journal import FORMAT, PLAN, Found, Journal, damaged, read_letters, verify
 from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.spark.wire.messages import CutUnit, clear
 from headway.errors import RunError, choices, unknown
@@ -128,7 +128,6 @@ class State:
         found = directory.found
         saved = None if found is None else found.plan
         self._journals: dict[str, Journal] = {} if found is None else dict(found.journals)
-        self._records: dict[str, list[Record]] = {} if found is None else dict(found.records)
         self._letters = {Path(name).stem for name in self.place.files("letters") if name.endswith(".json")}
         network: Mapping[str, Any] = checked.network.schedule or {}
         asked = {**{key: thaw(network[key]) for key in CUT_KEYS if key in network}, **settings.cut}
@@ -238,18 +237,18 @@ class State:
         """Return the last micro-batch of a saved unit that Spark has committed, and its last arrival number."""
         commits = [name.rpartition("/")[2] for name in self.place.files(f"checkpoints/{old['id']}/commits")]
         last = max((int(name) for name in commits if name.isdecimal()), default=-1)
-        return last, int(old["begin"]) if last < 0 else self._records[old["id"]][last].upto
+        return last, int(old["begin"]) if last < 0 else self._journals[old["id"]].found[last].upto
 
     def _leave(self, old: Mapping[str, Any]) -> int:
         """Return where another unit goes on; forget what the old one delivered but did not commit."""
         last, upto = self._committed(old)
-        records = self._records[old["id"]]
-        for record in records[last + 1 :]:
-            self._journals[old["id"]].cut(last)
+        journal = self._journals[old["id"]]
+        for record in journal.found[last + 1 :]:
+            journal.cut(last)
             if record.letters is not None:
                 self.place.delete([f"letters/{record.letters}.json"])
                 self._letters.discard(record.letters)
-        del records[last + 1 :]
+        del journal.found[last + 1 :]
         return upto
 
     def checkpoint(self, unit: str) -> str:
@@ -307,7 +306,7 @@ class State:
     def journal(self, unit: str) -> Journal:
         """Return where a unit's micro-batches are written down."""
         if unit not in self._journals:
-            self._journals[unit] = Journal.open(self.place, unit)[0] if self._kept else Journal(None, unit)
+            self._journals[unit] = Journal.open(self.place, unit) if self._kept else Journal(None, unit)
         return self._journals[unit]
 
     def before(self, unit: RunningUnit, after: int, upto: int, issued: int) -> list[tuple[int, int]]:
@@ -329,5 +328,5 @@ class State:
 
     def results(self, output: str) -> list[str]:
         """Return the files of an output's results that count, of all units that ever had it."""
-        found = [record.results.get(output) for records in self._records.values() for record in records]
-        return [one[0] for one in found if one is not None]
+        records = [record for journal in self._journals.values() for record in journal.found]
+        return [record.results[output][0] for record in records if output in record.results]

@@ -290,7 +290,7 @@ class UnitCode:
             train = arcs.get(lane.arc) if lane.out and lane.arc in self._made else None
             if train is not None and len(train):
                 out += self._pack(lane, train, key, ranks.get(lane.arc))
-        blob = states.dump() if states.changed else None
+        blob = states.dump()
         readings.state = None if blob is None else bulk_checksum(blob)
         out += readings.rows(key, True)
         return out, blob
@@ -479,13 +479,10 @@ class ShardStates:
         if blob:
             self._blobs[self._name(box)] = blob
 
-    @property
-    def changed(self) -> bool:
-        """Whether there is something to write."""
-        return bool(self._blobs) and bool(self._live)
-
-    def dump(self) -> bytes:
-        """Write all states to bytes; what belongs to boxes of another network is left out."""
+    def dump(self) -> bytes | None:
+        """Write all states to bytes, None if none was touched; what belongs to boxes of another network is left out."""
+        if not self._blobs or not self._live:
+            return None
         known = {self._name(box) for box in self._kernels}
         kept = {name: blob for name, blob in self._blobs.items() if name in known}
         header = json.dumps([[name, len(blob)] for name, blob in kept.items()]).encode()
