@@ -153,7 +153,7 @@ KEPT = {
     "headway.adaptive.learning": {"_strategies"},
     "headway.boxes.operator": {"REGISTRY"},
     "headway.connectors.registry": {"_objects"},
-    "headway.connectors.sessions": {"_openers"},
+    "headway.connectors.spark": {"_openers"},
     "headway.engines.base": {"_engines"},
     "headway.engines.spark.driver.queries": {"_warm"},
     "headway.engines.spark.worker.unitcode": {"_compiled"},

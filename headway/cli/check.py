@@ -32,9 +32,8 @@ from headway.connectors import open_source
 from headway.connectors.registry import permit_sink, permit_source
 from headway.engines.base import engine_names
 from headway.engines.claims import file_of
-from headway.engines.spark.driver.cut import Cut, cut
-from headway.engines.spark.driver.shipping import choose_front, explain_front, make_work
-from headway.engines.spark.wire.work import CutUnit, Placement
+from headway.engines.spark.driver.cut import Cut, choose_front, cut, make_work
+from headway.engines.spark.wire.messages import CutUnit, Placement
 from headway.errors import InputError, unknown
 from headway.mermaid import mermaid
 from headway.network import thaw
@@ -238,10 +237,8 @@ def default_shards() -> int:
 
 def _why_kernels(program: Program, unit: CutUnit, shards: int, front: str) -> str | None:
     work = make_work(program, unit, shards, frozenset(), {}, "")
-    if choose_front(program, work, front) is not None:
-        return None
-    found = explain_front(program, work)
-    return found if isinstance(found, str) else "as asked"
+    found = choose_front(program, work, front)
+    return found if isinstance(found, str) else None
 
 
 def cut_text(report: CutReport) -> str:

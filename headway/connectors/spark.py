@@ -392,6 +392,11 @@ def register_session(open_session: Callable[[], Any]) -> None:
     _openers[:] = [open_session]
 
 
+def java_context(session: Any) -> Any:
+    """Return the JVM's side of a session's context; None if somebody has stopped it, as far as Python knows."""
+    return getattr(getattr(session, "_sc", None), "_jsc", None)
+
+
 def find_session() -> SparkSession | None:
     """Return this process's live session, whichever thread opened it, or None. Starts nothing."""
     if "pyspark" not in sys.modules:
@@ -401,8 +406,8 @@ def find_session() -> SparkSession | None:
     anyone: Any = SparkSession
     # The active session belongs to a thread; the instantiated one to the process.
     for session in (anyone.getActiveSession(), anyone._instantiatedSession):
-        context: Any = getattr(session, "_sc", None)
-        if session is not None and getattr(context, "_jsc", None) is not None and not context._jsc.sc().isStopped():
+        context = java_context(session)
+        if context is not None and not context.sc().isStopped():
             found: SparkSession = session
             return found
     return None

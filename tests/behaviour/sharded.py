@@ -25,16 +25,12 @@ from headway.connectors.protocol import Malformed, Reader
 from headway.engines.base import RunResult, RunSettings, register_engine
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.letters import DeadLetters
-from headway.engines.spark.driver.arrivals import Arrivals, split_tasks
-from headway.engines.spark.driver.cut import cut
+from headway.engines.spark.driver.cut import cut, make_work
 from headway.engines.spark.driver.delivery import OutputResults
-from headway.engines.spark.driver.shipping import make_work
-from headway.engines.spark.wire.packing import Row, merge_rows, unpack_counts
-from headway.engines.spark.wire.protocol import LETTERS, READINGS, Pickled
-from headway.engines.spark.wire.work import CutUnit, Work
-from headway.engines.spark.worker.shards import shard_keys
-from headway.engines.spark.worker.source import LogReader, Task
-from headway.engines.spark.worker.unitcode import unit_code
+from headway.engines.spark.driver.reading import Arrivals, split_tasks
+from headway.engines.spark.wire.messages import LETTERS, READINGS, CutUnit, Row, Work, merge_rows, unpack_counts
+from headway.engines.spark.worker.source import LogReader, Pickled, Task
+from headway.engines.spark.worker.tasks import shard_keys, unit_code
 from headway.network import Table, thaw
 from headway.program import compile_program
 from headway.storage.checked import write_table
@@ -63,7 +59,7 @@ class _Unit:
     def __init__(self, cut_unit: CutUnit, work: Work) -> None:
         self.cut = cut_unit
         self.work = work
-        self.reader = LogReader(Pickled(work.key, work), None, (0, "", 0), NOTHING)
+        self.reader = LogReader(Pickled(work.key, work), (0, "", 0), NOTHING)
         self.position = NOTHING
         self.batches = 0
         self.states: dict[int, bytes] = {}

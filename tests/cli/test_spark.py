@@ -9,7 +9,7 @@ import pytest
 
 from headway.cli.arguments import READERS, UsageError, add_options, of_run
 from headway.engines.spark.driver.cut import CUTS, SPREADS
-from headway.engines.spark.driver.shipping import FRONTS as ENGINE_FRONTS
+from headway.engines.spark.driver.cut import FRONTS as ENGINE_FRONTS
 from headway.options.kinds import FRONTS, SPREAD_RULES, UNIT_RULES
 from headway.options.table import CUT_KEYS
 from tests.cli.helpers import assert_one_error, call

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import signal
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -20,35 +20,28 @@ from headway.engines.ingest import Feed, Ingest
 from headway.engines.interrupts import Stopping, ending, leave
 from headway.engines.loop import Loop, Manner, Round, Start, Started, Wait, drive
 from headway.engines.opening import open_readers
-from headway.engines.spark.driver.arrivals import Arrivals, commit_letters, read_on, split_tasks
-from headway.engines.spark.driver.cut import Cut
+from headway.engines.spark.driver.cut import choose_front, make_work
 from headway.engines.spark.driver.delivery import Collector, SparkOutputs
+from headway.engines.spark.driver.drops import QueryDrops, SieveHistory
 from headway.engines.spark.driver.gate import Gate
-from headway.engines.spark.driver.journal import SieveHistory
-from headway.engines.spark.driver.queries import Launch, Queries, Watch, describe_gone, no_executors
-from headway.engines.spark.driver.query_drops import QueryDrops
-from headway.engines.spark.driver.reading import Counters, QueryReading
-from headway.engines.spark.driver.session import hushed
-from headway.engines.spark.driver.shipping import choose_front, exchange_of, make_work, ship_functions, write_tables
+from headway.engines.spark.driver.queries import Batch, Queries, RunningUnit, describe_gone, warm
+from headway.engines.spark.driver.reading import Arrivals, QueryReading, commit_letters, read_on, split_tasks
+from headway.engines.spark.driver.session import hushed, ship_functions
 from headway.engines.spark.driver.state import State, open_directory
-from headway.engines.spark.driver.units import Batch, RunningUnit
-from headway.engines.spark.wire.packing import Row, clear
-from headway.engines.spark.wire.work import Work
+from headway.engines.spark.wire.messages import Row, clear
 from headway.engines.steering import Steering
 from headway.engines.summary import summarise
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
 from headway.scheduling.policy import Step
 from headway.scheduling.snapshot import Snapshot
+from headway.totals import Totals
 from headway.trains import NOTHING, Train
 
-_log = logging.getLogger("headway")
 _STATUS_EVERY = SECOND // 4
 _PULL_EVERY = SECOND // 50
 """How often sources that speak all the time are listened to: often enough for any micro-batch."""
 _CHUNK = 65_536
-_PATIENCE = 20 * SECOND
-"""How long a cluster may take to start executors before the user hears of it."""
 _BACKLOG = 2_000_000
 """Tuples that may wait before sources without rates are held back."""
 
@@ -82,11 +75,9 @@ class _Run:
         self._settings = settings
         self._stack = stack
         self._clock: Clock = settings.clock or WallClock()
-        self._spent = Counters()
+        self._begun = stopwatch()
         self._wake = threading.Event()
         self._failure: BaseException | None = None
-        self._stopped_by: str | None = None
-        self._looked = False
         self._next_status = 0
         self._recorder: Recorder | None = None
         network = checked.network
@@ -97,39 +88,32 @@ class _Run:
         self._queries = Queries(settings.master, settings.spark)
         ship_functions(checked.functions)
         self._state = State(directory, checked, settings, self._queries.parallelism)
-        self._cut: Cut = self._state.cut
-        place = None if settings.state is None else self._state.place
-        self._outlets = SparkOutputs(checked, settings, self._clock, place, self._state.results, stack, stopping)
-        self._results, self._letters = self._outlets.results, self._outlets.letters
+        cut, program = self._state.cut, self._state.program
+        self._outlets = SparkOutputs(self._state, settings, self._clock, stack, stopping)
+        results, self._letters = self._outlets.results, self._outlets.letters
         self._log = self._state.open_log(network, settings.keep)
         self._recovered = self._log.issued > NOTHING
         for commit in self._log.commits:
             self._state.keep_letters(f"log-{commit.sequence:012d}", commit_letters(commit))
         self._letters.add(self._state.letters(self._log.refused))
-        program = self._state.program
-        self._topology = program.topology
-        self._units = [RunningUnit(at, unit, self._state.begin(unit)) for at, unit in enumerate(self._cut.units)]
         self._sifting = SieveHistory(self._state.place)
-        self._takings = Collector(checked, self._results, self._letters, self._state, settings.fading)
-        self._takings.sieves = lambda: self._sifting.written
+        self._takings = Collector(self._outlets, self._state, settings.fading, lambda: self._sifting.written)
         self._arrivals = Arrivals(self._log, self._clock)
         self._gate = Gate(self._tasks, self._wake.set)
         stack.callback(self._gate.shut)
-        self._watch = Watch(self._queries, self._gate, self._units)
+        self._queries.attach(self._gate, self._deliver)
         discarded = frozenset(
             arc
             for arc in checked.outputs.values()
-            if all(self._results[name].counted for name, one in checked.outputs.items() if one == arc)
+            if all(results[name].counted for name, one in checked.outputs.items() if one == arc)
         )
-        tables = write_tables(program, self._state.place, settings.tables)
-        master = self._queries.master
-        self._works = [
-            make_work(
-                program, unit, self._cut.shards, discarded, tables, uuid4().hex, exchange_of(self._state, unit, master)
-            )
-            for unit in self._cut.units
-        ]
-        self._worker_count = max(1, min(settings.workers or self._queries.default_workers, len(self._units)))
+        tables = self._state.write_tables(settings.tables)
+        self._units: list[RunningUnit] = []
+        for at, unit in enumerate(cut.units):
+            name, begin = self._state.ids[unit.name], self._state.begins[unit.name]
+            exchange = self._state.exchange(name, self._queries.master)
+            work = make_work(program, unit, cut.shards, discarded, tables, uuid4().hex, exchange)
+            self._units.append(RunningUnit(at, name, unit, work, self._state.checkpoint(name), begin))
 
     # The loop
 
@@ -143,7 +127,7 @@ class _Run:
                 drive(self._loop, self)
                 if self._loop.stopped_by is not None and self._settings.state is not None:
                     self._seal()  # what is logged and not yet done goes on another time
-            self._stopped_by = self._stopping.by
+            stopped_by = self._stopping.by
         except Exception as error:
             if self._queries.alive(error):
                 raise
@@ -153,15 +137,14 @@ class _Run:
             self._queries.stop()
         kept = self._settings.state is not None and not self._finished()
         tables = self._outlets.complete()
-        seconds, by = self._spent.seconds, self._stopped_by
+        seconds = self._reading.seconds
         more = {"master": self._queries.master, **self._reading.summary()}
-        totals = self._steering.totals(self._clock.now(), self._reading.spent())
-        summary = summarise("spark", self._settings, self._reading, totals, self._steering, seconds, by, more)
+        totals = self._totals(self._clock.now())
+        summary = summarise("spark", self._settings, self._reading, totals, self._steering, seconds, stopped_by, more)
         if kept:
             summary["state"] = {"path": self._settings.state, "can_continue": True}
-        return RunResult(
-            tables, summary, self._letters.table(), None if self._recorder is None else self._recorder.trace()
-        )
+        trace = None if self._recorder is None else self._recorder.trace()
+        return RunResult(tables, summary, self._letters.table(), trace)
 
     def _start(self) -> bool:
         """Start all queries, so that tuples may arrive. False if the run's control ends it before; a signal raises."""
@@ -176,15 +159,16 @@ class _Run:
         return True
 
     def _start_queries(self) -> None:
-        for unit, work in zip(self._units, self._works, strict=True):
-            # Spark's own operations could not tell how much was dropped.
-            native = None if self._settings.may_shed else choose_front(self._state.program, work, self._state.front)
-            checkpoint = self._state.checkpoint(unit.cut)
-            self._tell(f"query {unit.number + 1} of {len(self._units)}")
-            self._queries.start(Launch(unit, work, native, checkpoint, self._gate, self._deliver))
+        for unit in self._units:
+            if not self._settings.may_shed:  # Spark's own operations could not tell how much was dropped
+                front = choose_front(self._state.program, unit.work, self._state.front)
+                unit.work = replace(unit.work, native=None if isinstance(front, str) else front)
+            doing = f"query {unit.number + 1} of {len(self._units)}"
+            self._tell(doing)
+            self._queries.start(unit)
             # Each query starts a Python process, and Spark gives it ten seconds: one after the other. A query that was
             # killed first repeats its last micro-batch; that may go on while the next one starts.
-            self._await(lambda unit=unit: self._gate.met(unit.number), f"query {unit.number + 1} of {len(self._units)}")
+            self._await(lambda unit=unit: self._gate.met(unit.number), doing)
         self._await(lambda: all(unit.asking for unit in self._units), "waiting for all queries")
 
     def _start_ingest(self) -> None:
@@ -198,19 +182,22 @@ class _Run:
             feed.tuples = positions[source.name]
             feeds.append(feed)
         self._feeds = feeds
-        issued, half_life = max(self._log.issued, self._floor()), self._settings.half_life
+        issued, half_life = max(self._log.issued, *(unit.position for unit in self._units)), self._settings.half_life
         self.sources = Ingest(feeds, self._clock, _CHUNK, self._arrivals.refuse, issued, half_life)
         self.sources.wake = self._wake
         self._stack.callback(self.sources.stop)
-        outlets = [one.delivery for one in self._results.values()]
-        parts = self._log, self._arrivals, self._takings, self._spent
-        self._reading = QueryReading(self._checked, self._topology, self._units, *parts, self._settings, self._clock)
-        self._reading.workers = self._worker_count
+        outlets = [one.delivery for one in self._outlets.results.values()]
+        program, settings = self._state.program, self._settings
+        self._reading = QueryReading(program, self._units, self._arrivals, self._takings, settings, self._begun)
+        # Half of a step's time is not computing: what another unit does meanwhile costs little. With one worker
+        # instead of two on two cores, urgent results waited for long steps of others (5 s instead of 3 s at worst).
+        workers = self._settings.workers or self._queries.parallelism
+        self._reading.workers = max(1, min(workers, len(self._units)))
         self._reading.attach(self.sources, feeds, outlets, self._letters, self._settings.schedule)
         if self._settings.trace:
             names = [unit.cut.name for unit in self._units]
             policy, start = self._settings.policy_text, self._clock.now()
-            self._recorder = Recorder(self._checked.network.name, names, self._topology.boxes, policy, start=start)
+            self._recorder = Recorder(self._checked.network.name, names, program.topology.boxes, policy, start=start)
         self._start_steering()
         if self._log.end is not None:
             self.sources.stop()
@@ -221,10 +208,9 @@ class _Run:
             self.sources.tick()  # windows may have timed out while nobody looked
 
     def _start_steering(self) -> None:
-        ids = [self._state.unit_id(unit.cut) for unit in self._units]
-        for unit, name in zip(self._units, ids, strict=True):
-            self._sifting.clear(name, unit.position)  # what was dropped before a crash was for the load of that time
-        drops = QueryDrops(self._reading, ids, self._sifting, self._queries.parallelism)
+        for unit in self._units:
+            self._sifting.clear(unit.id, unit.position)  # what was dropped before a crash was for the load of that time
+        drops = QueryDrops(self._reading, self._sifting, self._queries.parallelism)
         self._takings.sifted = drops.count
         policy, now = self._settings.make_policy(), self._clock.now()
         self._steering = Steering(self._settings, policy, self._reading, drops, now, self._recorder)
@@ -232,30 +218,26 @@ class _Run:
         schedule, ended = self._settings.schedule, self._log.end is not None
         self._loop = Loop(self, policy, schedule, self._steering, self._recorder, manner, ended=ended)
 
-    def _floor(self) -> int:
-        return max(unit.position for unit in self._units)
-
     def _warm_up(self) -> None:
         """Run every query once on nothing, so that the first tuples do not wait for classes to load."""
-        if self._recovered or self._queries.warm:
+        if self._recovered or self._queries.application in warm:
             return
         self._log.append({}, 0, self._clock.now(), positions=self._log.positions)
         for unit in self._units:
             self._grant(unit, 0, 0)
         self._await(lambda: all(unit.asking for unit in self._units), "the first micro-batch of each query")
-        self._queries.warm = True
+        warm.add(self._queries.application)
 
     # What the loop reads
 
-    @property
-    def full(self) -> bool:
-        """Whether sources are held back: only those without rates are, see `admit`; the log has room for the others."""
-        return False
+    full = False
+    """Sources are not held back: only those without rates are, see `admit`; the log has room for the others."""
+    ready = False
 
     @property
     def free(self) -> int:
         """How many grants can be given now."""
-        return max(0, self._worker_count - sum(unit.busy for unit in self._units))
+        return max(0, self._reading.workers - sum(unit.busy for unit in self._units))
 
     @property
     def busy(self) -> bool:
@@ -267,13 +249,12 @@ class _Run:
         """The moment at which the next window times out."""
         return self._takings.deadline
 
-    ready = False
-
     def snapshot(self, admits: bool, seen: bool) -> Snapshot:
         """Return what is true now."""
         # Nobody waits for tuples that do not come: those of sources that wait themselves.
         held = self._reading.queued > self._settings.memory and not self.sources.pressing
-        snapshot = self._reading.snapshot(more=not self.sources.ended and not held)
+        more = not self.sources.ended and not held
+        snapshot = self._reading.snapshot(more, self._loop.planning_seconds)
         if self._recorder is not None:
             self._recorder.queued(snapshot.now, int(snapshot.waiting.sum()), snapshot.memory)
         return snapshot
@@ -284,8 +265,7 @@ class _Run:
         """Begin a round: hear which units have committed."""
         before = sum(unit.busy for unit in self._units)
         self._listen()
-        self._spent.plans, self._spent.scheduling = self._loop.plans, self._loop.planning
-        self._spent.peak_queued = max(self._spent.peak_queued, self._reading.queued)
+        self._reading.peak_queued = max(self._reading.peak_queued, self._reading.queued)
         control, by = self._settings.control, self._stopping.by
         commands: list[Command] = [] if control is None else control.commands()
         if by is not None:
@@ -311,7 +291,7 @@ class _Run:
         self._pull()
         if self._arrivals.due:
             self._seal()
-        self._spent.reading += stopwatch() - begun
+        self._reading.sources_spent += stopwatch() - begun
 
     def start(self, start: Start) -> Started:
         """Grant the steps of a plan."""
@@ -322,11 +302,14 @@ class _Run:
         now = self._clock.now()
         if now >= self._next_status:
             if self._settings.on_status is not None:
-                self._settings.on_status(self._reading.status(self._steering.totals(now, self._reading.spent())))
+                self._settings.on_status(self._reading.status(self._totals(now)))
             self._next_status = now + _STATUS_EVERY
         if not self._hungry():
             self._sleep(wait.until)
         return self.begin()
+
+    def _totals(self, now: int) -> Totals:
+        return self._steering.totals(now, self._reading.spent(self._loop.planning, self._loop.plans))
 
     def _pull(self) -> None:
         """Let tuples arrive; those that only wait to be asked for, as many as a long train takes, but not for long."""
@@ -353,7 +336,7 @@ class _Run:
     def _grant(self, unit: RunningUnit, upto: int, tuples: int, plan: int = 0) -> None:
         unit.asking = False
         self._sifting.write(self._settings.state is not None)
-        unit.expected = tuples * self._sifting.share(self._state.unit_id(unit.cut), unit.position)
+        unit.expected = tuples * self._sifting.share(unit.id, unit.position)
         if self._gate.grant(unit.number, upto):
             unit.position, unit.granted, unit.started = upto, tuples, stopwatch()
             unit.dropped = unit.worked = 0
@@ -368,12 +351,12 @@ class _Run:
             if unit.asking:
                 continue
             unit.asking = True
-            clear(self._works[number].exchange)
+            clear(unit.work.exchange)
             if not unit.replayed and unit.started:
                 seconds = (stopwatch() - unit.started) / 1e9
                 unit.cost.learn(unit.granted - unit.dropped, seconds)
                 if unit.batches > 1:  # the first one loads classes and starts processes
-                    unit.work.add(Batch(seconds, unit.worked / 1e9, unit.granted - unit.dropped))
+                    unit.batch_work.add(Batch(seconds, unit.worked / 1e9, unit.granted - unit.dropped))
                 unit.seconds += seconds
                 if self._recorder is not None and unit.plan:
                     now = self._clock.now()
@@ -384,7 +367,7 @@ class _Run:
             unit.position = committed  # also if a grant was lost on its way
         if self._units:
             self._log.drop(min(unit.committed for unit in self._units), self._clock.now())
-        self._watch.look()
+        self._queries.look()
 
     def _finished(self) -> bool:
         end = self._log.end
@@ -393,7 +376,7 @@ class _Run:
     def _tell(self, doing: str) -> None:
         """Say what is done before tuples can arrive."""
         if self._settings.on_status is not None:
-            seconds = (stopwatch() - self._spent.begun) / SECOND
+            seconds = (stopwatch() - self._begun) / SECOND
             self._settings.on_status(Status(seconds, 0, 0, 0, 0, 0, False, starting=doing))
 
     def _await(self, condition: Any, doing: str) -> None:
@@ -404,27 +387,21 @@ class _Run:
                 return
             if self._stopping.by is not None:
                 raise _StoppedEarlyError
-            self._look_for_executors()
+            self._queries.look_for_executors()
             self._wake.wait(0.25)
             self._wake.clear()
 
     def _sleep(self, until: int | None) -> None:
         """Sleep until something can happen: a query asks, a tuple is due, a window times out, a live source speaks."""
-        moments = [self._next_status] if self._settings.on_status is not None else []
+        now, shown = self._clock.now(), self._settings.on_status is not None
+        moments = [until, self._next_status if shown else None]
         if self._settings.may_shed:
             moments.append(self._steering.next)
-        if until is not None:
-            moments.append(until)
-        now = self._clock.now()
         if not self.sources.ended:
             due = self.sources.next_due()
-            if due is not None:
-                moments.append(max(due, now + _PULL_EVERY))
-            deadline = self._takings.deadline
-            if deadline is not None:
-                moments.append(deadline)
-        self._look_for_executors()
-        pause = min(moments, default=now + SECOND // 2) - now
+            moments += [None if due is None else max(due, now + _PULL_EVERY), self._takings.deadline]
+        self._queries.look_for_executors()
+        pause = min((one for one in moments if one is not None), default=now + SECOND // 2) - now
         if pause <= 0:
             return
         if isinstance(self._clock, WallClock) or any(unit.busy for unit in self._units):
@@ -432,16 +409,6 @@ class _Run:
         else:
             self._clock.sleep(pause)
         self._wake.clear()
-
-    def _look_for_executors(self) -> None:
-        """Say once if the first step waits and waits because there is nobody to run it."""
-        first = min((unit.started for unit in self._units if unit.busy and unit.started), default=None)
-        if self._looked or first is None or any(unit.batches for unit in self._units):
-            return
-        if stopwatch() - first > _PATIENCE:
-            self._looked = True
-            if self._queries.executors == 0:
-                _log.warning("%s", no_executors(self._queries.master))
 
     def _seal(self) -> None:
         positions = {feed.name: feed.tuples for feed in self._feeds}
@@ -468,26 +435,20 @@ class _Run:
     def _tasks(self, unit: int, after: int, upto: int) -> list[Any]:
         """Return the tasks of a micro-batch; called from the gate."""
         one = self._units[unit]
-        sources, name = one.cut.sources, self._state.unit_id(one.cut)
+        sources = one.cut.sources
         states = self._state.before(one, after, upto, self._log.issued)
         one.covering = after, upto
         ticks, end = self._log.marks(after, upto)
-        marks = [upto, ticks, end is not None, self._sifting.kept(name), states]
-        sieves = self._sifting.at(name, after)
+        marks = [upto, ticks, end is not None, self._sifting.kept(one.id), states]
+        sieves = self._sifting.at(one.id, after)
         return split_tasks(self._log, sources, after, upto, self._queries.parallelism, marks, sieves)
 
-    def _deliver(
-        self, unit: RunningUnit, work: Work, rows: Sequence[Row], trains: Mapping[int, Train], batch: int
-    ) -> None:
+    def _deliver(self, unit: RunningUnit, rows: Sequence[Row], trains: Mapping[int, Train], batch: int) -> None:
         """Take the results of a micro-batch; called from Spark's callback thread."""
         try:
-            self._takings.take(unit, work, rows, trains, batch)
+            self._takings.take(unit, rows, trains, batch)
         except BaseException as error:
-            if self._failure is None:
-                self._failure = (
-                    error
-                    if isinstance(error, HeadwayError)
-                    else RunError(f"'{unit.cut.name}' failed: {type(error).__name__}: {error}")
-                )
+            plain = RunError(f"'{unit.cut.name}' failed: {type(error).__name__}: {error}")
+            self._failure = self._failure or (error if isinstance(error, HeadwayError) else plain)
             self._wake.set()
             raise

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import headway as hw
-from headway.engines.spark.driver.cut import cut
-from headway.engines.spark.driver.shipping import make_work
+from headway.engines.spark.driver.cut import cut, make_work
 from headway.engines.spark.wire.native import plan_native
 from headway.program import compile_program
 

@@ -1,4 +1,4 @@
-"""The cut: which outputs share a streaming query, and where the boxes of a query run.
+"""The cut: which outputs share a streaming query, where the boxes of a query run, and the work that executors get.
 
 A query costs a quarter of a second per micro-batch before any work, and every stateful operator in it as
 much again. So a network becomes few queries with at most one stateful operator each:
@@ -20,9 +20,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from headway.engines.spark.wire.work import CutUnit, Placement
+from headway.engines.spark.wire.messages import CutUnit, Lane, Placement, Work
+from headway.engines.spark.wire.native import NativePlan, plan_native
 from headway.errors import NetworkError, choices, unknown
+from headway.expressions.userfunctions import Functions
 from headway.network.qos import Graph, QoS
 from headway.program import Program, ProgramBox
 from headway.structure import owner
@@ -248,16 +251,17 @@ def _placement(
 ) -> Placement:
     if box.name in front:
         return Placement(True, why="needs neither state nor order")
-    if box.name in spread:
-        if not box.spec.stateful:
-            return Placement(False, None, spread[box.name], "follows a box that is spread")
-        by = ", ".join(spread[box.name])
-        return Placement(False, None, spread[box.name], f"partitions told apart by {by}")
-    if not box.spec.stateful:
-        return Placement(False, shard_of[box.name], why="follows boxes of this shard")
-    if box.spec.partitions:
-        return Placement(False, shard_of[box.name], why="not spread: boxes after it need its results in order")
-    return Placement(False, shard_of[box.name], why="keeps state over all its tuples in their order")
+    by, stateful = spread.get(box.name), box.spec.stateful
+    if by is not None:
+        why = f"partitions told apart by {', '.join(by)}" if stateful else "follows a box that is spread"
+        return Placement(False, None, by, why)
+    if not stateful:
+        why = "follows boxes of this shard"
+    elif box.spec.partitions:
+        why = "not spread: boxes after it need its results in order"
+    else:
+        why = "keeps state over all its tuples in their order"
+    return Placement(False, shard_of[box.name], why=why)
 
 
 def fingerprint(program: Program, unit: CutUnit, shards: int, every: bool = False) -> dict[str, str]:
@@ -280,3 +284,71 @@ def fingerprint(program: Program, unit: CutUnit, shards: int, every: bool = Fals
         if inside and (every or box.spec.stateful):
             found[name] = texts[name]
     return found
+
+
+FRONTS = {
+    "auto": "native where Spark gives the same results and somebody reads them, otherwise kernels",
+    "native": "Spark's own DataFrame operations, or an error that says why not",
+    "kernels": "Headway's kernels",
+}
+
+
+def make_work(
+    program: Program,
+    unit: CutUnit,
+    shards: int,
+    discarded: frozenset[str] = frozenset(),
+    tables: Mapping[str, str] = MappingProxyType({}),
+    run: str = "",
+    exchange: str | None = None,
+) -> Work:
+    """Lay the lanes of a unit; the arcs in `discarded` are only counted."""
+    lanes: list[Lane] = []
+    known: set[tuple[str, int | None, tuple[str, ...]]] = set()
+
+    def lay(arc: str, shard: int | None = None, by: tuple[str, ...] = (), counted: bool = False) -> None:
+        if (arc, shard, by) not in known:
+            known.add((arc, shard, by))
+            lanes.append(Lane(len(lanes), arc, shard, by, counted))
+
+    checked = program.checked
+    for name in unit.boxes:
+        place = unit.placements[name]
+        if place.front:
+            continue
+        for arc in program.boxes[program.index[name]].inputs:
+            feeder = owner(arc)
+            if feeder not in program.index or unit.placements[feeder].front:
+                lay(arc, place.shard, place.by if place.spread else ())
+    for output in unit.outputs:
+        arc = checked.outputs[output]
+        lay(arc, counted=arc in discarded)
+    functions = checked.functions
+    return Work(
+        checked.network,
+        unit,
+        shards,
+        tuple(lanes),
+        dict(tables),
+        Functions(dict(functions.scalars), dict(functions.aggregates)),  # plain data, as Spark sends it
+        {name: mark[:16] for name, mark in fingerprint(program, unit, shards, every=True).items()},
+        exchange,
+        run,
+    )
+
+
+def choose_front(program: Program, work: Work, front: str) -> NativePlan | str:
+    """Return the plan by which Spark itself runs a unit, or why kernels do."""
+    if front not in FRONTS:
+        raise NetworkError(f"schedule: front: {unknown('front', front, FRONTS)}")
+    if work.unit.stateful:
+        return "its boxes feed boxes with state, and packing trains where the log is read is faster"
+    if all(lane.counted for lane in work.lanes):
+        found: NativePlan | str = "nobody reads its results, so they are only counted"
+    else:
+        found = plan_native(program, work.unit, work.lanes)
+    if isinstance(found, str):
+        if front == "native":
+            raise NetworkError(f"schedule: front: '{work.unit.name}' cannot be native: {found}")
+        return found
+    return "as asked" if front == "kernels" else found

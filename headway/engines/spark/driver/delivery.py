@@ -15,13 +15,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from headway.catalog import HALF_LIFE, REMEMBER, Statistics
-from headway.checking import CheckedNetwork
+from headway.catalog import HALF_LIFE, Statistics
 from headway.clock import Clock, stopwatch
 from headway.connectors import open_sink
 from headway.connectors.memory import CallbackSink, DiscardSink, TableSink
@@ -29,14 +29,11 @@ from headway.connectors.protocol import Writer, prepare
 from headway.engines.base import RunSettings
 from headway.engines.delivery import Delivery
 from headway.engines.interrupts import Stopping
-from headway.engines.letters import DeadLetters
 from headway.engines.opening import open_letters
 from headway.engines.spark.driver.journal import Record
+from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.spark.driver.state import State
-from headway.engines.spark.driver.units import RunningUnit
-from headway.engines.spark.wire.packing import Row, merge_rows, receive, unpack_counts
-from headway.engines.spark.wire.protocol import LETTERS, READINGS
-from headway.engines.spark.wire.work import Lane, Work
+from headway.engines.spark.wire.messages import LETTERS, READINGS, Row, merge_rows, receive, unpack_counts
 from headway.errors import RunError
 from headway.network import Output, thaw
 from headway.network.schema import Schema
@@ -51,32 +48,26 @@ class Collector:
     """Takes rows from Spark's callback threads; everybody else only reads."""
 
     def __init__(
-        self,
-        checked: CheckedNetwork,
-        results: Mapping[str, OutputResults],
-        letters: DeadLetters,
-        state: State,
-        fading: tuple[float, float] = (REMEMBER, HALF_LIFE),
+        self, outlets: SparkOutputs, state: State, fading: tuple[float, float], sieves: Callable[[], bool]
     ) -> None:
-        """Deliver to these results."""
-        self._checked = checked
-        self._results = results
-        self._letters = letters
+        """Deliver to these outputs; `sieves` says whether drop boxes have been adjusted."""
+        self._checked = state.program.checked
+        self._results, self._letters = outlets.results, outlets.letters
         self._state = state
-        self._numbers = {box.name: at for at, box in enumerate(checked.order)}
+        self._sieves = sieves
+        self._numbers = {box.name: at for at, box in enumerate(self._checked.order)}
         self._lock = threading.Lock()
         self._deadlines: dict[tuple[int, int], int | None] = {}
         self.statistics = Statistics(len(self._numbers), *fading)
         self.ignored: Counter[str] = Counter()
         self.spent = 0
         """Nanoseconds spent delivering."""
-        self.sifted: Callable[[int, str, int, int, str], None] | None = None
+        self.sifted: Callable[[int, str, int, int, str], None] = lambda *what: None
         """Who counts what drop boxes did: unit, source, tuples seen, tuples dropped, reason."""
-        self.sieves: Callable[[], bool] = lambda: False
-        """Who says whether drop boxes have been adjusted."""
 
-    def take(self, unit: RunningUnit, work: Work, rows: Sequence[Row], trains: Mapping[int, Train], batch: int) -> None:
+    def take(self, unit: RunningUnit, rows: Sequence[Row], trains: Mapping[int, Train], batch: int) -> None:
         """Take one micro-batch, as rows or as trains by lane; it may be a replay of one that was delivered before."""
+        work = unit.work
         if batch <= unit.taken:  # the query was lost between this and its commit
             self._record(unit, batch, _states(receive(row, work.exchange) for row in rows if row.lane == READINGS))
             return
@@ -91,37 +82,31 @@ class Collector:
                 states |= _states([row])
             elif row.lane == LETTERS:
                 letters += [tuple(one) for one in json.loads(bytes(row.train))]
+            elif work.lanes[row.lane].counted:
+                for one in self._readers(unit, row.lane):
+                    one.delivery.count(*unpack_counts(row.train))
             else:
                 by_lane.setdefault(row.lane, []).append(row)
-        named = f"{self._state.token}-{self._state.unit_id(unit.cut)}"
+        named = f"{self._state.token}-{unit.id}"
         if letters and self._state.keep_letters(f"{named}-{batch:010d}", letters):
             self._letters.add(letters)
         kept: dict[str, tuple[str, int, int]] = {}
-        for number, parts in by_lane.items():
-            lane = work.lanes[number]
-            outputs = self._outputs(unit, lane)
-            if lane.counted:
-                for part in parts:
-                    for name in outputs:
-                        self._results[name].delivery.count(*unpack_counts(part.train))
-                continue
-            kept |= self._deliver(outputs, merge_rows(parts, self._checked.arcs[lane.arc]), named, batch)
-        for number, train in trains.items():
-            lane = work.lanes[number]
-            outputs = self._outputs(unit, lane)
-            kept |= self._deliver(outputs, train, named, batch)
+        arcs = self._checked.arcs
+        merged = ((number, merge_rows(parts, arcs[work.lanes[number].arc])) for number, parts in by_lane.items())
+        for number, train in chain(merged, trains.items()):
+            for one in self._readers(unit, number):
+                file = one.deliver(train, named, batch)
+                if file is not None:
+                    kept[one.name] = file
         self._record(unit, batch, states, kept, f"{named}-{batch:010d}" if letters else None)
         unit.taken = batch
         unit.batches += 1
         unit.tuples += unit.granted
         self.spent += stopwatch() - begun
 
-    def _outputs(self, unit: RunningUnit, lane: Lane) -> list[str]:
-        return [name for name in unit.cut.outputs if self._checked.outputs[name] == lane.arc]
-
-    def _deliver(self, outputs: Sequence[str], train: Train, unit: str, batch: int) -> dict[str, tuple[str, int, int]]:
-        kept = {name: self._results[name].deliver(train, unit, batch) for name in outputs}
-        return {name: one for name, one in kept.items() if one is not None}
+    def _readers(self, unit: RunningUnit, lane: int) -> list[OutputResults]:
+        arc = unit.work.lanes[lane].arc
+        return [self._results[name] for name in unit.cut.outputs if self._checked.outputs[name] == arc]
 
     def _record(
         self,
@@ -132,7 +117,7 @@ class Collector:
         letters: str | None = None,
     ) -> None:
         """Write down what a micro-batch did, before Spark commits it; of a replay its states count."""
-        journal = self._state.journal(unit.cut)
+        journal = self._state.journal(unit.id)
         after, upto = unit.covering
         before, known = journal.at(after), journal.of(batch)
         states = {**(before.states if before is not None else {}), **states}
@@ -141,8 +126,8 @@ class Collector:
             if again != known:
                 journal.write(again)
             return
-        offset = self._state.offset_sum(unit.cut, batch)
-        journal.write(Record(batch, after, upto, offset, kept or {}, letters, states, self.sieves()))
+        offset = self._state.offset_sum(unit.id, batch)
+        journal.write(Record(batch, after, upto, offset, kept or {}, letters, states, self._sieves()))
 
     def _note(self, unit: RunningUnit, row: Row) -> None:
         found = json.loads(bytes(row.train))
@@ -152,8 +137,7 @@ class Collector:
             self.ignored[name] += ignored
         for source, (seen, dropped, reason) in found.get("sifted", {}).items():
             unit.dropped += dropped
-            if self.sifted is not None:
-                self.sifted(unit.number, source, seen, dropped, reason)
+            self.sifted(unit.number, source, seen, dropped, reason)
         if "deadline" in found:
             with self._lock:
                 self._deadlines[unit.number, row.shard] = found["deadline"]
@@ -207,7 +191,6 @@ class OutputResults:
         self._what, self._base, self._trust = what, base, trust
         self.table: TableSink | None = None
         self.writer: Writer
-        self._file: Writer | None = None
         self._later = place is not None and is_file(what)
         self._named: dict[str, str] = {name.partition(".")[0]: name for name in delivered}
         if place is not None:
@@ -221,13 +204,13 @@ class OutputResults:
             self.writer = DiscardSink()
         else:
             self.writer = open_sink(output.name, schema, what, base, trust)
+        self._writers = [self.writer]
         self.delivery = Delivery(output, schema, self.writer, clock, half_life)
         # What an earlier process delivered: memory starts empty, so it is filled again; others have it already.
         for batch in self._stored():
             self.delivery.tuples += batch.num_rows
             if not isinstance(self.writer, DiscardSink | CallbackSink) and not self._streams:
                 self.writer.write(batch)
-        self._closed = False
 
     @property
     def _streams(self) -> bool:
@@ -277,25 +260,23 @@ class OutputResults:
     def prepare(self) -> None:
         """Do all that completing the output takes, but for showing it."""
         if self._later:
-            self._file = open_sink(self.name, self._schema, self._what, self._base, self._trust)
+            file = open_sink(self.name, self._schema, self._what, self._base, self._trust)
+            self._writers.insert(0, file)
             for batch in self._stored():
-                self._file.write(batch)
-            prepare(self._file)
-        self.delivery.prepare()
+                file.write(batch)
+        for writer in self._writers:
+            prepare(writer)
 
     def close(self) -> None:
         """Complete the output, which is prepared."""
-        if self._file is not None:
-            self._file.close()
-        self.delivery.close()
-        self._closed = True
+        while self._writers:
+            self._writers[0].close()
+            del self._writers[0]
 
     def abort(self) -> None:
         """Give up, unless it is complete."""
-        if not self._closed:
-            if self._file is not None:
-                self._file.abort()
-            self.delivery.abort()
+        for writer in self._writers:
+            writer.abort()
 
 
 def _order(name: str) -> tuple[int, int]:
@@ -316,59 +297,42 @@ class SparkOutputs:
     """Results by output, and the dead letters."""
 
     def __init__(
-        self,
-        checked: CheckedNetwork,
-        settings: RunSettings,
-        clock: Clock,
-        place: Place | None,
-        delivered: Callable[[str], Sequence[str]],
-        stack: contextlib.ExitStack,
-        stopping: Stopping,
+        self, state: State, settings: RunSettings, clock: Clock, stack: contextlib.ExitStack, stopping: Stopping
     ) -> None:
-        """Open all sinks, and keep results at `place` if there is one; if `stack` ends first, they are given up.
-
-        `delivered` tells of an output which files an earlier process has delivered.
-        """
+        """Open all sinks, and keep results if there is a state directory; if `stack` ends first, they are given up."""
+        checked, place = state.program.checked, None if settings.state is None else state.place
         self._stopping = stopping
         self.results: dict[str, OutputResults] = {}
-        self._letter_sink: Writer | None = None
-        self._completed = False
+        self._open: list[Any] = []  # results and dead letters are completed and given up in the same way
         stack.callback(self._abort)
         with stopping.held():  # a file that is made is known to whoever gives it up
             network, half_life = checked.network, settings.half_life
             for output in network.outputs:
-                given = output.name in settings.outputs
-                what = settings.outputs[output.name] if given else thaw(output.sink)
+                name, schema = output.name, checked.output_schema(output.name)
+                given = name in settings.outputs
+                what = settings.outputs[name] if given else thaw(output.sink)
                 if given and what is None:
                     what = {"discard": None}
-                schema = checked.output_schema(output.name)
                 base, trust = (None, network.trust.by_operator()) if given else (network.folder, network.trust)
-                old = delivered(output.name)
-                self.results[output.name] = OutputResults(
-                    output, schema, what, base, clock, place, half_life, old, trust
-                )
-            self.letters, self._letter_sink = open_letters(settings)
+                one = OutputResults(output, schema, what, base, clock, place, half_life, state.results(name), trust)
+                self.results[name] = one
+                self._open.append(one)
+            self.letters, letter_sink = open_letters(settings)
+            self._open += [] if letter_sink is None else [letter_sink]
 
     def complete(self) -> dict[str, pa.Table]:
         """Complete all outputs, or none; return the tables of those that no sink was named for.
 
         What takes long, and what may fail, comes first, and can be given up. Files then get their names all together.
         """
-        for result in self.results.values():
-            result.prepare()
-        if self._letter_sink is not None:
-            prepare(self._letter_sink)
+        for one in self._open:
+            prepare(one)
         self._stopping.shield()
-        for result in self.results.values():
-            result.close()
-        if self._letter_sink is not None:
-            self._letter_sink.close()
-        self._completed = True
+        for one in self._open:
+            one.close()
+        self._open.clear()
         return {name: one.table.table for name, one in self.results.items() if one.table is not None}
 
     def _abort(self) -> None:
-        if not self._completed:
-            for result in self.results.values():
-                result.abort()
-            if self._letter_sink is not None:
-                self._letter_sink.abort()
+        for one in self._open:
+            one.abort()

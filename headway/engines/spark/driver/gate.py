@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headway.clock import SECOND, stopwatch
-from headway.engines.spark.wire.protocol import Lines, send_line
+from headway.engines.spark.worker.source import Lines, send_line
 
 LONGEST_HELLO = 256
 """Bytes that a stranger may send."""
@@ -38,13 +38,13 @@ PATIENCE = 5 * SECOND
 _NONSENSE = (OSError, ValueError, TypeError, KeyError, RecursionError)
 """What talking to somebody who does not keep to the rules may raise."""
 
-Tasks = Callable[[int, int, int], list[Any]]
-
 
 class Gate:
     """Listens on loopback. `waiting` holds the units that ask, with the number up to which they have committed."""
 
-    def __init__(self, tasks: Tasks, wake: Callable[[], None], *, patience: int = PATIENCE) -> None:
+    def __init__(
+        self, tasks: Callable[[int, int, int], list[Any]], wake: Callable[[], None], *, patience: int = PATIENCE
+    ) -> None:
         """Answer questions for tasks by ``tasks(unit, after, upto)``; call `wake` whenever a unit asks or leaves.
 
         `patience` is how many nanoseconds a stranger has to show the secret.

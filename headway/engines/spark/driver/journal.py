@@ -1,35 +1,58 @@
-"""The journal: what each micro-batch of a query covered and delivered, written down before Spark commits it.
+"""The journal of micro-batches, and whether a state directory is whole.
 
-Spark's checkpoint says where a query is, the results say what it delivered; the journal holds both to account. One
-record for each micro-batch: the arrival numbers that it covered, a checksum of Spark's offset file, its files of
-results and letters, and a checksum of every shard's state. Records lie in ``journal/<unit>/<batch>.json``; every FOLD
-of them become one ``<last batch>.jsonl``, so that a long run is verified from few files. Every file is written whole.
+What each micro-batch of a query covered and delivered is written down before Spark commits it. Spark's checkpoint says
+where a query is, the results say what it delivered; the journal holds both to account. One record for each micro-batch:
+the arrival numbers that it covered, a checksum of Spark's offset file, its files of results and letters, and a checksum
+of every shard's state. Records lie in ``journal/<unit>/<batch>.json``; every FOLD of them become one
+``<last batch>.jsonl``, so that a long run is verified from few files. Every file is written whole.
 
-What drop boxes let through, and from which arrival number on, lies beside it in ``sieves.json``. A query that loses a
-process, or a run that was killed, repeats its last micro-batch. It must drop the same tuples then, so what is in force
-is written down before a grant that it counts for is given.
+`verify` looks at a directory before anything is continued, and before Spark is started. What Headway writes carries
+checksums. What Spark writes is held against the journal, and on a local disk against the checksum files that Spark
+writes beside its own. What is missing or damaged is named; nothing is read past it. What a process leaves that was
+killed in the middle is no damage: it lies behind the last thing that counts.
 """
 
 from __future__ import annotations
 
-import threading
-from bisect import bisect_right
+import contextlib
+import json
+import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from headway.errors import RunError
-from headway.sieves import Sieve
-from headway.storage.checked import seal, unseal
+from headway.storage.checked import RESTORE, checksum, seal, unseal, verify_table
 from headway.storage.filesystems import FAILURES, TEMPORARY, Place, reason
+from headway.storage.log import Commit, verify_log
+from headway.storage.segments import quote_name
+from headway.trains import NOTHING
 
+FORMAT = 2
+"""What this version writes. Format 1 had no checksums."""
+PLAN = "plan.json"
+SIEVES = "sieves.json"
 FOLDER = "journal"
 FOLD = 256
 """Single records that are folded into one file."""
 _REMEMBERED = 4
 """Records that a running query may still ask for: Spark repeats at most the last micro-batch."""
-_MEND = "restore it, or give another --state"
+_WHOLE = {"format", "shards", "spread", "sources", "next", "units", "token"}
+"""What a plan holds at least."""
+_VERSION = re.compile(r"(\d+)[_.][^/]*$")
+_LETTERS = re.compile(r"letters/log-(\d+)\.json")
+
+
+def damaged(name: str, what: object) -> RunError:
+    """Return the error for a file that is not what it was."""
+    return RunError(f"'{name}' is damaged: {what}; {RESTORE}")
+
+
+def missing(name: str) -> RunError:
+    """Return the error for a file that is gone."""
+    return RunError(f"'{name}' is missing; {RESTORE}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +96,21 @@ class Journal:
         self._folder = f"{FOLDER}/{unit}"
         self._singles: list[int] = []
         self._recent: deque[Record] = deque(maxlen=_REMEMBERED)
+        self.found: list[Record] = []
+        """All that earlier processes wrote."""
 
     @classmethod
-    def open(cls, place: Place, unit: str) -> tuple[Journal, list[Record]]:
+    def open(cls, place: Place, unit: str) -> Journal:
         """Read a unit's journal; a RunError names a file of it that is missing or damaged."""
         journal = cls(place, unit)
         place.make([journal._folder], False)
-        records = list(journal._read())
-        for expected, record in enumerate(records):
+        journal.found = list(journal._read())
+        for expected, record in enumerate(journal.found):
             if record.batch != expected:
                 name = place.name(journal._file(expected, "json"))
-                raise RunError(f"the journal's file '{name}' is missing; {_MEND}")
-        journal._recent.extend(records[-_REMEMBERED:])
-        return journal, records
+                raise RunError(f"the journal's file '{name}' is missing; {RESTORE}")
+        journal._recent.extend(journal.found)
+        return journal
 
     def _read(self) -> Iterator[Record]:
         assert self._place is not None
@@ -103,7 +128,7 @@ class Journal:
                 yield from [Record.from_line(line) for line in lines]
             except (*FAILURES, ValueError, KeyError, TypeError, AttributeError) as error:
                 name = self._place.name(file)
-                raise RunError(f"the journal's file '{name}' is damaged: {reason(error)}; {_MEND}") from error
+                raise RunError(f"the journal's file '{name}' is damaged: {reason(error)}; {RESTORE}") from error
 
     @property
     def last(self) -> Record | None:
@@ -159,82 +184,215 @@ def journals(place: Place) -> list[str]:
     return sorted({file.split("/")[1] for file in place.files(FOLDER)})
 
 
-SIEVES = "sieves.json"
-_MOST = 256
-"""Steps of a query that are remembered at most: long before that, what they are about is committed."""
+class Found(NamedTuple):
+    """What an earlier run has left."""
+
+    plan: dict[str, Any]
+    journals: Mapping[str, Journal]
+    """By unit."""
+    commit: Commit | None
+    """The newest commit of the log."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether all inputs have ended: the end mark is the last thing that enters a log."""
+        return self.commit is not None and self.commit.end is not None
 
 
-class SieveHistory:
-    """By query a row of steps: an arrival number, and by source the sieve that counts above it."""
+def verify(place: Place) -> Found | None:
+    """Return what lies in a state directory, or None if it is new; a RunError names what is missing or damaged.
 
-    def __init__(self, place: Place) -> None:
-        """Read what an earlier process of this run has written."""
+    Nobody else may use the directory meanwhile.
+    """
+    plan = read_plan(place)
+    if plan is None:
+        return None
+    commit, forgotten = verify_log(place.name("log"))
+    spark = place.files("checkpoints")
+    found: dict[str, Journal] = {}
+    begins = {one["id"]: int(one["begin"]) for one in plan["units"]}
+    for unit in sorted({*begins, *journals(place), *(file.split("/")[1] for file in spark)}):
+        found[unit] = Journal.open(place, unit)
+        _Checkpoint(place, unit, spark).check(found[unit].found, begins.get(unit), commit, forgotten)
+    _verify_deliveries(place, [record for one in found.values() for record in one.found], commit)
+    if any(one.last.sieves for one in found.values() if one.last is not None) and SIEVES not in place.files(""):
+        raise missing(place.name(SIEVES))
+    return Found(plan, found, commit)
+
+
+def read_plan(place: Place) -> dict[str, Any] | None:
+    """Return the plan in a state directory; None if there is nothing at all."""
+    name = place.name(PLAN)
+    try:
+        if PLAN not in place.files(""):
+            if any(place.files(folder) for folder in ("log", "checkpoints", "results", "journal")):
+                raise missing(name)
+            return None
+        data = place.read(PLAN)
+    except FAILURES as error:
+        raise RunError(
+            f"cannot read the state '{place.root}': {reason(error)}; give a directory to write to"
+        ) from error
+    with contextlib.suppress(ValueError, KeyError, TypeError):  # then it is damaged, whoever wrote it
+        format_ = json.loads(data)["format"]
+        if isinstance(format_, int) and format_ != FORMAT:
+            raise RunError(
+                f"the state '{place.root}' was written in format {format_}, and this version reads format {FORMAT}; "
+                "give another --state"
+            )
+    try:
+        plan = unseal(data)
+        if not plan.keys() >= _WHOLE:
+            raise ValueError("it is not whole")
+    except (ValueError, KeyError, TypeError) as error:
+        raise damaged(name, reason(error)) from error
+    return plan
+
+
+class _Checkpoint:
+    """Spark's files of one unit, held against the journal."""
+
+    def __init__(self, place: Place, unit: str, files: Mapping[str, int]) -> None:
         self._place = place
-        self._lock = threading.Lock()
-        self._steps: dict[str, list[tuple[int, dict[str, Any]]]] = {}
-        self._dirty = False
-        self.written = SIEVES in place.files("")
-        """Whether there is a file of it."""
-        if self.written:
-            try:
-                saved = unseal(place.read(SIEVES))["steps"]
-                self._steps = {unit: [(int(at), dict(sieves)) for at, sieves in steps] for unit, steps in saved.items()}
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise RunError(f"'{place.name(SIEVES)}' is damaged; restore it, or give another --state") from error
+        self._folder = f"checkpoints/{unit}"
+        self._files = [file for file in files if file.startswith(f"{self._folder}/")]
+        self._all = set(self._files)
 
-    def put(self, unit: str, position: int, source: str, sieve: Sieve | None) -> None:
-        """Let a sieve count for the tuples of a source above an arrival number; None: all pass."""
-        with self._lock:
-            steps = self._steps.setdefault(unit, [])
-            sieves = dict(steps[-1][1]) if steps else {}
-            if sieve is None:
-                sieves.pop(source, None)
-            else:
-                sieves[source] = sieve.to_mapping()
-            if (steps[-1][1] if steps else {}) == sieves:
-                return
-            while steps and steps[-1][0] >= position:
-                steps.pop()  # nothing was granted since
-            steps.append((position, sieves))
-            del steps[:-_MOST]
-            self._dirty = True
+    def check(self, records: list[Record], begin: int | None, commit: Commit | None, forgotten: int) -> None:
+        """Raise a RunError for what does not fit; `begin` is None for a unit that is no longer in the network."""
+        last = len(records) - 1
+        committed = max(self._numbers("commits"), default=-1)
+        if committed > last:
+            raise RunError(
+                f"the journal of '{self._place.name(self._folder)}' lacks micro-batch {committed}, which Spark has "
+                f"committed: '{self._place.name(self._folder.replace('checkpoints', 'journal'))}' is damaged; {RESTORE}"
+            )
+        if begin is None:
+            return
+        if committed < last - 1:
+            raise missing(self._place.name(f"{self._folder}/commits/{last - 1}"))
+        if self._all:
+            self._check_text("metadata", 1)
+        if committed >= 0:
+            self._check_text(f"commits/{committed}", 2)
+        issued = NOTHING if commit is None else commit.issued
+        for record in records[max(0, committed) :]:
+            name, data = self._need(f"offsets/{record.batch}")
+            if _upto(data) != record.upto or (record.offset is not None and checksum(data) != record.offset):
+                raise damaged(name, "it is not what the journal says")
+        self._check_ahead(last, records[-1].upto if records else begin, issued)
+        position = records[committed].upto if committed >= 0 else begin
+        if position < forgotten:
+            raise missing(self._place.name(f"{self._folder}/commits/{last}"))
+        if records and records[-1].upto > issued:
+            raise RunError(
+                f"the log '{self._place.name('log')}' ends at arrival number {issued}, and "
+                f"'{self._place.name(self._folder)}' has processed {records[-1].upto}: a file in "
+                f"'{self._place.name('log/commits')}' is missing; {RESTORE}"
+            )
+        if self._place.local:
+            self._check_sums(committed)
 
-    def clear(self, unit: str, position: int) -> None:
-        """Let everything pass above an arrival number."""
-        with self._lock:
-            steps = self._steps.get(unit)
-            if not steps:
-                return
-            while steps and steps[-1][0] >= position:
-                steps.pop()  # written for a grant that never came
-            if steps and steps[-1][1]:
-                steps.append((position, {}))
-            self._dirty = True
+    def _numbers(self, folder: str) -> list[int]:
+        start = f"{self._folder}/{folder}/"
+        names = [file.removeprefix(start) for file in self._files if file.startswith(start)]
+        return [int(name) for name in names if name.isdecimal()]
 
-    def write(self, sync: bool) -> None:
-        """Write down what has changed, before it counts."""
-        with self._lock:
-            if self._dirty:
-                self._place.write(SIEVES, seal({"steps": self._steps}), sync=sync)
-                self._dirty, self.written = False, True
+    def _need(self, file: str) -> tuple[str, bytes]:
+        """Return the name of a file and what it holds."""
+        name, relative = self._place.name(f"{self._folder}/{file}"), f"{self._folder}/{file}"
+        if relative not in self._all:
+            raise missing(name)
+        return name, self._place.read(relative)
 
-    def at(self, unit: str, after: int) -> dict[str, Any]:
-        """Return by source the sieves that count for a micro-batch that begins after an arrival number."""
-        with self._lock:
-            steps = self._steps.get(unit, [])
-            place = bisect_right([position for position, _ in steps], after)
-            return steps[place - 1][1] if place else {}
+    def _check_text(self, file: str, lines: int) -> None:
+        """Look at a small file of Spark's: so many lines, the last of them JSON, after a version."""
+        name, data = self._need(file)
+        try:
+            *before, last = data.decode().splitlines()
+            good = before == ["v1"][: lines - 1] and isinstance(json.loads(last), dict)
+        except ValueError:
+            good = False
+        if not good:
+            raise damaged(name, "it is not what Spark writes")
 
-    def share(self, unit: str, after: int) -> float:
-        """Return which share of a query's tuples passes in a micro-batch that begins after an arrival number."""
-        return _share(self.at(unit, after))
+    def _check_ahead(self, last: int, after: int, issued: int) -> None:
+        """Look at the offset of a micro-batch that was begun and not delivered."""
+        ahead = [number for number in self._numbers("offsets") if number > last]
+        for number in sorted(ahead):
+            name, data = self._need(f"offsets/{number}")
+            upto = _upto(data)
+            # A query that is stopped before it has run may write down that its first micro-batch ends where it began.
+            least = after if number == 0 else after + 1
+            if number > last + 1 or upto is None or not least <= upto <= max(issued, least):
+                raise damaged(name, f"micro-batch {number} cannot end at arrival number {upto}")
 
-    def kept(self, unit: str) -> list[tuple[int, float]]:
-        """Return from which arrival numbers on which share of a query's tuples was kept."""
-        with self._lock:
-            return [(position + 1, _share(sieves)) for position, sieves in self._steps.get(unit, [])]
+    def _check_sums(self, committed: int) -> None:
+        """Hold Spark's files against its checksum files; what lies behind the last commit may be half written."""
+        for file in self._files:
+            folder, _, name = file.rpartition("/")
+            if name.startswith("."):
+                continue  # the checksums themselves, and what was not complete when a process was killed
+            version = _VERSION.match(name)
+            ahead = "/state/" in file and version is not None and int(version[1]) > committed + 1
+            sums = f"{folder}/.{name}.crc"
+            base = Path(self._place.base)
+            if sums in self._all and not ahead and not _fits(base / file, base / sums):
+                raise damaged(self._place.name(file), "its checksum is wrong")
 
 
-def _share(sieves: Mapping[str, Any]) -> float:
-    """Return what drop boxes keep that a site has put at all its sources: the same share."""
-    return float(min((sieve["keep"] for sieve in sieves.values()), default=1.0))
+def _upto(data: bytes) -> int | None:
+    """Return the arrival number in one of Spark's offset files, or None if there is none."""
+    try:
+        return int(json.loads(data.decode().splitlines()[-1])["upto"])
+    except (ValueError, KeyError, TypeError, IndexError):
+        return None
+
+
+def _fits(path: Path, sums: Path) -> bool:
+    """Return whether a file has the checksums that Hadoop wrote for it: four bytes for every 512, say."""
+    found = sums.read_bytes()
+    if found[:4] != b"crc\0" or len(found) < 8:
+        return False
+    step = int.from_bytes(found[4:8], "big")
+    data = path.read_bytes()
+    if step <= 0 or len(found) - 8 != 4 * -(-len(data) // step):
+        return False
+    view = memoryview(data)
+    made = [checksum(view[at : at + step]).to_bytes(4, "big") for at in range(0, len(data), step)]
+    return b"".join(made) == found[8:]
+
+
+def _verify_deliveries(place: Place, records: Sequence[Record], commit: Commit | None) -> None:
+    results, letters = place.files("results"), place.files("letters")
+    for record in records:
+        for output, (file, size, _) in record.results.items():
+            relative = f"results/{quote_name(output)}/{file}"
+            name, found = place.name(relative), results.get(relative)
+            if found != size:
+                what = "missing" if found is None else f"damaged: {found} bytes, not {size}"
+                raise RunError(f"output '{output}': '{name}' is {what}; {RESTORE}")
+            if place.local:
+                verify_table(name)
+        if record.letters is not None and f"letters/{record.letters}.json" not in letters:
+            raise missing(place.name(f"letters/{record.letters}.json"))
+    newest = -1 if commit is None else commit.sequence
+    for file in letters:
+        match = _LETTERS.fullmatch(file)
+        if match is not None and int(match[1]) > newest:
+            raise RunError(
+                f"the log's commit '{place.name(f'log/commits/{int(match[1]):012d}.json')}' is missing: "
+                f"'{place.name(file)}' has its dead letters; {RESTORE}"
+            )
+        read_letters(place, file)
+
+
+def read_letters(place: Place, file: str) -> list[tuple[str, str, str, str]]:
+    """Return the dead letters in a file; a RunError names it if it is damaged."""
+    try:
+        found = unseal(place.read(file))
+        if file != f"letters/{found['name']}.json":
+            raise ValueError(f"it is '{found['name']}.json'")
+        return [(row[0], row[1], row[2], row[3]) for row in found["letters"]]
+    except (*FAILURES, ValueError, KeyError, TypeError, IndexError) as error:
+        raise damaged(place.name(file), reason(error)) from error

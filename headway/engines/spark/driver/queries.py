@@ -1,4 +1,7 @@
-"""The streaming queries of a run: started, watched, stopped, and what went wrong with them in plain words."""
+"""The streaming queries of a run, one by unit: how far each is and what its steps cost; started, watched, stopped.
+
+What went wrong with them is said in plain words.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,169 @@ import contextlib
 import logging
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.clock import SECOND, stopwatch
+from headway.connectors.spark import java_context
 from headway.engines.spark.driver.gate import Gate
 from headway.engines.spark.driver.session import STREAMING, jvm_alive, open_session
-from headway.engines.spark.driver.units import RunningUnit
-from headway.engines.spark.wire.packing import Row
-from headway.engines.spark.wire.protocol import ROWS, Pickled
-from headway.engines.spark.wire.work import Work
+from headway.engines.spark.wire.messages import CutUnit, Row, Work, to_rows
+from headway.engines.spark.worker.source import ROWS, Pickled, ShardProcessor, make_source
 from headway.errors import HeadwayError, RunError
-from headway.trains import Train
+from headway.fading import Faded, slope
+from headway.storage.checked import RESTORE
+from headway.trains import NOTHING, Train
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from headway.engines.spark.wire.native import NativePlan
+_FADE = 0.8
+"""How much of a step's weight is left after the next: costs change as the JVM warms up and as state grows."""
+_SPREAD = 1e-6
+"""The spread of sizes, as a share of their squares, that tells overhead and cost apart."""
+_JITTER = 4.0
+"""Fixed parts that a micro-batch may take without having worked: they come and go with what else runs."""
+_GOOD_PART = 0.25
+_FEW = 3
+"""Micro-batches that are run cold, whatever they take."""
+_ENOUGH = 6
+"""Micro-batches until their length is believed."""
+_REMEMBERED = 12
+"""Micro-batches that tell what the next one will take."""
+_UNREPRESENTATIVE = 1
+"""First steps that teach nothing: they load classes and start processes."""
 
-Deliver = Callable[[RunningUnit, Work, list[Row], Mapping[int, Train], int], None]
+
+@dataclass
+class StepCost:
+    """The running cost model of a unit's steps, ``overhead + cost * tuples``: fading least squares."""
+
+    steps: int = 0
+    _sums: Faded = field(default_factory=lambda: Faded(5))
+    overhead: float = 0.0
+    cost: float = 0.0
+
+    def learn(self, tuples: int, seconds: float) -> None:
+        """Take a step into account."""
+        self.steps += 1
+        if self.steps <= _UNREPRESENTATIVE:
+            return
+        added = (1.0, tuples, seconds, tuples * tuples, tuples * seconds)
+        sums = self._sums.add(added, _FADE)
+        weight, n, t = sums[:3].tolist()
+        cost = float(slope(sums, _SPREAD))
+        if not cost > 0:  # steps of about the same size tell both apart only by the fixed part known before
+            cost = max(0.0, (t / weight - self.overhead) * weight / n) if n and self.overhead else 0.0
+        self.cost = cost
+        self.overhead = max(0.01, (t - cost * n) / weight)
+
+
+class Batch(NamedTuple):
+    """A micro-batch that has ended."""
+
+    seconds: float
+    work: float
+    """Seconds in boxes, of all tasks together."""
+    tuples: int
+    """What its drop boxes let through."""
+
+
+class BatchWork:
+    """What the latest micro-batches took: a fixed part each, and work by the tuple, in seconds of a processor.
+
+    A least-squares fit tells both apart only if batches differ in size, and under load they do not. The boxes say
+    themselves what they needed; what a batch takes beyond that, at the least, is its fixed part.
+    """
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self._batches: deque[Batch] = deque(maxlen=_REMEMBERED)
+
+    def add(self, batch: Batch) -> None:
+        """Take a micro-batch into account."""
+        self._batches.append(batch)
+
+    @property
+    def fixed(self) -> float:
+        """Seconds that a micro-batch takes before any work; 0 while nothing is known."""
+        return max(0.0, min((one.seconds - one.work for one in self._batches), default=0.0))
+
+    @property
+    def cost(self) -> float:
+        """Seconds of work that a tuple means, in boxes and on the way to them and back; 0 while nothing is known."""
+        tuples = sum(one.tuples for one in self._batches)
+        if not tuples or len(self._batches) < _FEW:
+            return 0.0
+        spared, work = _JITTER * self.fixed, sum(one.work for one in self._batches)
+        lasted = sum(max(0.0, one.seconds - spared) for one in self._batches)
+        # Where boxes do a good part of it, they know best: how long batches last depends on who else runs. The first
+        # ones say nothing of it anyhow: classes are loaded and processes started.
+        told = work > _GOOD_PART * lasted or len(self._batches) < _ENOUGH
+        return (work if told else max(work, lasted)) / tuples
+
+
+@dataclass(eq=False)
+class RunningUnit:
+    """One streaming query."""
+
+    number: int
+    id: str
+    """The name under which its files lie; it stays the same when outputs come and go."""
+    cut: CutUnit
+    work: Work
+    checkpoint: str
+    """The directory in which Spark keeps how far its query is."""
+    begin: int
+    """Where a query without a checkpoint starts."""
+    query: Any = None
+    position: int = NOTHING
+    """The arrival number up to which it has been granted."""
+    committed: int = NOTHING
+    asking: bool = False
+    started: int = 0
+    granted: int = 0
+    """Tuples in the step under way, those included that its drop box drops."""
+    expected: float = 0.0
+    """How many of them should pass it."""
+    dropped: int = 0
+    """How many of them it has dropped."""
+    worked: int = 0
+    """Nanoseconds that its boxes have reported in this step."""
+    batch_work: BatchWork = field(default_factory=BatchWork)
+    granted_at: int = 0
+    plan: int = 0
+    """When it was granted, on the run's clock, and by which plan; 0: by none."""
+    cost: StepCost = field(default_factory=StepCost)
+    batches: int = 0
+    tuples: int = 0
+    seconds: float = 0.0
+    taken: int = -1
+    """The last micro-batch whose results were taken."""
+    covering: tuple[int, int] = (NOTHING, NOTHING)
+    """The arrival numbers that the micro-batch under way covers: above the first, up to the second."""
+    losses: int = 0
+    """How often its query has lost a process since it last committed."""
+    slow_since: int | None = None
+    """Since when its process does not start within Spark's ten seconds; None: it does."""
+    restarts: int = 0
+    """How often its query was started again in this run."""
+    replayed: bool = True
+    """Whether what happens now began before the query did: the first question after a restart ends it."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step is under way."""
+        return not self.asking
+
+
+Deliver = Callable[[RunningUnit, list[Row], Mapping[int, Train], int], None]
 """Takes a micro-batch: the rows that travelled, or the trains of lanes that Spark computed itself, and its number."""
 
+_log = logging.getLogger("headway")
 _MOST_SHARDS = 64
 _ATTEMPTS = 3
 """How often a query is started before a process that is lost meanwhile counts as a failure."""
@@ -38,65 +181,43 @@ _STOP_PATIENCE = 30.0
 """Seconds for which a query may take to stop; Spark itself gives up after 20."""
 _PARTING = 2.0
 """Seconds by which the connections of a JVM may break before it is gone."""
-_warm: set[str] = set()
-
-
-@dataclass(frozen=True)
-class Launch:
-    """What a unit's query is started with; with a native plan, Spark itself runs the boxes."""
-
-    unit: RunningUnit
-    work: Work
-    native: NativePlan | None
-    checkpoint: str
-    gate: Gate
-    deliver: Deliver
+_LOOK_EVERY = SECOND // 5
+"""How often queries are looked at: each look is a call into the JVM."""
+_CLUSTER_PATIENCE = 20 * SECOND
+"""How long a cluster may take to start executors before the user hears of it."""
+_LOSSES = 3
+"""How often a query may lose a process without committing anything in between."""
+warm: set[str] = set()
+"""The applications in which a query has run: the first one loads classes for all."""
 
 
 class Queries:
-    """Spark, as far as a run needs it."""
+    """Spark, as far as a run needs it. Used by the scheduler thread."""
 
-    def __init__(self, master: str | None, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, master: str | None, settings: Mapping[str, str]) -> None:
         """Open a session, with the user's own settings of Spark."""
         self._session = open_session(master, settings)
         context = self._session.sparkContext
         self.master: str = context.master or ""
         self.parallelism: int = max(1, min(_MOST_SHARDS, context.defaultParallelism))
-        self.default_workers = self.parallelism
-        """Half of a step's time is not computing: what another unit does meanwhile costs little. With one worker
-        instead of two on two cores, urgent results waited for long steps of others (5 s instead of 3 s at worst)."""
-        self._application: str = context.applicationId
-        self._launches: dict[int, Launch] = {}
+        self.application: str = context.applicationId
+        self._units: list[RunningUnit] = []
+        self._next_look = 0
+        self._complained = False
 
-    @property
-    def executors(self) -> int:
-        """How many processes can run tasks now."""
-        context: Any = self._session.sparkContext
-        known = len(context._jsc.sc().statusTracker().getExecutorInfos())
-        return known if self.master.startswith("local") else known - 1  # one of them is the driver
+    def attach(self, gate: Gate, deliver: Deliver) -> None:
+        """Say where queries ask for grants, and who takes what they bring."""
+        self._gate, self._deliver = gate, deliver
 
-    @property
-    def warm(self) -> bool:
-        """Whether a query has run in this application: the first one loads classes for all."""
-        return self._application in _warm
-
-    @warm.setter
-    def warm(self, value: bool) -> None:
-        if value:
-            _warm.add(self._application)
-
-    def start(self, launch: Launch) -> None:
-        """Start a unit's query."""
-        self._launches[launch.unit.number] = launch
-        self.restart(launch.unit)
-
-    def restart(self, unit: RunningUnit) -> None:
-        """Start a unit's query again, where its checkpoint says."""
+    def start(self, unit: RunningUnit) -> None:
+        """Start a unit's query, where its checkpoint says; also again."""
+        if unit not in self._units:
+            self._units.append(unit)
         left, until = _ATTEMPTS, stopwatch() + PATIENCE
         while True:
             try:
-                self._launches[unit.number].gate.forget(unit.number)
-                unit.query = self._start(self._launches[unit.number])
+                self._gate.forget(unit.number)
+                unit.query = self._start(unit)
                 return
             except Exception as error:
                 if is_damage(str(error)):
@@ -105,10 +226,8 @@ class Queries:
                 if not left or stopwatch() > until or not is_loss(str(error)):
                     raise
 
-    def _start(self, launch: Launch) -> StreamingQuery:
-        from headway.engines.spark.worker.source import ShardProcessor, make_source
-
-        session, unit, work, native = self._session, launch.unit, launch.work, launch.native
+    def _start(self, unit: RunningUnit) -> StreamingQuery:
+        session, work, native = self._session, unit.work, unit.work.native
         for name, value in STREAMING.items():
             session.conf.set(name, value)
         session.conf.set("spark.sql.shuffle.partitions", str(work.shards))
@@ -116,10 +235,9 @@ class Queries:
         session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1000" if native is None else "100000")
         format_ = f"headway-{work.run}"
         pickled = Pickled(work.key, work)
-        plan = None if native is None else Pickled(f"{work.key} native", native)
         schema = ROWS if native is None else native.scan_schema
-        address = launch.gate.port, launch.gate.secret, unit.number
-        session.dataSource.register(make_source(format_, schema, pickled, plan, address, unit.begin))
+        address = self._gate.port, self._gate.secret, unit.number
+        session.dataSource.register(make_source(format_, schema, pickled, address, unit.begin))
         frame = session.readStream.format(format_).load()
         if native is not None:
             frame = native.frame(frame)
@@ -129,46 +247,21 @@ class Queries:
         def take(batch: DataFrame, number: int) -> None:
             table = batch.toArrow()
             if native is not None:
-                launch.deliver(unit, work, [], native.split(table), number)
-                return
-            columns = [table.column(name).to_pylist() for name in ("shard", "lane", "first", "train")]
-            launch.deliver(unit, work, [Row(*fields) for fields in zip(*columns, strict=True)], {}, number)
+                self._deliver(unit, [], native.split(table), number)
+            else:
+                self._deliver(unit, to_rows(table.to_pydict()), {}, number)
 
         context: Any = session.sparkContext
         context.setLocalProperty("spark.scheduler.pool", f"unit-{unit.number}")
         try:
             return (
                 frame.writeStream.queryName(f"{unit.cut.name} ({work.run[:8]})")
-                .option("checkpointLocation", launch.checkpoint)
+                .option("checkpointLocation", unit.checkpoint)
                 .foreachBatch(take)
                 .start()
             )
         finally:
             context.setLocalProperty("spark.scheduler.pool", None)
-
-    def alive(self, error: Exception) -> bool:
-        """Return whether Spark's JVM still runs after an error; True where that cannot be known."""
-        broken = not isinstance(error, HeadwayError) or "Py4J" in str(error)
-        return jvm_alive(_PARTING if broken else 0.0)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether somebody has stopped the session, as far as Python knows without asking the JVM."""
-        context: Any = self._session.sparkContext
-        return getattr(context, "_jsc", None) is None
-
-    def failure(self, unit: RunningUnit) -> str | None:
-        """Return why a query has failed, or None."""
-        if unit.query is None or unit.query.isActive:
-            return None
-        error = unit.query.exception()
-        if error is None:
-            return STOPPED
-        texts, cause = [str(error)], unit.query._jsq.exception().get().getCause()
-        while cause is not None:  # the message names a lost process only by the class of a cause
-            texts.append(f"caused by {cause.toString()}")
-            cause = cause.getCause()
-        return "\n".join(texts)
 
     def stop(self) -> None:
         """Stop all queries; the gate must be closed before, so that none of them waits there."""
@@ -177,51 +270,60 @@ class Queries:
             with contextlib.suppress(Exception):
                 unit.query.stop()
 
-        units = [launch.unit for launch in self._launches.values()]
-        threads = [threading.Thread(target=stop, args=(unit,), daemon=True) for unit in units]
+        threads = [threading.Thread(target=stop, args=(unit,), daemon=True) for unit in self._units]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(_STOP_PATIENCE)  # where the session was stopped before, nothing answers
-        self._launches = {}
 
-
-_log = logging.getLogger("headway")
-_LOOK_EVERY = SECOND // 5
-"""How often queries are looked at: each look is a call into the JVM."""
-_LOSSES = 3
-"""How often a query may lose a process without committing anything in between."""
-
-
-class Watch:
-    """Used by the scheduler thread."""
-
-    def __init__(self, queries: Queries, gate: Gate, units: Sequence[RunningUnit]) -> None:
-        """Look after these units."""
-        self._queries, self._gate, self._units = queries, gate, units
-        self._next = 0
+    # Watching
 
     def look(self) -> None:
-        """Look at all queries, if it is time; raises a RunError for one that failed."""
-        if stopwatch() < self._next:
-            return
-        self._next = stopwatch() + _LOOK_EVERY
-        if self._queries.stopped:  # a query that waits at the gate does not notice
-            raise RunError(describe_stopped(self._units[0].cut.name))
-        failed = {unit.number: error for unit in self._units if (error := self._queries.failure(unit)) is not None}
-        for number, error in failed.items():
-            if not is_loss(error):
-                self._give_up(self._units[number].cut.name, error)
-        # One after the other, as at the beginning: each starts a process.
-        starting = (unit for unit in self._units if unit.query is not None and not self._gate.met(unit.number))
-        if failed and all(unit.number in failed for unit in starting):
-            number, error = min(failed.items())
-            self._revive(self._units[number], error)
+        """Look at all queries, if it is time, and start those again that have lost a process.
 
-    def _give_up(self, name: str, error: str) -> None:
-        if error == STOPPED or self._queries.stopped or "stopped SparkContext" in error:
-            raise RunError(describe_stopped(name))
-        raise RunError(describe_failure(name, error))
+        Raises a RunError for one that failed.
+        """
+        if not self._units or stopwatch() < self._next_look:
+            return
+        self._next_look = stopwatch() + _LOOK_EVERY
+        if self._stopped:  # a query that waits at the gate does not notice
+            raise RunError(_describe_stopped(self._units[0].cut.name))
+        failed = [(unit, error) for unit in self._units if (error := _failure(unit)) is not None]
+        for unit, error in failed:
+            if not is_loss(error):
+                stopped = error == _STOPPED or self._stopped or "stopped SparkContext" in error
+                name = unit.cut.name
+                raise RunError(_describe_stopped(name) if stopped else describe_failure(name, error))
+        # One after the other, as at the beginning: each starts a process.
+        starting = [unit for unit in self._units if not self._gate.met(unit.number)]
+        if failed and all(unit in [one for one, _ in failed] for unit in starting):
+            self._revive(*failed[0])
+
+    def look_for_executors(self) -> None:
+        """Say once if the first step waits and waits because there is nobody to run it."""
+        first = min((unit.started for unit in self._units if unit.busy and unit.started), default=None)
+        if self._complained or first is None or any(unit.batches for unit in self._units):
+            return
+        if stopwatch() - first > _CLUSTER_PATIENCE:
+            self._complained = True
+            known = len(java_context(self._session).sc().statusTracker().getExecutorInfos())
+            if known == (0 if self.master.startswith("local") else 1):  # on a cluster one of them is the driver
+                _log.warning(
+                    "'%s' has not started any executor for this run yet; it waits for free cores and memory: are "
+                    "workers running, and is something else using them? (--conf spark.cores.max=N and "
+                    "spark.executor.memory ask for less)",
+                    self.master,
+                )
+
+    def alive(self, error: Exception) -> bool:
+        """Return whether Spark's JVM still runs after an error; True where that cannot be known."""
+        broken = not isinstance(error, HeadwayError) or "Py4J" in str(error)
+        return jvm_alive(_PARTING if broken else 0.0)
+
+    @property
+    def _stopped(self) -> bool:
+        """Whether somebody has stopped the session, as far as Python knows without asking the JVM."""
+        return java_context(self._session) is None
 
     def _revive(self, unit: RunningUnit, error: str) -> None:
         """Start a query again that has lost a process: it repeats its last micro-batch.
@@ -233,20 +335,42 @@ class Watch:
             unit.slow_since = unit.slow_since or stopwatch()
             took = stopwatch() - unit.slow_since
             if took > PATIENCE:
-                raise RunError(describe_slow(name, took / SECOND))
+                raise RunError(
+                    f"'{name}' could not start on Spark: its Python process was not up within Spark's ten seconds, "
+                    f"tried again and again for {took / SECOND:.0f} s; is the machine busy with something else? "
+                    "(--units one starts fewer processes)"
+                )
             _log.warning("'%s' did not start within Spark's ten seconds: a busy machine? It is started again", name)
         else:
             unit.losses += 1
             if unit.losses > _LOSSES:
-                raise RunError(describe_losses(name, unit.losses))
+                raise RunError(
+                    f"'{name}' failed on Spark: a Python process of it was lost {unit.losses} times in the same "
+                    "micro-batch; was it killed, for want of memory, or does a function of yours end it? "
+                    "(HEADWAY_SPARK_LOG=warn shows what Spark says)"
+                )
             _log.warning("'%s' has lost a process; it goes on where it last committed", name)
         unit.asking, unit.replayed, unit.position = False, True, unit.committed
         unit.restarts += 1
-        self._queries.restart(unit)
+        self.start(unit)
+
+
+def _failure(unit: RunningUnit) -> str | None:
+    """Return why a unit's query has failed, or None."""
+    if unit.query is None or unit.query.isActive:
+        return None
+    error = unit.query.exception()
+    if error is None:
+        return _STOPPED
+    texts, cause = [str(error)], unit.query._jsq.exception().get().getCause()
+    while cause is not None:  # the message names a lost process only by the class of a cause
+        texts.append(f"caused by {cause.toString()}")
+        cause = cause.getCause()
+    return "\n".join(texts)
 
 
 _RAISED = re.compile(r"^(?:headway\.\S+\.|pyspark\.\S+\.)?(\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
-STOPPED = "the query has stopped"
+_STOPPED = "the query has stopped"
 """What is known of a query that neither runs nor has failed."""
 _SLOW = ("failed to connect back", "Python worker to connect back")
 _LOST = (
@@ -298,17 +422,13 @@ _FILE = re.compile(r"(?:file:)?(/[^\s'\",;()\[\]]*/checkpoints/[^\s'\",;()\[\]]+
 def is_damage(error: str) -> bool:
     """Return whether a query failed because Spark cannot read what its checkpoint holds."""
     read = any(sign in error for sign in _UNREADABLE) or _GONE.search(error) is not None
-    return read and not any(sign in error for sign in _OTHERWISE) and not _own(error)
+    ours = any(match[1] in _OURS for match in _raised(error))
+    return read and not any(sign in error for sign in _OTHERWISE) and not ours
 
 
 def is_loss(error: str) -> bool:
     """Return whether a query failed because a process of it was lost, and not because of what the process did."""
     return any(sign in error for sign in _LOST) and not _raised(error) and not is_damage(error)
-
-
-def _own(error: str) -> bool:
-    """Return whether a message of ours is in it."""
-    return any(match[1] in _OURS for match in _raised(error))
 
 
 def is_slow(error: str) -> bool:
@@ -327,36 +447,16 @@ def _raised(error: str) -> list[re.Match[str]]:
 def describe_failure(unit: str, error: str) -> str:
     """Return one line for a query's failure: what was raised last in our own words, not Spark's stack."""
     if is_damage(error):
-        return _describe_damage(unit, error)
+        # The longest path that Spark names says most.
+        named = max((match[1].rstrip(".:") for match in _FILE.finditer(error)), key=len, default="")
+        where = f"'{named}', or a file in it," if named else "a file under 'checkpoints' in the state"
+        return f"'{unit}' cannot go on: {where} is missing or damaged; {RESTORE}"
     found = _raised(error)
     kind, text = (found[-1][1], found[-1][2].strip()) if found else ("", (error.strip() or "no reason").splitlines()[0])
     return text if kind in _OURS else f"'{unit}' failed on Spark: {f'{kind}: ' if kind else ''}{text}"
 
 
-def _describe_damage(unit: str, error: str) -> str:
-    """Return one line for a checkpoint that Spark cannot read: the longest path in it that Spark names."""
-    named = max((match[1].rstrip(".:") for match in _FILE.finditer(error)), key=len, default="")
-    where = f"'{named}', or a file in it," if named else "a file under 'checkpoints' in the state"
-    return f"'{unit}' cannot go on: {where} is missing or damaged; restore it, or give another --state"
-
-
-def describe_losses(unit: str, count: int) -> str:
-    """Return one line for a query that loses processes again and again."""
-    return (
-        f"'{unit}' failed on Spark: a Python process of it was lost {count} times in the same micro-batch; was it "
-        "killed, for want of memory, or does a function of yours end it? (HEADWAY_SPARK_LOG=warn shows what Spark says)"
-    )
-
-
-def describe_slow(unit: str, seconds: float) -> str:
-    """Return one line for a query whose Python process does not start in time, again and again."""
-    return (
-        f"'{unit}' could not start on Spark: its Python process was not up within Spark's ten seconds, tried again and "
-        f"again for {seconds:.0f} s; is the machine busy with something else? (--units one starts fewer processes)"
-    )
-
-
-def describe_stopped(unit: str) -> str:
+def _describe_stopped(unit: str) -> str:
     """Return one line for a query that somebody else has stopped."""
     return (
         f"'{unit}' was stopped on Spark from outside of the run: by stop() of its streaming query or of the Spark "
@@ -370,12 +470,4 @@ def describe_gone(state: str | None) -> str:
     return (
         "Spark's JVM has ended amid the run: was it killed, or short of memory (--conf spark.driver.memory=4g)? "
         f"Nothing was written to files; {goes_on}"
-    )
-
-
-def no_executors(master: str) -> str:
-    """Return what to tell somebody whose cluster runs nothing."""
-    return (
-        f"'{master}' has not started any executor for this run yet; it waits for free cores and memory: are workers "
-        "running, and is something else using them? (--conf spark.cores.max=N and spark.executor.memory ask for less)"
     )

@@ -1,45 +1,187 @@
-"""The reading of a run on Spark: what waits in the log for each streaming query."""
+"""What arrives and what waits: arrivals on their way into the log, the tasks that read it, and the run's reading.
+
+Sources are read, and what they bring is sealed in the log when somebody needs it. What waits there, or before it, for
+each streaming query is what policies, load shedding and the user read of a run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Floats, Topology
-from headway.checking import CheckedNetwork
+from headway.catalog import BoxReadings, Floats
 from headway.clock import SECOND, Clock, stopwatch
 from headway.columns import Int64s
+from headway.connectors.protocol import Malformed, Reader, Resumable, begins_anew
+from headway.connectors.readers import SkippingReader
 from headway.costs import UnitCosts
 from headway.engines.base import RunSettings, Status
+from headway.engines.letters import LetterRow
 from headway.engines.reading import Moment, Reading
-from headway.engines.spark.driver.arrivals import Arrivals
 from headway.engines.spark.driver.delivery import Collector
-from headway.engines.spark.driver.units import RunningUnit
+from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.summary import status
+from headway.program import Program
 from headway.scheduling.snapshot import Occupation, QueueReadings, Snapshot, Unit, Waits
-from headway.storage.log import Log
+from headway.storage.log import Commit, Log
+from headway.storage.segments import quote_name
 from headway.totals import Spent, Totals
+from headway.trains import Tick, Train, join_trains
 
+_log = logging.getLogger("headway")
 _NEVER = int(np.iinfo(np.int64).max)
+_LONGEST = SECOND // 2
+"""How long a tuple may wait to become durable when nobody asks for it."""
+_LARGEST = 64 << 20
 
 
-@dataclass
-class Counters:
-    """Where the scheduler's time went, in nanoseconds, and how often it planned."""
+class Arrivals:
+    """Gathers the trains that ingest pushes. Used by the scheduler thread."""
 
-    begun: int = field(default_factory=stopwatch)
-    scheduling: int = 0
-    reading: int = 0
-    plans: int = 0
-    peak_queued: int = 0
+    def __init__(self, log: Log, clock: Clock) -> None:
+        """Write to a log."""
+        self.log = log
+        self.clock = clock
+        self._trains: dict[str, list[Train]] = {}
+        self._ticks: list[Tick] = []
+        self._end: int | None = None
+        self._malformed: list[Malformed] = []
+        self._since: int | None = None
+        self.bytes = 0
+        self.latest: dict[str, Train] = {}
+        """By source: the train that entered last."""
+
+    def feeder(self, source: str) -> Callable[[Train], None]:
+        """Return where ingest pushes the trains of a source."""
+
+        def push(train: Train) -> None:
+            if len(train):
+                self._trains.setdefault(source, []).append(train)
+                self.latest[source] = train
+                self.bytes += train.nbytes
+            for tick in train.ticks:
+                if tick not in self._ticks:  # it comes along on every source
+                    self._ticks.append(tick)
+            if train.end:
+                self._end = train.progress
+            if self._since is None:
+                self._since = self.clock.now()
+
+        return push
+
+    def refuse(self, rows: Sequence[Malformed]) -> None:
+        """Take rows that are no tuples: they become part of the log, so that a replay reports each once."""
+        self._malformed += rows
+        if rows and self._since is None:
+            self._since = self.clock.now()
 
     @property
-    def seconds(self) -> float:
-        """How long the run has taken so far."""
-        return (stopwatch() - self.begun) / 1e9
+    def due(self) -> bool:
+        """Whether it is time to seal although nobody asks."""
+        if self._since is None:
+            return False
+        return self.bytes > _LARGEST or self.clock.now() - self._since >= _LONGEST
+
+    def waiting(self, sources: Sequence[str]) -> tuple[int, int, int]:
+        """Return of these sources: the tuples not sealed yet, their oldest stamp, and the sum of their stamps."""
+        trains = [train for source in sources for train in self._trains.get(source, ())]
+        count = sum(len(train) for train in trains)
+        oldest = min((int(train.stamps[0]) for train in trains), default=0)
+        total = sum(len(train) * (int(train.stamps[0]) + int(train.stamps[-1])) // 2 for train in trains)
+        return count, oldest, total
+
+    @property
+    def marked(self) -> bool:
+        """Whether a tick or the end waits to be sealed."""
+        return bool(self._ticks) or self._end is not None
+
+    def seal(
+        self, issued: int, positions: dict[str, int], reached: int, inputs: Mapping[str, Any] | None = None
+    ) -> Commit | None:
+        """Make everything durable: arrivals, how far the run has come in nanoseconds, and which inputs they are from.
+
+        Returns None if there is nothing.
+        """
+        if self._since is None:
+            return None
+        commit = self.log.append(
+            {source: join_trains(trains) for source, trains in self._trains.items()},
+            issued,
+            self.clock.now(),
+            ticks=self._ticks,
+            end=self._end,
+            positions=positions,
+            reached=reached,
+            malformed=[(row.source, row.where, row.text, row.reason) for row in self._malformed],
+            inputs=inputs,
+        )
+        self._trains, self._ticks, self._malformed, self._since, self.bytes = {}, [], [], None, 0
+        self._end = None
+        return commit
+
+
+def commit_letters(commit: Commit) -> list[LetterRow]:
+    """Return the malformed rows that a commit logged, as dead letters."""
+    return [(source, reason, text, where) for source, where, text, reason in commit.malformed]
+
+
+def read_on(reader: Reader, source: str, log: Log, feeds: str | None) -> Reader:
+    """Return a reader of what follows in a source behind what the log has; `feeds` is where sources keep their place.
+
+    Malformed rows are followed up, too, also those that the log has of a source without any tuple yet. A source
+    that neither begins anew nor keeps its own place, such as a pipe, goes on with what comes.
+    """
+    if log.end is not None:
+        return reader
+    tuples, refused = log.positions.get(source, 0), log.refused.get(source, 0)
+    if feeds is not None and isinstance(reader, Resumable):
+        reader.resume(f"{feeds}/{quote_name(source)}", tuples, refused)
+        return reader
+    if not begins_anew(reader) or not (tuples or refused):
+        return reader
+    if reader.live and tuples:  # nobody can see whether it begins anew, so the user hears what that would mean
+        _log.warning("source '%s': its first %s tuples are passed over: the saved run has them", source, f"{tuples:,}")
+    return SkippingReader(reader, source, tuples, refused)
+
+
+_SMALL = 4096
+"""Tuples below which a second task costs more than it helps."""
+_LARGE = 1_000_000
+"""The most tuples of a task, so that what it holds in memory is bounded."""
+
+
+def split_tasks(
+    log: Log,
+    sources: Sequence[str],
+    after: int,
+    upto: int,
+    parallelism: int,
+    marks: list[Any],
+    sieves: Mapping[str, Any] | None = None,
+) -> list[list[Any]]:
+    """Return the tasks of (after, upto]: slices, the clock, for the first one the marks, and what drop boxes keep.
+
+    All sources are cut at the same numbers, so that a task can merge them. The clock is the moment at which the
+    last of these arrivals was logged, so that a replay sees the same.
+    """
+    total = log.count(sources, after, upto)
+    count = 1 if total < _SMALL else max(parallelism, -(-total // _LARGE))
+    now = log.moment_at(upto)
+    tasks: list[list[Any]] = []
+    low = after
+    for at in range(count):
+        high = upto if at + 1 == count else min(upto, log.cut(sources, low, -(-total // count)))
+        slices = [
+            [one.source, one.path, one.first, one.last, one.start, one.stop, one.crc]
+            for one in log.slices(sources, low, high)
+        ]
+        if slices or not tasks:
+            tasks.append([slices, now, None if tasks else marks, sieves or None])
+        low = high
+    return tasks
 
 
 class QueryReading(Reading):
@@ -47,26 +189,27 @@ class QueryReading(Reading):
 
     def __init__(
         self,
-        checked: CheckedNetwork,
-        topology: Topology,
+        program: Program,
         queries: Sequence[RunningUnit],
-        log: Log,
         arrivals: Arrivals,
         takings: Collector,
-        counters: Counters,
         settings: RunSettings,
-        clock: Clock,
+        begun: int,
     ) -> None:
         """Give the boxes and outputs of the queries, which are the units here, their numbers."""
+        topology = program.topology
         boxes = {name: at for at, name in enumerate(topology.boxes)}
         outputs = {name: at for at, name in enumerate(topology.outputs)}
         units = tuple(
             Unit(one.cut.name, tuple(boxes[name] for name in one.cut.boxes), tuple(outputs[o] for o in one.cut.outputs))
             for one in queries
         )
-        super().__init__(checked, topology, units, takings.statistics, exclusive=False)
-        self.queries, self.log, self.arrivals, self._takings, self._counters = queries, log, arrivals, takings, counters
-        self._settings, self._clock = settings, clock
+        super().__init__(program.checked, topology, units, takings.statistics, exclusive=False)
+        self.queries, self.log, self.arrivals, self._takings = queries, arrivals.log, arrivals, takings
+        self._settings, self._begun = settings, begun
+        self.sources_spent = 0
+        """Nanoseconds that reading sources took."""
+        self.peak_queued = 0
         reading = {box for some in topology.readers for box in some}
         self._entries = [np.array([box for box in unit.boxes if box in reading], np.intp) for unit in units]
 
@@ -107,10 +250,18 @@ class QueryReading(Reading):
         counts, oldest = (np.array([row[at] for row in rows], np.int64) for at in (0, 1))
         return counts, oldest, np.array([row[2] for row in rows], np.float64)
 
-    def snapshot(self, more: bool) -> Snapshot:
-        """Return what a policy may look at; `more` says whether tuples may still arrive."""
+    @property
+    def seconds(self) -> float:
+        """How long the run has taken so far."""
+        return (stopwatch() - self._begun) / 1e9
+
+    def snapshot(self, more: bool, planning: float) -> Snapshot:
+        """Return what a policy may look at.
+
+        `more` says whether tuples may still arrive, `planning` how many seconds a plan takes on average.
+        """
         counts, oldest, means = self._read()
-        sealed, now = self.log.issued, self._clock.now()
+        sealed, now = self.log.issued, self.arrivals.clock.now()
         marked = [self.arrivals.marked or self.log.marks(one.position, sealed) != ((), None) for one in self.queries]
         asking = np.array([unit.asking for unit in self.queries], np.bool_)
         box_waiting, box_oldest = self._by_box(counts, oldest)
@@ -129,7 +280,7 @@ class QueryReading(Reading):
             room=free,
             measures=Moment(self, now),
             more=more,
-            planning=self._counters.scheduling / 1e9 / max(1, self._counters.plans),
+            planning=planning,
         )
 
     # What a policy may ask of the latest snapshot
@@ -174,23 +325,22 @@ class QueryReading(Reading):
         """Return nothing: the log takes all that arrives."""
         return np.zeros(len(self.topology.sources), np.int64)
 
-    def spent(self) -> Spent:
-        """Return what scheduling and micro-batches have taken."""
-        counters = self._counters
+    def spent(self, planning: int, plans: int) -> Spent:
+        """Return what scheduling and micro-batches have taken; so many plans took so many nanoseconds."""
         in_boxes = float(self.statistics.readings().busy.sum()) / 1e9
         time = {
-            "scheduler": counters.scheduling / 1e9,
+            "scheduler": planning / 1e9,
             "boxes": in_boxes,
             "storage": max(0.0, sum(unit.seconds for unit in self.queries) - in_boxes),
-            "sources": counters.reading / 1e9,
+            "sources": self.sources_spent / 1e9,
             "sinks": self._takings.spent / 1e9,
         }
-        return Spent(time, counters.plans, counters.peak_queued)
+        return Spent(time, plans, self.peak_queued)
 
     def status(self, totals: Totals) -> Status:
         """Return how far the run is."""
         queued = self.queued
-        return status(self, totals, self._counters.seconds, self.longest, queued, queued > self._settings.memory)
+        return status(self, totals, self.seconds, self.longest, queued, queued > self._settings.memory)
 
     def summary(self) -> dict[str, Any]:
         """Return what a summary says on Spark only: of each streaming query, and of earlier processes."""

@@ -18,10 +18,13 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from headway.connectors.spark import find_session
 from headway.engines.interrupts import SIGNALS
 from headway.errors import RunError
+from headway.expressions.userfunctions import Functions
 from headway.storage.temporary import make_temporary, remove_temporary
 
 if TYPE_CHECKING:
@@ -60,60 +63,64 @@ STREAMING = {
 
 
 def open_session(master: str | None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Return a session: the active one, or a new one on `master`, which stays until the process ends.
+    """Return a session: this process's, or a new one on `master`, which stays until the process ends.
 
     Any thread may ask: one session is opened after the other, for that changes the process for a moment.
     """
     with _opening:
-        return _open_session(master, settings)
-
-
-def _open_session(master: str | None, settings: Mapping[str, str] | None) -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    if not jvm_alive(0.0):  # it was killed since
-        _forget()
-    session = SparkSession.getActiveSession()
-    if session is not None and is_alive(session):
+        if not jvm_alive(0.0):  # it was killed since
+            _forget()
+        session = find_session()
+        if session is None:
+            return _start_session(master or DEFAULT_MASTER, settings or {})
         if master is not None and session.sparkContext.master != master:
             raise RunError(
                 f"--master {master}: this process has a Spark session on {session.sparkContext.master} already; "
                 "stop it first"
             )
         return session
+
+
+def _start_session(master: str, settings: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
     java = check_java()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.appName("headway").master(master or DEFAULT_MASTER)
-    for name, value in {**_defaults(master or DEFAULT_MASTER, java), **(settings or {})}.items():
+    builder = SparkSession.builder.appName("headway").master(master)
+    for name, value in {**_defaults(master, java), **settings}.items():
         builder = builder.config(name, value)
-    with _quiet() as said, _own_interrupts(), _deaf_gateway(), _python(master or DEFAULT_MASTER):
+    with _quiet() as said, _own_interrupts(), _deaf_gateway(), _python(master):
         try:
             session = builder.getOrCreate()
         except Exception as error:
             text = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise RunError(f"Spark cannot start on {master or DEFAULT_MASTER}: {text}{said()}") from error
+            raise RunError(f"Spark cannot start on {master}: {text}{said()}") from error
     # When the JVM is killed, this server of PySpark's would print a traceback.
     server: Any = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is not None and not os.environ.get("HEADWAY_SPARK_LOG"):
         server.handle_error = lambda *request: None
-    if not (master or DEFAULT_MASTER).startswith("local"):
+    if not master.startswith("local"):
         session.sparkContext.addPyFile(package())
     return session
 
 
 def _defaults(master: str, java: str) -> dict[str, str]:
-    logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+    local = master.startswith("local")
+    # Kernels do the work, and the JVM carries blobs. On few cores its second compiler takes more time from them than it
+    # ever gives back: a start and two short runs cost 26 s of processor time with it and 15 s without.
+    few = local and (os.cpu_count() or 1) <= _FEW_CORES
+    compiler = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if few else "-XX:+UseParallelGC"
     # A driver that is killed leaves shuffles, working copies of states and native libraries behind.
-    logging += f" -Djava.io.tmpdir={_scratch()}"
+    places = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} -Djava.io.tmpdir={_scratch()}"
     return {
-        **({"spark.local.dir": _scratch()} if master.startswith("local") else {}),
+        **({"spark.local.dir": _scratch()} if local else {}),
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "2g",
         "spark.driver.maxResultSize": "0",
-        "spark.driver.extraJavaOptions": f"{logging} {_compiler(master)} {map_archive(java)}",
+        "spark.driver.extraJavaOptions": f"{places} {compiler} {map_archive(java)}",
         "spark.scheduler.mode": "FAIR",
         "spark.python.worker.reuse": "true",
         "spark.locality.wait": "0",
@@ -121,16 +128,6 @@ def _defaults(master: str, java: str) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         **STREAMING,
     }
-
-
-def _compiler(master: str) -> str:
-    """Return how the driver's JVM compiles and collects.
-
-    Kernels do the work, and the JVM carries blobs. On few cores its second compiler takes more time from them than
-    it ever gives back: a start and two short runs cost 26 s of processor time with it and 15 s without.
-    """
-    few = master.startswith("local") and (os.cpu_count() or 1) <= _FEW_CORES
-    return "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" if few else "-XX:+UseParallelGC"
 
 
 @contextlib.contextmanager
@@ -167,14 +164,12 @@ def launcher() -> str:
 @contextlib.contextmanager
 def _own_interrupts() -> Iterator[None]:
     """Leave Ctrl-C as it is: Spark would cancel all jobs with it, where a run wants to drain, on any engine."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        with contextlib.suppress(ValueError):  # in another thread Spark leaves it alone
+            signal.signal(signal.SIGINT, handler)
 
 
 @contextlib.contextmanager
@@ -260,12 +255,6 @@ def _scratch() -> str:
     folder = make_temporary()
     atexit.register(remove_temporary, folder)
     return folder
-
-
-def is_alive(session: SparkSession) -> bool:
-    """Return whether nobody has stopped a session."""
-    context: Any = session.sparkContext
-    return getattr(context, "_jsc", None) is not None and not context._jsc.sc().isStopped()
 
 
 def jvm_alive(patience: float) -> bool:
@@ -361,3 +350,36 @@ def record_archive(archive: Path) -> dict[str, str]:
     if '"' in str(archive):
         raise RunError(f"the archive cannot be written to '{archive}': there is a quote in its name")
     return {ARCHIVE_SETTING: "", "SPARK_SUBMIT_OPTS": f'-XX:ArchiveClassesAtExit="{archive}"', "HEADWAY_SPARK_LOG": "1"}
+
+
+def ship_functions(functions: Functions) -> None:
+    """Let Spark send the code of users' own modules along, not only their names."""
+    from pyspark import cloudpickle
+
+    for module in own_modules(functions):
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+
+
+def own_modules(functions: Functions) -> list[ModuleType]:
+    """Return the modules of users' functions that are not installed as packages are."""
+    bodies: list[object] = [one.function for one in functions.scalars.values()]
+    for aggregate in functions.aggregates.values():
+        bodies += [aggregate.init, aggregate.incr, aggregate.final, aggregate.function]
+    found: dict[str, ModuleType] = {}
+    for body in bodies:
+        name = getattr(body, "__module__", None) or type(getattr(body, "__self__", None)).__module__
+        module = sys.modules.get(name)
+        if module is not None and name != "__main__" and _is_own(module):
+            found[module.__name__] = module
+    return list(found.values())
+
+
+def _is_own(module: ModuleType) -> bool:
+    """Return whether a module's file lies neither in this package nor where Python keeps installed ones."""
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return False
+    path = Path(file).resolve()
+    installed = "site-packages" in path.parts or "dist-packages" in path.parts
+    homes = [Path(sys.base_prefix).resolve() / "lib", Path(__file__).resolve().parents[3]]
+    return not installed and not any(path.is_relative_to(home) for home in homes)

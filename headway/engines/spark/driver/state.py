@@ -6,7 +6,7 @@
 - ``results/`` and ``letters/``: what was delivered; ``tables/``: static tables as they were;
 - ``lock``: who uses it now.
 
-`verifying` looks whether all of it is whole before a run goes on.
+`journal.verify` looks whether all of it is whole before a run goes on.
 """
 
 from __future__ import annotations
@@ -27,15 +27,14 @@ from headway.connectors.protocol import Reader
 from headway.engines.base import RunSettings
 from headway.engines.letters import LetterRow
 from headway.engines.spark.driver.cut import Cut, cut, fingerprint
-from headway.engines.spark.driver.journal import Journal, Record
-from headway.engines.spark.driver.units import RunningUnit
-from headway.engines.spark.driver.verifying import FORMAT, PLAN, Found, read_letters, verify
-from headway.engines.spark.wire.work import CutUnit
+from headway.engines.spark.driver.journal import FORMAT, PLAN, Found, Journal, damaged, read_letters, verify
+from headway.engines.spark.driver.queries import RunningUnit
+from headway.engines.spark.wire.messages import CutUnit, clear
 from headway.errors import RunError, choices, unknown
 from headway.network import Network, Source, thaw
 from headway.options.table import CUT_KEYS
 from headway.program import compile_program
-from headway.storage.checked import checksum, seal
+from headway.storage.checked import RESTORE, checksum, seal, write_table
 from headway.storage.filesystems import FAILURES, locate, reason
 from headway.storage.log import Log
 from headway.storage.temporary import clean_temporary, make_temporary, remove_temporary
@@ -129,34 +128,57 @@ class State:
         found = directory.found
         saved = None if found is None else found.plan
         self._journals: dict[str, Journal] = {} if found is None else dict(found.journals)
-        self._records: dict[str, list[Record]] = {} if found is None else dict(found.records)
         self._letters = {Path(name).stem for name in self.place.files("letters") if name.endswith(".json")}
         network: Mapping[str, Any] = checked.network.schedule or {}
         asked = {**{key: thaw(network[key]) for key in CUT_KEYS if key in network}, **settings.cut}
-        self._saved = saved
+        self._old: list[dict[str, Any]] = saved["units"] if saved else []
         self.token: str = saved.get("token", "") if saved else uuid4().hex[:8]
         self.front = str(asked.get("front", "auto"))
         number = int(saved["shards"] if saved else asked.get("shards") or shards)
         units = asked.get("units", "qos" if settings.shed is None else "loss")
         spread = asked.get("spread", "auto")
         if saved and "units" not in settings.cut:
-            units = _old_groups(saved, checked)
+            # The old units as far as their outputs still exist; new ones follow by themselves.
+            groups = [[name for name in one["outputs"] if name in checked.outputs] for one in self._old]
+            units = [group for group in groups if group]
         if saved and "spread" not in settings.cut:
             known = {box.name for box in checked.order}
             spread = [name for name in saved["spread"] if name in known]
         self.program = compile_program(checked)
         self.cut: Cut = cut(self.program, number, units, spread)
         self._prints = {unit.name: fingerprint(self.program, unit, number) for unit in self.cut.units}
-        self._begins: dict[str, int] = {}
-        self._ids: dict[str, str] = {}
-        self._check_sources(checked)
-        self._match(checked, settings.restart)
-        self._write_plan(checked, number)
+        self.begins: dict[str, int] = {}
+        """By unit: the arrival number after which its query starts if it has no checkpoint."""
+        self.ids: dict[str, str] = {}
+        """By unit: the name under which its files lie; it stays the same when outputs come and go."""
+        now = {source.name: str(source.schema) for source in checked.network.sources}
+        self._check_sources(now, saved["sources"] if saved else {})
+        following = self._match(checked, settings.restart, int(saved["next"]) if saved else 0)
+        spread_now = {name for unit in self.cut.units for name, place in unit.placements.items() if place.spread}
+        plan = {
+            "format": FORMAT,
+            "token": self.token,
+            "network": checked.network.name,
+            "shards": number,
+            "spread": [name for name in self.program.spreadable if name in spread_now],
+            "sources": now,
+            "next": following,
+            "units": [
+                {
+                    "id": self.ids[unit.name],
+                    "outputs": list(unit.outputs),
+                    "begin": self.begins[unit.name],
+                    "stateful": unit.stateful,
+                    "boxes": self._prints[unit.name],
+                }
+                for unit in self.cut.units
+            ],
+        }
+        self.place.write(PLAN, seal(plan, indent=2), sync=True)
 
-    def _check_sources(self, checked: CheckedNetwork) -> None:
+    def _check_sources(self, now: Mapping[str, str], before: Mapping[str, str]) -> None:
         """Refuse sources that are not what the log holds; new ones may come."""
-        now = _sources(checked)
-        for name, schema in (self._saved or {"sources": {}})["sources"].items():
+        for name, schema in before.items():
             if now.get(name) != schema:
                 what = f"has the schema {now[name]} now" if name in now else "is not in the network any more"
                 raise RunError(
@@ -164,35 +186,40 @@ class State:
                     f"schema {schema}, {what}; run the network as it was, or give another --state"
                 )
 
-    def _match(self, checked: CheckedNetwork, restart: frozenset[str]) -> None:
-        """Find for every unit what an earlier run left of it; raise for states that cannot go on."""
-        saved = self._saved
+    def _match(self, checked: CheckedNetwork, restart: frozenset[str], following: int) -> int:
+        """Find for every unit what an earlier run left of it; raise for states that cannot go on.
+
+        A new unit's files get the number `following`, and so on; returns the next one.
+        """
         boxes = [box.name for box in checked.order]
         for name in restart.difference(boxes):
             raise RunError(f"--restart {name}: {unknown('box', name, boxes)}")
-        self._next = int(saved["next"]) if saved else 0
-        found = [_find(saved, unit) for unit in self.cut.units]
+        # A unit continues the one that had outputs of it; one without outputs the one without.
+        found = [
+            [old for old in self._old if {*old["outputs"]} & {*unit.outputs} or not (old["outputs"] or unit.outputs)]
+            for unit in self.cut.units
+        ]
         continued = [one["id"] for every in found for one in every]
         if any(len(every) > 1 for every in found) or len(set(continued)) < len(continued):
-            groups = choices("+".join(one["outputs"]) for one in (saved or {"units": []})["units"])
+            groups = choices("+".join(one["outputs"]) for one in self._old)
             raise RunError(
                 f"the state '{self._folder}' cannot go on: its outputs are in other units now; cut the network as it "
                 f"was, into {groups}, or give another --state"
             )
         for unit, every in zip(self.cut.units, found, strict=True):
-            old = every[0] if every else None
-            if old is not None:
+            for old in every:
                 self._check(unit, old, restart)
-            if old is not None and old["stateful"] == unit.stateful:
-                self._ids[unit.name], self._begins[unit.name] = old["id"], old["begin"]
+            if every and every[0]["stateful"] == unit.stateful:
+                self.ids[unit.name], self.begins[unit.name] = every[0]["id"], every[0]["begin"]
                 continue
             # Numbers go up and none is used twice: results of an output are in the order of its units.
-            self._ids[unit.name] = f"{self._next}{'s' if unit.stateful else 'f'}"
-            self._next += 1
-            self._begins[unit.name] = NOTHING if saved is None else self._newest()
-            if old is not None:
-                self._begins[unit.name] = self._committed(old)
-                self._discard(old)
+            self.ids[unit.name] = f"{following}{'s' if unit.stateful else 'f'}"
+            following += 1
+            if every:
+                self.begins[unit.name] = self._leave(every[0])
+            else:  # a unit that is new in an old run starts where the others are
+                self.begins[unit.name] = max((self._committed(one)[1] for one in self._old), default=NOTHING)
+        return following
 
     def _check(self, unit: CutUnit, old: Mapping[str, Any], restart: frozenset[str]) -> None:
         now = self._prints[unit.name]
@@ -206,64 +233,45 @@ class State:
                 f"{' --restart '.join(refused)}, or give another --state"
             )
 
-    def _newest(self) -> int:
-        """Return where a new query starts in an old run: where the old ones are."""
-        return max((self._committed(one) for one in (self._saved or {"units": []})["units"]), default=NOTHING)
-
-    def _committed(self, old: Mapping[str, Any]) -> int:
-        """Return up to which arrival number Spark has committed a unit's query."""
-        last = self._last_commit(old)
-        return int(old["begin"]) if last < 0 else self._records[old["id"]][last].upto
-
-    def _last_commit(self, old: Mapping[str, Any]) -> int:
+    def _committed(self, old: Mapping[str, Any]) -> tuple[int, int]:
+        """Return the last micro-batch of a saved unit that Spark has committed, and its last arrival number."""
         commits = [name.rpartition("/")[2] for name in self.place.files(f"checkpoints/{old['id']}/commits")]
-        return max((int(name) for name in commits if name.isdecimal()), default=-1)
+        last = max((int(name) for name in commits if name.isdecimal()), default=-1)
+        return last, int(old["begin"]) if last < 0 else self._journals[old["id"]].found[last].upto
 
-    def _discard(self, old: Mapping[str, Any]) -> None:
-        """Forget what a unit delivered but did not commit, when another goes on from its last commit."""
-        last = self._last_commit(old)
-        for record in self._records[old["id"]][last + 1 :]:
-            self._journals[old["id"]].cut(last)
+    def _leave(self, old: Mapping[str, Any]) -> int:
+        """Return where another unit goes on; forget what the old one delivered but did not commit."""
+        last, upto = self._committed(old)
+        journal = self._journals[old["id"]]
+        for record in journal.found[last + 1 :]:
+            journal.cut(last)
             if record.letters is not None:
                 self.place.delete([f"letters/{record.letters}.json"])
                 self._letters.discard(record.letters)
-        del self._records[old["id"]][last + 1 :]
+        del journal.found[last + 1 :]
+        return upto
 
-    def _write_plan(self, checked: CheckedNetwork, shards: int) -> None:
-        units = [
-            {
-                "id": self._ids[unit.name],
-                "outputs": list(unit.outputs),
-                "begin": self._begins[unit.name],
-                "stateful": unit.stateful,
-                "boxes": self._prints[unit.name],
-            }
-            for unit in self.cut.units
-        ]
-        spread = {name for unit in self.cut.units for name, place in unit.placements.items() if place.spread}
-        plan = {
-            "format": FORMAT,
-            "token": self.token,
-            "network": checked.network.name,
-            "shards": shards,
-            "spread": [name for name in self.program.spreadable if name in spread],
-            "sources": _sources(checked),
-            "next": self._next,
-            "units": units,
-        }
-        self.place.write(PLAN, seal(plan, indent=2), sync=True)
-
-    def begin(self, unit: CutUnit) -> int:
-        """Return the arrival number after which a unit's query starts if it has no checkpoint."""
-        return self._begins[unit.name]
-
-    def unit_id(self, unit: CutUnit) -> str:
-        """Return the name under which a unit's files lie; it stays the same when outputs come and go."""
-        return self._ids[unit.name]
-
-    def checkpoint(self, unit: CutUnit) -> str:
+    def checkpoint(self, unit: str) -> str:
         """Return the directory of a unit's checkpoint."""
-        return self.place.name(f"checkpoints/{self._ids[unit.name]}")
+        return self.place.name(f"checkpoints/{unit}")
+
+    def exchange(self, unit: str, master: str) -> str | None:
+        """Return an empty folder for a unit's large trains, if all processes share this disk."""
+        if not self.place.local or not master.startswith("local"):
+            return None
+        self.place.make([f"exchange/{unit}"], False)
+        folder = self.place.name(f"exchange/{unit}")
+        clear(folder)
+        return folder
+
+    def write_tables(self, tables: Mapping[str, Any] | None) -> dict[str, str]:
+        """Put static tables where executors can read them; return by ref where."""
+        self.place.make(["tables"], False)
+        written = {}
+        for at, (ref, table) in enumerate(self.program.load_tables(tables).items()):
+            written[ref], _ = write_table(self.place, f"tables/{at}.arrow", table)
+        self.place.delete(set(self.place.files("tables")).difference(written.values()))
+        return {ref: self.place.name(relative) for ref, relative in written.items()}
 
     def keep_letters(self, name: str, letters: list[LetterRow]) -> bool:
         """Keep dead letters under a name; returns False if they are known already, from before a crash."""
@@ -286,7 +294,7 @@ class State:
             if counts[source] != count:
                 raise RunError(
                     f"a file 'log-*.json' in '{self.place.name('letters')}' is missing: the log has refused {count} "
-                    f"rows of source '{source}', and {counts[source]} are there; restore it, or give another --state"
+                    f"rows of source '{source}', and {counts[source]} are there; {RESTORE}"
                 )
         return found
 
@@ -295,53 +303,30 @@ class State:
         schemas = {source.name: source.schema for source in network.sources}
         return Log(self.place.name("log"), schemas, keep_seconds=keep, sync=self._kept)
 
-    def journal(self, unit: CutUnit) -> Journal:
+    def journal(self, unit: str) -> Journal:
         """Return where a unit's micro-batches are written down."""
-        name = self._ids[unit.name]
-        if name not in self._journals:
-            self._journals[name] = Journal.open(self.place, name)[0] if self._kept else Journal(None, name)
-        return self._journals[name]
+        if unit not in self._journals:
+            self._journals[unit] = Journal.open(self.place, unit) if self._kept else Journal(None, unit)
+        return self._journals[unit]
 
     def before(self, unit: RunningUnit, after: int, upto: int, issued: int) -> list[tuple[int, int]]:
         """Return by shard the checksum of its state before a micro-batch, which covers what is above `after`.
 
         Raises a RunError if Spark asks for what it was never granted: its checkpoint is not the one that it wrote.
         """
-        last = self.journal(unit.cut).at(after)
+        last = self.journal(unit.id).at(after)
         if (last is None and after != unit.begin) or upto > issued:
-            raise RunError(
-                f"'{self.checkpoint(unit.cut)}' is damaged: it asks for arrival numbers above {after} up to {upto}, "
-                "and these were not granted; restore it, or give another --state"
-            )
+            what = f"it asks for arrival numbers above {after} up to {upto}, and these were not granted"
+            raise damaged(self.checkpoint(unit.id), what)
         return [] if last is None else list(last.states.items())
 
-    def offset_sum(self, unit: CutUnit, batch: int) -> int | None:
+    def offset_sum(self, unit: str, batch: int) -> int | None:
         """Return the checksum of Spark's offset file of a micro-batch; elsewhere than on a local disk it would cost."""
         if not self._kept or not self.place.local:
             return None
-        return checksum(self.place.read(f"checkpoints/{self._ids[unit.name]}/offsets/{batch}"))
+        return checksum(self.place.read(f"checkpoints/{unit}/offsets/{batch}"))
 
     def results(self, output: str) -> list[str]:
         """Return the files of an output's results that count, of all units that ever had it."""
-        found = [record.results.get(output) for records in self._records.values() for record in records]
-        return [one[0] for one in found if one is not None]
-
-
-def _sources(checked: CheckedNetwork) -> dict[str, str]:
-    return {source.name: str(source.schema) for source in checked.network.sources}
-
-
-def _old_groups(saved: Mapping[str, Any], checked: CheckedNetwork) -> list[list[str]] | str:
-    """Return the outputs of the old units as far as they still exist; new ones follow by themselves."""
-    names = {output.name for output in checked.network.outputs}
-    groups = [[name for name in unit["outputs"] if name in names] for unit in saved["units"]]
-    return [group for group in groups if group]
-
-
-def _find(saved: Mapping[str, Any] | None, unit: CutUnit) -> list[Mapping[str, Any]]:
-    """Return the saved units that had outputs of a unit: the one that it continues, or too many."""
-    return [
-        old
-        for old in (saved["units"] if saved else ())
-        if set(old["outputs"]) & set(unit.outputs) or (not old["outputs"] and not unit.outputs)
-    ]
+        records = [record for journal in self._journals.values() for record in journal.found]
+        return [record.results[output][0] for record in records if output in record.results]

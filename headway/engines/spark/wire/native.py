@@ -7,25 +7,27 @@ columns arrive. All branches of all lanes become one wide row per scanned row, s
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
 from headway.boxes.operator import Projection, operators
-from headway.columns import UNREAD, Int64s, from_arrow, to_arrow
+from headway.columns import UNREAD, from_arrow, to_arrow
 from headway.connectors.spark_columns import to_column
-from headway.engines.spark.wire.work import CutUnit, Lane
+from headway.engines.spark.wire.messages import CutUnit, Lane, Packed, merge
 from headway.errors import RunError
 from headway.expressions import Expression
 from headway.expressions.parsing import fragment, parse_one, to_sql
 from headway.expressions.safety import risk
 from headway.expressions.types import is_float, is_nested
 from headway.network.schema import Schema, type_name
-from headway.trains import Train, ascends, join_trains
+from headway.trains import Train, ascends
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -136,10 +138,7 @@ class NativePlan:
             rows = rows.select(*[F.col(name) for name in names], *made)
             names += [one.name for one in mine]
         self._check_types(rows)
-        flags: dict[str, SparkColumn | None] = {}
-        for lane in self.lanes:
-            for at, branch in enumerate(lane.branches):
-                flags[lane.flag(at)] = self._taken(branch)
+        flags = {lane.flag(at): self._taken(one) for lane in self.lanes for at, one in enumerate(lane.branches)}
         taken = [flag for flag in flags.values() if flag is not None]
         if taken and len(taken) == len(flags):  # otherwise a lane takes every row
             # A chain of ORs costs the optimiser two to four times as long, in every micro-batch.
@@ -158,12 +157,7 @@ class NativePlan:
         parts = [F.col(name) if wanted else ~F.col(name) for name, wanted in branch.conditions]
         if len(self.sources) > 1:
             parts.insert(0, F.col("source") == F.lit(branch.source))
-        if not parts:
-            return None
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = whole & part
-        return whole
+        return functools.reduce(operator.and_, parts) if parts else None
 
     def _check_types(self, rows: DataFrame) -> None:
         """Refuse to go on where Spark finds another type than Headway did: the values would differ too."""
@@ -178,51 +172,21 @@ class NativePlan:
         Tuples come in ascending arrival number, equal numbers in the order of the branches. The columns of a lane
         that is only counted are unread.
         """
-        numbers, stamps = _numbers(table, "number"), _numbers(table, "stamp")
+        numbers, stamps = (from_arrow(table.column(name)).values for name in ("number", "stamp"))
         order = None if ascends(numbers) else np.argsort(numbers, kind="stable")
-        types = self._types()
-        columns = {name: from_arrow(_typed(table.column(name), types[name])) for name in self.delivered}
+        types = {one.name: one.type for one in self.scanned} | {one.name: one.type for one in self.computed}
+        columns = {name: from_arrow(table.column(name).cast(types[name])) for name in self.delivered}
         trains: dict[int, Train] = {}
         for lane in self.lanes:
             parts: list[Train] = []
-            for branch, flags in zip(lane.branches, self._flags(table, lane), strict=True):
+            for way, branch in enumerate(lane.branches):
+                flags = from_arrow(table.column(lane.flag(way))).values
                 at = np.flatnonzero(flags) if order is None else order[flags[order]]
                 if len(at):
                     mine = [UNREAD if lane.counted else columns[name].take(at) for name in branch.columns]
                     parts.append(Train(tuple(mine), stamps[at], numbers[at]))
-            trains[lane.number] = _in_order(parts) if parts else Train.empty(lane.schema)
+            trains[lane.number] = merge([Packed(one, None) for one in parts]) if parts else Train.empty(lane.schema)
         return trains
-
-    def counts(self, table: pa.Table) -> dict[int, int]:
-        """Return by lane how many tuples wide rows bring it."""
-        return {
-            lane.number: sum(int(np.count_nonzero(flags)) for flags in self._flags(table, lane)) for lane in self.lanes
-        }
-
-    def _flags(self, table: pa.Table, lane: LanePlan) -> list[Any]:
-        return [from_arrow(table.column(lane.flag(at))).values for at in range(len(lane.branches))]
-
-    def _types(self) -> dict[str, pa.DataType]:
-        return {one.name: one.type for one in self.scanned} | {one.name: one.type for one in self.computed}
-
-
-def _numbers(table: pa.Table, name: str) -> Int64s:
-    found: Int64s = from_arrow(table.column(name)).values
-    return found
-
-
-def _typed(array: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    return array if array.type == type_ else array.cast(type_)
-
-
-def _in_order(parts: Sequence[Train]) -> Train:
-    if len(parts) == 1:
-        return parts[0]
-    unread = parts[0].columns[:1] == (UNREAD,)
-    bare = [Train((), part.stamps, part.numbers) for part in parts] if unread else parts
-    both = join_trains(bare)
-    both = both.take(np.argsort(both.numbers, kind="stable"))
-    return both.with_columns(parts[0].columns) if unread else both
 
 
 class _NotNativeError(Exception):
@@ -286,19 +250,15 @@ class _Planner:
 
     def through(self, branch: Branch, projection: Projection, at: int, schema: Schema) -> Branch:
         """Return the way through a box to one of its ports, with the results that it makes."""
-        if projection.predicates:
-            branch = self.route(branch, projection.predicates, at, schema)
+        # All predicates before a filter's route are not true, its own is, if it has one.
+        answers = [
+            (self.define(one, branch, schema, True), position == at)
+            for position, one in enumerate(projection.predicates[: at + 1])
+        ]
+        branch = replace(branch, conditions=(*branch.conditions, *answers))
         if projection.results is None:
             return branch
         return replace(branch, columns=tuple(self.define(one, branch, schema) for _, one in projection.results))
-
-    def route(self, branch: Branch, predicates: Sequence[Expression], at: int, schema: Schema) -> Branch:
-        """Return the way to a filter's route: all predicates before it are not true, its own is, if it has one."""
-        answers = [
-            (self.define(one, branch, schema, True), position == at)
-            for position, one in enumerate(predicates[: at + 1])
-        ]
-        return replace(branch, conditions=(*branch.conditions, *answers))
 
     def check(self, expressions: Sequence[Expression], schema: Schema) -> None:
         """Refuse expressions that may fail, or that Spark may understand otherwise."""
@@ -364,8 +324,6 @@ def difference(tree: exp.Expression, schema: Schema) -> str | None:
             fields = {schema.field(column.name).type for column in part.find_all(exp.Column)}
             if any(map(is_float, fields)):
                 return f"'{fragment(part)}' looks up floats in a long list"
-        if isinstance(part, exp.Predicate) and any(
-            isinstance(side, exp.Predicate | exp.Not | exp.And | exp.Or) for side in part.iter_expressions()
-        ):
+        if isinstance(part, exp.Predicate) and any(isinstance(side, _LOOSE) for side in part.iter_expressions()):
             return f"'{to_sql(tree)}' needs brackets: Spark binds comparisons otherwise"
     return None

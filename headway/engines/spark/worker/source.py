@@ -3,30 +3,95 @@
 `latestOffset` blocks at the gate until the unit is granted a train: that is how Headway decides what a micro-batch
 contains, and Spark's offset log how a replay after a crash finds the same batch again.
 
-Spark imports this module in several helper processes per query, which only ask and pass on, hence the late imports.
+Spark imports this module in several helper processes per query, which only ask, and see the unit's work go by.
+Importing all of Headway took each of them a second: hence the late imports, and work that travels pickled and is opened
+where it is used. It comes the way that Spark's own code objects come, from the driver, over connections that know a
+secret; it is never written to a state directory or read from one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from headway.engines.spark.wire.protocol import Lines, Pickled, send_line
 from headway.errors import RunError
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from headway.engines.spark.wire.native import NativePlan
-    from headway.engines.spark.wire.work import Work
+    from headway.engines.spark.wire.messages import Work
+
+
+ROWS = "shard int, lane int, first long, train binary"
+"""The schema of what travels: the shard it is for, the lane, the first arrival number, and the packed train."""
+
+Content = TypeVar("Content")
+
+
+class Pickled(Generic[Content]):
+    """A value that travels pickled, with a key by which processes recognise it; opened where it is used."""
+
+    def __init__(self, key: str, content: Content) -> None:
+        """Wrap a value."""
+        self.key = key
+        self._content: Content | None = content
+        self._packed = b""
+
+    def open(self) -> Content:
+        """Return the value."""
+        if self._content is None:
+            from pyspark import cloudpickle
+
+            content: Content = cloudpickle.loads(self._packed)
+            self._content = content
+        return self._content
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel packed, as Spark packs everything else that it sends."""
+        if not self._packed:
+            from pyspark import cloudpickle
+
+            self._packed = cloudpickle.dumps(self._content)  # type: ignore[no-untyped-call]
+        return {"key": self.key, "_content": None, "_packed": self._packed}
+
+
+class Lines:
+    """What is said on a connection: lines of JSON."""
+
+    def __init__(self, connection: socket.socket, rest: bytes = b"") -> None:
+        """Go on with a connection of which `rest` was read already."""
+        self.connection = connection
+        self._rest = bytearray(rest)
+
+    def next(self, limit: int | None = None) -> bytes | None:
+        """Return the next line; None at the end, and for one that is longer than `limit`."""
+        seen = 0
+        while (end := self._rest.find(b"\n", seen)) < 0:
+            seen = len(self._rest)
+            if limit is not None and seen > limit:
+                return None
+            came = self.connection.recv(1 << 16)
+            if not came:
+                return None
+            self._rest += came
+        line = bytes(self._rest[:end])
+        del self._rest[: end + 1]
+        return line
+
+
+def send_line(connection: socket.socket, message: dict[str, Any]) -> None:
+    """Send one line of JSON."""
+    with contextlib.suppress(OSError):  # whoever is gone needs no answer
+        connection.sendall(json.dumps(message).encode() + b"\n")
 
 
 _TRIES = 40
@@ -40,49 +105,40 @@ class GateClient:
         """Ask at this port in the name of a unit; connects with the first question."""
         self._address = ("127.0.0.1", port)
         self._hello = {"secret": secret, "unit": unit}
-        self._connection: socket.socket | None = None
         self._lines: Lines | None = None
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
         """Ask and wait for the answer; a driver that is gone says stop."""
-        try:
-            line = None
-            if self._connect():
-                assert self._connection is not None
-                assert self._lines is not None
-                send_line(self._connection, question)
+        line = None
+        with contextlib.suppress(OSError):
+            self._lines = self._lines or self._connect()
+            if self._lines is not None:
+                send_line(self._lines.connection, question)
                 line = self._lines.next()
-        except OSError:
-            line = None
         answer: dict[str, Any] = json.loads(line) if line else {"stop": True}
         return answer
 
-    def _connect(self) -> bool:
-        """Return whether the gate has let us in; where strangers crowd it, it may take some tries."""
-        if self._connection is not None:
-            return True
+    def _connect(self) -> Lines | None:
+        """Return a conversation if the gate lets us in; where strangers crowd it, it may take some tries."""
         for _ in range(_TRIES):
             connection = socket.create_connection(self._address)  # nobody listens: the driver has gone
-            lines = Lines(connection)
+            lines, answer = Lines(connection), None
             send_line(connection, self._hello)
-            try:
+            with contextlib.suppress(OSError):
                 answer = lines.next()
-            except OSError:
-                answer = None
             if answer is not None and json.loads(answer).get("welcome"):
-                self._connection, self._lines = connection, lines
-                return True
+                return lines
             connection.close()
             if answer is not None:
-                return False
+                return None
             threading.Event().wait(_PAUSE)
-        return False
+        return None
 
     def close(self) -> None:
         """Hang up."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = self._lines = None
+        if self._lines is not None:
+            self._lines.connection.close()
+            self._lines = None
 
 
 @dataclass
@@ -100,13 +156,10 @@ class Task(InputPartition):
 class LogReader(DataSourceStreamReader):
     """Reads a unit's trains."""
 
-    def __init__(
-        self, work: Pickled[Work], native: Pickled[NativePlan] | None, address: tuple[int, str, int], begin: int
-    ) -> None:
+    def __init__(self, work: Pickled[Work], address: tuple[int, str, int], begin: int) -> None:
         """Read for a unit, asking at the gate's address; without a checkpoint begin after the number `begin`."""
         self._begin = begin
         self._work = work
-        self._native = native
         self._address = address
         self._gate: GateClient | None = None
 
@@ -150,16 +203,11 @@ class LogReader(DataSourceStreamReader):
         """Read a task's slices and run the front over them."""
         from headway.engines.spark.worker.tasks import read_task
 
-        return read_task(self._work, self._native, partition)
+        return read_task(self._work, partition)
 
 
 def make_source(
-    name: str,
-    schema: str,
-    work: Pickled[Work],
-    native: Pickled[NativePlan] | None,
-    address: tuple[int, str, int],
-    begin: int,
+    name: str, schema: str, work: Pickled[Work], address: tuple[int, str, int], begin: int
 ) -> type[DataSource]:
     """Return a data source class for one unit. It is made here, so that Spark sends it with what it refers to."""
 
@@ -172,7 +220,7 @@ def make_source(
             return rows
 
         def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-            return LogReader(work, native, address, begin)
+            return LogReader(work, address, begin)
 
     rows = schema
     return LogSource

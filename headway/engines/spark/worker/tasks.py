@@ -1,27 +1,59 @@
-"""What executors do: read a part of the log and run the front over it, or run a shard over what has arrived for it."""
+"""What executors do: read a part of the log and run the front over it, or run a shard over what has arrived for it.
+
+A unit's kernels are compiled in the process that runs them. They know nothing of Spark: the front turns trains of
+sources into rows, a shard turns rows and a saved state into rows and a new state. That is why both can be tested, at
+any cut, without a cluster.
+
+Shards are keys of Spark's stateful operator, whose tasks are chosen by Spark's own hash of the key: shard s gets
+a key that Spark puts into task s, so that every task has exactly one shard.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+import json
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from headway.checking import CheckedNetwork, check
+from headway.clock import stopwatch
+from headway.columns import GOLDEN, Column, Int64s, splitmix64
+from headway.engines.letters import letter_rows
 from headway.engines.memory import keep_freed_memory
-from headway.engines.spark.wire.packing import Marks, Row, TaskReport, receive, send, to_arrow_rows
-from headway.engines.spark.wire.protocol import Pickled
-from headway.engines.spark.wire.work import Work
-from headway.engines.spark.worker.source import Task
-from headway.engines.spark.worker.unitcode import unit_code
-from headway.sieves import DropBox, Sieve
+from headway.engines.spark.wire.messages import (
+    MARKS,
+    Lane,
+    Marks,
+    Ranks,
+    Row,
+    TaskReport,
+    Work,
+    merge_rows,
+    pack,
+    pack_counts,
+    receive,
+    send,
+    to_arrow_rows,
+    to_rows,
+)
+from headway.engines.spark.worker.source import Pickled, Task
+from headway.errors import RunError
+from headway.kernels.kernel import Kernel
+from headway.kernels.results import whole
+from headway.program import compile_program
+from headway.sieves import DropBox, KeptShares, Sieve
+from headway.storage.checked import RESTORE, bulk_checksum, read_table
 from headway.storage.segments import LogSlice, read_slice
-from headway.trains import Tick, Train, join_trains
+from headway.trains import Train, join_trains
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from headway.engines.spark.wire.native import NativePlan
 
 _PIECE = 1 << 18
 """Tuples that go through the front at a time: a column of them is two megabytes."""
@@ -29,7 +61,7 @@ _LARGE = 1 << 20
 """A train of this many bytes travels in a batch of its own."""
 
 
-def read_task(work: Pickled[Work], native: Pickled[NativePlan] | None, task: Task) -> Iterator[pa.RecordBatch]:
+def read_task(work: Pickled[Work], task: Task) -> Iterator[pa.RecordBatch]:
     """Read a task's slices and run the front over them; with a native plan, Spark does that."""
     keep_freed_memory()
     code = unit_code(work)
@@ -42,9 +74,10 @@ def read_task(work: Pickled[Work], native: Pickled[NativePlan] | None, task: Tas
         if source in parts:  # before anything else is done with them
             drop = DropBox(Sieve.of(sieve))
             parts[source] = [drop.sift(train) for train in parts[source]]
-            readings.sift(source, drop.passed + drop.dropped.total(), drop.dropped.total(), drop.reason)
-    if native is not None:
-        plan = native.open()
+            dropped = drop.dropped.total()
+            readings.sifted[source] = [drop.passed + dropped, dropped, drop.reason]
+    plan = code.work.native
+    if plan is not None:
         for source, trains in parts.items():
             for train in trains:
                 yield plan.scan_batch(source, train)
@@ -55,10 +88,8 @@ def read_task(work: Pickled[Work], native: Pickled[NativePlan] | None, task: Tas
     }
     rows: list[Row] = []
     if task.marks is not None and code.work.unit.stateful:
-        progress, ticks, end, kept, *states = task.marks
-        steps = tuple((first, share) for first, share in kept)
-        sums = tuple((shard, crc) for shard, crc in states[0]) if states else ()
-        rows += code.marks(Marks(progress, tuple(Tick(*tick) for tick in ticks), end, task.now, steps, sums))
+        progress, ticks, end, *more = task.marks
+        rows += code.marks(Marks.of([progress, ticks, end, task.now, *more]))
     if readings.sifted:
         rows += code.report(readings, task.number)
     for piece in pieces(trains_of):
@@ -84,24 +115,378 @@ def run_shard(
     work: Pickled[Work], key: int, frames: Iterable[pd.DataFrame], saved: bytes | None
 ) -> tuple[pd.DataFrame, bytes | None]:
     """Run a shard over the rows of a micro-batch; returns rows for the driver, and the new state if it changed."""
-    import pandas as pd  # who only reads the log does not wait for it
-
     keep_freed_memory()
     code = unit_code(work)
     exchange, lanes = code.work.exchange, code.work.lanes
-    arrived = []
-    for frame in frames:
-        for fields in zip(frame.shard, frame.lane, frame["first"], frame.train, strict=True):
-            shard, lane, first, train = fields
-            row = Row(int(shard), int(lane), int(first), bytes(train))
-            passing = row.lane < 0 or lanes[row.lane].out  # it is on its way to the driver
-            arrived.append(row if passing else receive(row, exchange))
+    arrived = [
+        # What leads out is on its way to the driver.
+        row if row.lane < 0 or lanes[row.lane].out else receive(row, exchange)
+        for frame in frames
+        for row in to_rows(frame)
+    ]
     out, state = code.shard(key, arrived, saved)
-    out = [send(row, exchange) for row in out]
-    columns = {
-        "shard": pd.Series([row.shard for row in out], dtype="int32"),
-        "lane": pd.Series([row.lane for row in out], dtype="int32"),
-        "first": pd.Series([row.first for row in out], dtype="int64"),
-        "train": pd.Series([bytes(row.train) for row in out], dtype="object"),
-    }
-    return pd.DataFrame(columns), state
+    return to_arrow_rows([send(row, exchange) for row in out]).to_pandas(), state
+
+
+_LONGEST = 1 << 20
+"""The most tuples of one packed train, so that no row grows beyond what Arrow and Spark carry."""
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One kernel call: a box, or filters and maps that are fused."""
+
+    boxes: tuple[str, ...]
+    kernel: Kernel
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    spread: bool
+    """Whether every shard runs it for some of its partitions, so that its results need ranks."""
+    shard: int | None
+    waits: bool
+    """Whether it needs a clock."""
+
+
+class UnitCode:
+    """All kernels of a unit."""
+
+    def __init__(self, work: Work) -> None:
+        """Check and compile."""
+        tables = {ref: read_table(path) for ref, path in work.tables.items()}
+        self.checked: CheckedNetwork = check(work.network, work.functions, tables)
+        self.work = work
+        unit = work.unit
+        self._program = compile_program(self.checked, frozenset(unit.boxes), frozenset(lane.arc for lane in work.lanes))
+        self._keys = shard_keys(work.shards)
+        self._kernels = self._program.kernels(tables)
+        self._front = {box.index for box in self._program.boxes if unit.placements[box.name].front}
+        front, inner = sorted(self._front), [at.index for at in self._program.boxes if at.index not in self._front]
+        self._front_calls = [self._call(part, front) for part in self._program.chains(front)]
+        self._inner_calls = [self._call(part, inner) for part in self._program.chains(inner)]
+        self._shard_kernels = {call.boxes[0]: call.kernel for call in self._inner_calls}
+        self._front_states = {call.boxes[0]: call.kernel.initial() for call in self._front_calls}
+        self._made = {name for call in self._inner_calls for name in call.outputs}
+        self._hashed = {(lane.arc, lane.by) for lane in work.lanes if lane.by}
+        self._columns = {lane.number: self._sent(lane) for lane in work.lanes}
+
+    # Compiling
+
+    def _call(self, part: tuple[int, ...], within: Sequence[int]) -> _Call:
+        program = self._program
+        first, last = program.boxes[part[0]], program.boxes[part[-1]]
+        kernel = self._kernels[first.index]
+        if first.fusible:
+            kernel = program.fuse(part, program.wanted(last.index, within, self._kernels))
+        place = self.work.unit.placements[first.name]
+        return _Call(
+            tuple(program.boxes[at].name for at in part),
+            kernel,
+            first.inputs,
+            program.arcs_of(last)[: len(last.ports)],
+            place.spread and bool(first.spec.partitions),
+            place.shard,
+            first.spec.timeout is not None,
+        )
+
+    def _sent(self, lane: Lane) -> tuple[int, ...] | None:
+        """Return the columns that a lane to shards must carry; None: all of them."""
+        if lane.out:
+            return None
+        needed: set[int] = set()
+        for reader in self._program.readers[lane.arc]:
+            if reader in self._front:
+                continue
+            mine = self._program.needs(reader, self._kernels)
+            if mine is None:
+                return None
+            needed |= mine
+        return tuple(sorted(needed))
+
+    # Running
+
+    def front(self, trains: Mapping[str, Train], now: int, task: int) -> Iterable[Row]:
+        """Run the front over one range of arrival numbers, all sources of the unit, and yield rows."""
+        readings = TaskReport()
+        arcs: dict[str, Train] = dict(trains)
+        for call in self._front_calls:
+            state = self._front_states[call.boxes[0]]
+            inputs = [arcs[name] for name in call.inputs]
+            if not any(len(train) for train in inputs):
+                arcs.update({name: Train.empty(self.checked.arcs[name]) for name in call.outputs})
+                continue
+            _, outputs = self._run(call, state, inputs, now, readings)
+            arcs.update(zip(call.outputs, outputs, strict=False))
+        for lane in self.work.lanes:
+            train = arcs.get(lane.arc)
+            if train is not None and len(train):
+                yield from self._send(lane, train, task)
+        yield from self.report(readings, task)
+
+    def report(self, readings: TaskReport, task: int) -> list[Row]:
+        """Return what a task has to report beside its boxes as rows for the driver."""
+        return readings.rows(self._keys[task % len(self._keys)], False)
+
+    def marks(self, marks: Marks) -> list[Row]:
+        """Return the rows by which all shards hear of progress, ticks and the end."""
+        data = json.dumps(marks).encode()
+        return [Row(key, MARKS, marks.progress, data) for key in self._keys]
+
+    def shard(self, key: int, rows: Iterable[Row], saved: bytes | None) -> tuple[list[Row], bytes | None]:
+        """Run a shard over a micro-batch's rows; returns rows for the driver, and its state if that has changed."""
+        shard = self._keys.index(key)
+        marks: Marks | None = None
+        out: list[Row] = []
+        by_lane: dict[int, list[Row]] = {}
+        lanes = self.work.lanes
+        for row in rows:
+            if row.lane == MARKS:
+                marks = Marks.of(json.loads(bytes(row.train)))
+            elif row.lane < 0 or lanes[row.lane].out:
+                out.append(row)
+            else:
+                by_lane.setdefault(row.lane, []).append(row)
+        if marks is None:
+            raise RunError(f"unit '{self.work.unit.name}': a micro-batch without its marks")
+        if not by_lane and not marks.ticks and not marks.end:
+            return out, None
+        readings = TaskReport()
+        for kernel in self._shard_kernels.values():
+            kernel.weigh_by(KeptShares.of(marks.kept))
+        arcs = self._receive(shard, by_lane, marks)
+        expected = dict(marks.states).get(key)
+        if expected is not None and (saved is None or bulk_checksum(saved) != expected):  # whatever became of it since
+            what = "missing" if saved is None else "damaged"
+            raise RunError(
+                f"the state of shard {shard} of '{self.work.unit.name}' is {what}: a file under "
+                f"checkpoints/*/state/0/{shard} is not the one that was written; {RESTORE}"
+            )
+        states = ShardStates(saved, self._shard_kernels, self.work.prints)
+        ranks: dict[str, Ranks] = {}
+        for call in self._inner_calls:
+            if call.shard is not None and call.shard != shard:
+                continue
+            inputs = [arcs.get(self._arc_for(call, name)) for name in call.inputs]
+            trains = [
+                one if one is not None else Train.empty(self.checked.arcs[name], marks.progress, marks.ticks, marks.end)
+                for one, name in zip(inputs, call.inputs, strict=True)
+            ]
+            name = call.boxes[0]
+            if not any(len(train) for train in trains) and not marks.ticks and not marks.end:
+                if call.waits:  # it still waits for its tick
+                    readings.wish(call.kernel.deadline(states.get(name)))
+                continue
+            state = states.get(name)
+            source = next((ranks[one] for one in call.inputs if one in ranks), None)
+            if source is not None:
+                outputs = self._run_ranked(call, state, trains, source, marks.now, readings, ranks)
+            else:
+                state, outputs = self._run(call, state, trains, marks.now, readings)
+                states.put(name, state)
+                if call.spread:
+                    ranks[call.outputs[0]] = call.kernel.ranks(state, outputs[0])
+            arcs.update(zip(call.outputs, outputs, strict=False))
+            readings.wish(call.kernel.deadline(state))
+        for lane in lanes:
+            train = arcs.get(lane.arc) if lane.out and lane.arc in self._made else None
+            if train is not None and len(train):
+                out += self._pack(lane, train, key, ranks.get(lane.arc))
+        blob = states.dump()
+        readings.state = None if blob is None else bulk_checksum(blob)
+        out += readings.rows(key, True)
+        return out, blob
+
+    def _arc_for(self, call: _Call, arc: str) -> str:
+        """Return under which name a call finds an arc: lanes by hash are told apart by their fields."""
+        place = self.work.unit.placements[call.boxes[0]]
+        return f"{arc}\0{place.by}" if (arc, place.by) in self._hashed else arc
+
+    def _receive(self, shard: int, by_lane: Mapping[int, list[Row]], marks: Marks) -> dict[str, Train]:
+        arcs: dict[str, Train] = {}
+        for lane in self.work.lanes:
+            if not lane.out and lane.shard in (None, shard):
+                schema, rows = self.checked.arcs[lane.arc], by_lane.get(lane.number)
+                one = merge_rows(rows, schema) if rows else Train.empty(schema)
+                one = Train(one.columns, one.stamps, one.numbers, marks.progress, marks.ticks, marks.end)
+                arcs[f"{lane.arc}\0{lane.by}" if lane.by else lane.arc] = one
+        return arcs
+
+    def _run(
+        self, call: _Call, state: Any, trains: Sequence[Train], now: int, readings: TaskReport
+    ) -> tuple[Any, tuple[Train, ...]]:
+        begun = stopwatch()
+        state, result = call.kernel.run(state, trains, now)
+        result = whole(result)
+        spent = stopwatch() - begun
+        owned = self.work.unit.owned
+        tuples_in = sum(len(train) for train in trains)
+        tuples_out = sum(len(train) for train in result.outputs)
+        size = sum(train.nbytes for train in trains)
+        counts = (*result.counts, tuples_out) if len(call.boxes) > 1 else (tuples_in, tuples_out)
+        weight = max(1, sum(counts[:-1]))
+        for at, name in enumerate(call.boxes):
+            if name in owned:
+                share = counts[at] / weight if len(call.boxes) > 1 else 1.0
+                ignored = result.ignored if at == 0 else 0
+                bytes_in = size * counts[at] // max(1, tuples_in)
+                readings.note(name, counts[at], counts[at + 1], int(spent * share), bytes_in, ignored)
+        for letter in result.dead:
+            if letter.box in owned:
+                readings.letters += letter_rows(letter)
+        return state, result.outputs
+
+    def _run_ranked(
+        self,
+        call: _Call,
+        state: Any,
+        trains: Sequence[Train],
+        source: Ranks,
+        now: int,
+        readings: TaskReport,
+        ranks: dict[str, Ranks],
+    ) -> tuple[Train, ...]:
+        """Run filters and maps behind a box that is spread, so that each tuple keeps its rank."""
+        (train,) = trains
+        places = np.arange(len(train), dtype=np.int64)
+        _, outputs = self._run(call, state, [Train(train.columns, train.stamps, places)], now, readings)
+        found = []
+        for name, output in zip(call.outputs, outputs, strict=False):
+            at = output.numbers
+            ranks[name] = source[0][at], source[1][at]
+            found.append(
+                Train(output.columns, output.stamps, train.numbers[at], train.progress, train.ticks, train.end)
+            )
+        return tuple(found)
+
+    def _send(self, lane: Lane, train: Train, task: int) -> Iterable[Row]:
+        if lane.out:
+            yield from self._pack(lane, train, self._keys[task % len(self._keys)])
+        elif lane.shard is not None:
+            yield from self._pack(lane, train, self._keys[lane.shard])
+        else:
+            schema = self.checked.arcs[lane.arc]
+            columns = [train.columns[schema.index(name)] for name in lane.by]
+            shards = shards_of(columns, len(train), self.work.shards)
+            for shard, key in enumerate(self._keys):
+                at = np.flatnonzero(shards == shard)
+                if len(at):
+                    yield from self._pack(lane, train.take(at), key)
+
+    def _pack(self, lane: Lane, train: Train, key: int, ranks: Ranks | None = None) -> Iterable[Row]:
+        if lane.counted:
+            yield Row(key, lane.number, int(train.numbers[0]), pack_counts(train))
+            return
+        schema, columns = self.checked.arcs[lane.arc], self._columns[lane.number]
+        for start in range(0, len(train), _LONGEST):
+            stop = min(start + _LONGEST, len(train))
+            piece = train if len(train) <= _LONGEST else train.slice(start, stop)
+            mine = None if ranks is None else (ranks[0][start:stop], ranks[1][start:stop])
+            yield Row(key, lane.number, int(piece.numbers[0]), pack(piece, schema, columns, mine))
+
+
+_compiled: dict[str, UnitCode] = {}
+
+
+def unit_code(work: Pickled[Work]) -> UnitCode:
+    """Return a unit's kernels, compiled once in this process."""
+    found = _compiled.get(work.key)
+    if found is None:
+        if len(_compiled) >= 32:
+            _compiled.clear()  # of runs that are over, in a process that lives on
+        found = _compiled[work.key] = UnitCode(work.open())
+    return found
+
+
+_MASK = 0xFFFFFFFF
+
+
+def shards_of(columns: Sequence[Column], count: int, shards: int) -> Int64s:
+    """Return each tuple's shard by its values in these columns; NULL is a value, -0.0 is 0.0, NaN equals NaN."""
+    mixed = np.zeros(count, np.uint64)
+    for column in columns:
+        mixed = splitmix64(mixed ^ _hashes(column, count))
+    return (mixed % np.uint64(shards)).astype(np.int64)
+
+
+def _hashes(column: Column, count: int) -> npt.NDArray[np.uint64]:
+    if column.is_arrow:
+        encoded = column.values.dictionary_encode(null_encoding="encode")
+        known = np.array([zlib.crc32(repr(value).encode()) for value in encoded.dictionary.to_pylist()], np.uint64)
+        taken: npt.NDArray[np.uint64] = known[encoded.indices.to_numpy(zero_copy_only=False)]
+        return taken
+    values = column.values
+    if values.dtype.kind == "f":
+        values = values.astype(np.float64) + 0.0  # -0.0 becomes 0.0
+        values = np.where(np.isnan(values), np.nan, values).view(np.int64)
+    hashes = values.astype(np.int64).view(np.uint64)
+    return hashes if column.valid is None else np.where(column.valid, hashes, GOLDEN)
+
+
+def shard_keys(shards: int) -> tuple[int, ...]:
+    """Return for each shard the least number that Spark's hash partitioning puts into the task of that number."""
+    keys: dict[int, int] = {}
+    key = 0
+    while len(keys) < shards:
+        keys.setdefault(spark_hash(key) % shards, key)
+        key += 1
+    return tuple(keys[shard] for shard in range(shards))
+
+
+def spark_hash(value: int) -> int:
+    """Return Spark's hash of a 32-bit integer (Murmur3, seed 42), as a signed number."""
+    k = (value & _MASK) * 0xCC9E2D51 & _MASK
+    k = (k << 15 | k >> 17) & _MASK
+    h = 42 ^ (k * 0x1B873593 & _MASK)
+    h = (h << 13 | h >> 19) & _MASK
+    h = (h * 5 + 0xE6546B64) & _MASK
+    h ^= 4
+    h = (h ^ h >> 16) * 0x85EBCA6B & _MASK
+    h = (h ^ h >> 13) * 0xC2B2AE35 & _MASK
+    h ^= h >> 16
+    return h - (1 << 32) if h & 0x80000000 else h
+
+
+class ShardStates:
+    """The states of a shard's boxes. Only those that are needed are read, only those that were touched are written.
+
+    A state stands under its box's name and a print of all that it depends on: a box that has changed does not find
+    what it was before.
+    """
+
+    def __init__(self, saved: bytes | None, kernels: Mapping[str, Kernel], prints: Mapping[str, str]) -> None:
+        """Take over what `dump` wrote."""
+        self._kernels = kernels
+        self._prints = prints
+        self._blobs: dict[str, bytes] = {}
+        self._live: dict[str, Any] = {}
+        if saved:
+            (length,) = struct.unpack_from("<I", saved)
+            at = 4 + length
+            for name, size in json.loads(saved[4:at]):
+                self._blobs[name] = saved[at : at + size]
+                at += size
+
+    def get(self, box: str) -> Any:
+        """Return a box's state, its first one if nothing is saved."""
+        if box not in self._live:
+            blob = self._blobs.get(self._name(box))
+            self._live[box] = self._kernels[box].initial() if blob is None else self._kernels[box].load(blob)
+        return self._live[box]
+
+    def put(self, box: str, state: Any) -> None:
+        """Take a box's new state."""
+        self._live[box] = state
+        blob = self._kernels[box].dump(state)
+        if blob:
+            self._blobs[self._name(box)] = blob
+
+    def dump(self) -> bytes | None:
+        """Write all states to bytes, None if none was touched; what belongs to boxes of another network is left out."""
+        if not self._blobs or not self._live:
+            return None
+        known = {self._name(box) for box in self._kernels}
+        kept = {name: blob for name, blob in self._blobs.items() if name in known}
+        header = json.dumps([[name, len(blob)] for name, blob in kept.items()]).encode()
+        return b"".join([struct.pack("<I", len(header)), header, *kept.values()])
+
+    def _name(self, box: str) -> str:
+        return f"{box}@{self._prints.get(box, '')}"

@@ -19,7 +19,7 @@ from headway.clock import MILLISECOND, SECOND, ManualClock
 from headway.connectors import open_source
 from headway.connectors.protocol import Reader, begins_anew
 from headway.engines.ingest import Feed, Ingest
-from headway.engines.spark.driver.arrivals import Arrivals, read_on
+from headway.engines.spark.driver.reading import Arrivals, read_on
 from headway.network.schema import Schema
 from headway.storage.log import Log, read_slice
 from headway.trains import NOTHING, Train

@@ -1,17 +1,21 @@
-"""The cut: which outputs share a query, and where boxes run."""
+"""The cut: which outputs share a query, where boxes run, and what a saved state depends on."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headway as hw
-from headway.engines.spark.driver.cut import Cut, cut
-from headway.engines.spark.wire.work import CutUnit
+from headway.checking import check
+from headway.engines.spark.driver.cut import Cut, cut, fingerprint, make_work
+from headway.engines.spark.wire.messages import CutUnit
 from headway.errors import NetworkError
+from headway.files import load
 from headway.program import Program, compile_program
 from tests.streams import Case, networks
 
@@ -259,3 +263,77 @@ def test_every_cut_is_whole(case: Case, shards: int, units: str) -> None:
                     assert (place.front, place.shard, place.by) == (False, before.shard, before.by)
             if place.spread and boxes[name].spec.stateful:
                 assert boxes[name].spec.partitions
+
+
+NAMES = pa.table({"n": [1, 2, 3], "name": ["one", "two", "three"]})
+NETWORK: dict[str, Any] = {
+    "network": "prints",
+    "sources": {"s": {"schema": {"time": "bigint", "v": "int"}}},
+    "boxes": {
+        "before": {"op": "filter", "in": "s", "where": ["v > 0"]},
+        "counts": {
+            "op": "aggregate",
+            "in": "before",
+            "select": "count(*) as n",
+            "order": {"on": "time"},
+            "size": 5,
+        },
+        "large": {"op": "filter", "in": "counts", "where": ["n > 2"]},
+        "named": {
+            "op": "join",
+            "in": ["large", {"table": "names"}],
+            "on": "left.n = right.n",
+            "select": "time, left.n as n, name",
+        },
+        "later": {"op": "map", "in": "named", "select": "time + 1 as time, n"},
+        "again": {
+            "op": "aggregate",
+            "in": "later",
+            "select": "sum(n) as n",
+            "order": {"on": "time"},
+            "size": 50,
+        },
+        "last": {"op": "filter", "in": "again", "where": ["n > 7"]},
+    },
+    "outputs": {"named": {"from": "named"}, "last": {"from": "last"}},
+}
+
+
+def prints(boxes: dict[str, Any] | None = None, every: bool = False) -> dict[str, str]:
+    network = copy.deepcopy(NETWORK)
+    for name, changes in (boxes or {}).items():
+        network["boxes"][name] |= changes
+    program = compile_program(check(load(network), tables={"names": NAMES}))
+    (unit,) = cut(program, 4, "one").units
+    if every:
+        return dict(make_work(program, unit, 4).prints)
+    return fingerprint(program, unit, 4)
+
+
+def test_only_boxes_that_keep_state_are_held_to_what_they_were() -> None:
+    assert set(prints()) == {"counts", "again"}
+
+
+@pytest.mark.parametrize(
+    ("box", "settings", "affected"),
+    [
+        ("last", {"where": ["n > 8"]}, set()),
+        ("large", {"where": ["n > 1"]}, {"again"}),
+        ("named", {"select": "time, left.n + 0 as n, name"}, {"again"}),
+        ("later", {"select": "time + 2 as time, n"}, {"again"}),
+        ("before", {"where": ["v > 1"]}, {"counts", "again"}),
+        ("counts", {"size": 6}, {"counts", "again"}),
+        ("again", {"size": 60}, {"again"}),
+    ],
+)
+def test_a_change_affects_states_behind_it(box: str, settings: dict[str, Any], affected: set[str]) -> None:
+    before, after = prints(), prints({box: settings})
+    assert {name for name in before if before[name] != after[name]} == affected
+
+
+def test_what_a_join_with_a_table_holds_has_a_name_of_its_own() -> None:
+    """It is no state, but it must not be taken for that of a join with other keys."""
+    changed = {"named": {"select": "time, left.n + 0 as n, name"}}
+    before, after = prints(every=True), prints(changed, every=True)
+    assert before["named"] != after["named"]
+    assert before["counts"] == after["counts"]

@@ -18,8 +18,8 @@ import headway as hw
 from headway.checking import check
 from headway.engines.base import RunSettings
 from headway.engines.opening import open_readers
+from headway.engines.spark.driver.journal import verify
 from headway.engines.spark.driver.state import Directory, open_directory
-from headway.engines.spark.driver.verifying import verify
 from headway.errors import HeadwayError, RunError
 from headway.scheduling.schedule import Schedule
 from headway.storage.filesystems import locate

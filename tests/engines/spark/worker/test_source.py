@@ -1,15 +1,18 @@
-"""The source of a unit's query: what it answers when the run has gone, and what that leaves in a state."""
+"""The source of a unit's query: its answers when the run has gone, what that leaves, and work that travels unopened."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 
-from headway.engines.spark.driver.verifying import _Checkpoint
-from headway.engines.spark.worker.source import LogReader
+from headway.engines.spark.driver.journal import _Checkpoint
+from headway.engines.spark.worker.source import LogReader, Pickled
 from headway.errors import RunError
 from headway.storage.filesystems import locate
 
@@ -22,7 +25,7 @@ class Gone(LogReader):
 
 
 def test_a_query_that_has_not_run_begins_no_micro_batch() -> None:
-    reader = Gone(None, None, (0, "", 0), -1)  # type: ignore[arg-type]
+    reader = Gone(None, (0, "", 0), -1)  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="the driver has gone"):
         reader.latestOffset({"upto": -1}, None)
     assert reader.latestOffset({"upto": 7}, None) == {"upto": 7}
@@ -46,3 +49,27 @@ def test_a_first_micro_batch_may_be_of_nothing(tmp_path: Path, upto: int) -> Non
 def test_others_are_damage(tmp_path: Path, number: int, upto: int) -> None:
     with pytest.raises(RunError, match=f"offsets/{number}' is damaged"):
         check(tmp_path, number, upto)
+
+
+PROGRAM = """
+import sys
+from pyspark import cloudpickle
+work = cloudpickle.loads(bytes.fromhex(sys.argv[1]))
+assert work.key == "k" and "fractions" not in sys.modules
+again = cloudpickle.loads(cloudpickle.dumps(work))
+assert "fractions" not in sys.modules
+print(again.open(), "fractions" in sys.modules)
+"""
+
+
+def test_a_process_that_passes_it_on_does_not_import_what_it_is_made_of() -> None:
+    from fractions import Fraction
+
+    data: bytes = cloudpickle.dumps(Pickled("k", Fraction(1, 3)))  # type: ignore[no-untyped-call]
+    done = subprocess.run([sys.executable, "-c", PROGRAM, data.hex()], capture_output=True, text=True, check=False)
+    assert done.stdout == "1/3 True\n", done.stderr
+
+
+def test_who_sealed_it_opens_it_without_unpacking() -> None:
+    content = [1]
+    assert Pickled("k", content).open() is content

@@ -12,13 +12,9 @@ import pytest
 
 import headway as hw
 from headway.columns import UNREAD
-from headway.engines.spark.driver.cut import cut
-from headway.engines.spark.driver.shipping import make_work
-from headway.engines.spark.wire.packing import Marks, Row, merge_rows, unpack, unpack_counts
-from headway.engines.spark.wire.protocol import LETTERS, READINGS
-from headway.engines.spark.wire.work import Work
-from headway.engines.spark.worker.shards import shard_keys
-from headway.engines.spark.worker.unitcode import UnitCode
+from headway.engines.spark.driver.cut import cut, make_work
+from headway.engines.spark.wire.messages import LETTERS, READINGS, Marks, Row, Work, merge_rows, unpack, unpack_counts
+from headway.engines.spark.worker.tasks import UnitCode, shard_keys
 from headway.errors import RunError
 from headway.network.schema import Schema
 from headway.program import compile_program
@@ -92,7 +88,7 @@ def reports(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def test_marks_travel_as_json() -> None:
     marks = Marks(7, (Tick(3, 2**62), Tick(5, 1)), True, 2**62)
-    assert Marks.from_json(marks.to_json()) == marks
+    assert Marks.of(json.loads(json.dumps(marks))) == marks
 
 
 def test_only_the_columns_that_are_read_travel_to_shards() -> None:

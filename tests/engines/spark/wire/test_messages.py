@@ -1,9 +1,10 @@
-"""Trains as bytes."""
+"""Trains as bytes. Large trains travel as files."""
 
 from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.columns import UNREAD, from_pylist, to_arrow
-from headway.engines.spark.wire.packing import Packed, merge, pack, pack_counts, unpack, unpack_counts
+from headway.engines.spark.wire.messages import (
+    LARGE,
+    Packed,
+    Row,
+    clear,
+    merge,
+    pack,
+    pack_counts,
+    receive,
+    send,
+    unpack,
+    unpack_counts,
+)
 from headway.network.schema import Schema
 from headway.trains import Train, constant
 
@@ -158,3 +171,37 @@ def test_equal_numbers_of_one_part_keep_their_order() -> None:
 
 def test_nothing_is_merged_to_nothing() -> None:
     assert len(merge([numbered(TWO, [], []), numbered(TWO, [], [])])) == 0
+
+
+@pytest.mark.parametrize("size", [0, 10, LARGE - 1, LARGE, 3 * LARGE])
+def test_what_is_received_is_what_was_sent(size: int, tmp_path: Path) -> None:
+    row = Row(3, 1, 7, bytes(range(256)) * (size // 256) + b"x" * (size % 256))
+    travelling = send(row, str(tmp_path))
+    assert len(travelling.train) < LARGE
+    assert len(list(tmp_path.iterdir())) == (size >= LARGE)
+    arrived = receive(travelling, str(tmp_path))
+    assert arrived[:3] == row[:3]
+    assert bytes(arrived.train) == row.train
+
+
+def test_without_a_folder_rows_travel_as_they_are() -> None:
+    row = Row(0, 0, 0, b"x" * (2 * LARGE))
+    assert send(row, None) is row
+    assert receive(row, None) is row
+
+
+def test_a_task_that_is_tried_again_writes_another_file(tmp_path: Path) -> None:
+    row = Row(0, 0, 0, b"y" * LARGE)
+    first, second = send(row, str(tmp_path)), send(row, str(tmp_path))
+    assert first.train != second.train
+    assert bytes(receive(first, str(tmp_path)).train) == bytes(receive(second, str(tmp_path)).train) == row.train
+
+
+def test_what_was_mapped_outlives_the_file(tmp_path: Path) -> None:
+    row = Row(0, 0, 0, b"z" * LARGE)
+    arrived = receive(send(row, str(tmp_path)), str(tmp_path))
+    clear(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+    assert bytes(arrived.train) == row.train
+    clear(str(tmp_path / "nowhere"))
+    clear(None)

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.columns import Int64s
-from headway.engines.spark.driver import arrivals
-from headway.engines.spark.driver.arrivals import split_tasks
+from headway.engines.spark.driver import reading
+from headway.engines.spark.driver.reading import split_tasks
 from headway.network.schema import Schema
 from headway.storage.log import Log
 from headway.storage.segments import LogSlice, read_slice
@@ -54,8 +54,8 @@ def read(task: list[Any]) -> dict[str, list[int]]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let short ranges be split, too."""
-    monkeypatch.setattr(arrivals, "_SMALL", 4)
-    monkeypatch.setattr(arrivals, "_LARGE", 12)
+    monkeypatch.setattr(reading, "_SMALL", 4)
+    monkeypatch.setattr(reading, "_LARGE", 12)
 
 
 @pytest.mark.usefixtures("small")

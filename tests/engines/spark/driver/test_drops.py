@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.engines.spark.driver.journal import _MOST, SIEVES, SieveHistory
+from headway.engines.spark.driver.drops import _MOST, SieveHistory
+from headway.engines.spark.driver.journal import SIEVES
 from headway.errors import RunError
 from headway.sieves import KeptShares, Sieve
 from headway.storage.filesystems import Place, locate

@@ -1,6 +1,9 @@
-"""Rows: what travels between the source, the shards and the driver, and trains as bytes in them.
+"""What travels between driver and workers: the work of units, rows, and trains as bytes in them.
 
-One Arrow IPC stream per train. Numbers that ascend by a constant step and stamps that are all the same, which is
+A lane leads a stream from the front to a shard, to all shards by the hash of fields, or out to the driver. Work is
+plain data that Spark sends along; kernels are compiled where they run, once per process.
+
+A train is one Arrow IPC stream. Numbers that ascend by a constant step and stamps that are all the same, which is
 the rule at the front, travel as two numbers instead of a column.
 
 Large trains travel from task to task as files, where driver and executors share a disk. Through Spark a train is copied
@@ -13,10 +16,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -25,9 +28,92 @@ import pyarrow as pa
 
 from headway.columns import UNREAD, Column, Int64s, from_arrow, to_arrow
 from headway.engines.letters import LetterRow
-from headway.engines.spark.wire.protocol import LETTERS, READINGS
+from headway.expressions.userfunctions import Functions
+from headway.network import Network
 from headway.network.schema import Schema
-from headway.trains import Tick, Train, constant, is_constant, join_trains
+from headway.trains import Tick, Train, ascends, constant, is_constant, join_trains
+
+if TYPE_CHECKING:
+    from headway.engines.spark.wire.native import NativePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a box runs: in front, or in one shard, or, spread by the hash of some fields, in all of them."""
+
+    front: bool
+    shard: int | None = None
+    by: tuple[str, ...] = ()
+    why: str = ""
+
+    @property
+    def spread(self) -> bool:
+        """Whether every shard runs the box for its share of the partitions."""
+        return not self.front and self.shard is None
+
+
+@dataclass(frozen=True, slots=True)
+class CutUnit:
+    """One streaming query."""
+
+    name: str
+    outputs: tuple[str, ...]
+    sources: tuple[str, ...]
+    boxes: tuple[str, ...]
+    """In topological order."""
+    placements: Mapping[str, Placement]
+    owned: frozenset[str]
+    """The boxes that this unit reports for."""
+    why: str
+
+    @property
+    def stateful(self) -> bool:
+        """Whether the query has a stateful operator."""
+        return any(not placement.front for placement in self.placements.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A stream on its way: `by` tells shards apart, `shard` names one, and with neither it goes to the driver."""
+
+    number: int
+    arc: str
+    shard: int | None = None
+    by: tuple[str, ...] = ()
+    counted: bool = False
+    """Only how many tuples there are is wanted: its outputs keep nothing."""
+
+    @property
+    def out(self) -> bool:
+        """Whether it leads to the driver."""
+        return self.shard is None and not self.by
+
+
+@dataclass(frozen=True)
+class Work:
+    """A unit as executors get it."""
+
+    network: Network
+    unit: CutUnit
+    shards: int
+    lanes: tuple[Lane, ...]
+    tables: Mapping[str, str]
+    """By ref: the Arrow file in which a static table lies."""
+    functions: Functions
+    prints: Mapping[str, str]
+    """By box in shards: a print of all that what it keeps depends on."""
+    exchange: str | None
+    """The folder by which large trains travel, where driver and executors share a disk."""
+    run: str
+    """Differs from run to run, so that no process confuses two of them."""
+    native: NativePlan | None = None
+    """How Spark itself runs the boxes; None: kernels do."""
+
+    @property
+    def key(self) -> str:
+        """By this a process finds what it has compiled before."""
+        return f"{self.run}/{self.unit.name}"
+
 
 Ranks = tuple[npt.NDArray[np.float64] | Int64s, Int64s]
 """Where boxes are spread: the order value of each tuple, and the arrival number of its partition's first tuple.
@@ -38,6 +124,12 @@ come from; by these two they come in the order in which one shard would have emi
 
 _MILLISECOND = 1_000_000
 _MOST_MOMENTS = 100_000
+LETTERS = -1
+"""The lane of dead letters, as JSON."""
+READINGS = -2
+"""The lane of what boxes report: calls, tuples, time, deadlines, as JSON."""
+MARKS = -3
+"""The lane by which shards hear of progress, ticks and the end, as JSON."""
 LARGE = 1 << 16
 """Bytes from which on a file is cheaper than the way through Spark."""
 _MARK = b"@file:"
@@ -64,15 +156,11 @@ class Marks(NamedTuple):
     states: tuple[tuple[int, int], ...] = ()
     """By shard that has one: the checksum of its state before this micro-batch."""
 
-    def to_json(self) -> bytes:
-        """Write to bytes."""
-        return json.dumps([self.progress, self.ticks, self.end, self.now, self.kept, self.states]).encode()
-
     @classmethod
-    def from_json(cls, data: bytes) -> Marks:
-        """Read what `to_json` wrote."""
-        progress, ticks, end, now, kept, states = json.loads(data)
-        pairs = tuple((one[0], one[1]) for one in kept), tuple((one[0], one[1]) for one in states)
+    def of(cls, values: Sequence[Any]) -> Marks:
+        """Return marks from what JSON has made of them."""
+        progress, ticks, end, now, *more = values
+        pairs = [tuple((one[0], one[1]) for one in some) for some in more]
         return cls(progress, tuple(Tick(*tick) for tick in ticks), end, now, *pairs)
 
 
@@ -94,10 +182,6 @@ class TaskReport:
         mine = self.boxes.setdefault(box, [0] * 6)
         for at, amount in enumerate((1, tuples_in, tuples_out, spent, bytes_in, ignored)):
             mine[at] += amount
-
-    def sift(self, source: str, seen: int, dropped: int, reason: str) -> None:
-        """Count what a drop box saw and dropped of a source."""
-        self.sifted[source] = [seen, dropped, reason]
 
     def wish(self, deadline: int | None) -> None:
         """Want a tick at this moment, or earlier if somebody else does."""
@@ -128,8 +212,13 @@ def to_arrow_rows(rows: Sequence[Row]) -> pa.RecordBatch:
             pa.array([row.first for row in rows], pa.int64()),
             pa.array([bytes(row.train) for row in rows], pa.binary()),
         ],
-        names=["shard", "lane", "first", "train"],
+        names=Row._fields,
     )
+
+
+def to_rows(table: Mapping[str, Any]) -> list[Row]:
+    """Return rows from a table that has them as columns."""
+    return [Row(*fields) for fields in zip(*(table[name] for name in Row._fields), strict=True)]
 
 
 class Packed(NamedTuple):
@@ -213,15 +302,12 @@ def merge(parts: Sequence[Packed]) -> Train:
         values = np.concatenate([part.ranks[0] for part in filled])  # type: ignore[index]
         born = np.concatenate([part.ranks[1] for part in filled])  # type: ignore[index]
         return both.take(np.lexsort((born, values, numbers)))
-    if (numbers[1:] >= numbers[:-1]).all():
-        return both
-    return both.take(np.argsort(numbers, kind="stable"))
+    return both if ascends(numbers) else both.take(np.argsort(numbers, kind="stable"))
 
 
 def merge_rows(rows: Sequence[Row], schema: Schema) -> Train:
     """Return an output lane's rows as one train."""
-    parts: list[Packed] = [unpack(row.train, schema) for row in sorted(rows, key=lambda row: row.first)]
-    return merge(parts)
+    return merge([unpack(row.train, schema) for row in sorted(rows, key=lambda row: row.first)])
 
 
 def _join(trains: Sequence[Train]) -> Train:
