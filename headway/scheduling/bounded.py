@@ -21,11 +21,10 @@ from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.errors import PolicyError
 from headway.scheduling.policy import STEPS, Plan, Step, Term, Wrapper, apart, foremost, terms_of
-from headway.scheduling.snapshot import Snapshot, Unit
+from headway.scheduling.snapshot import NEVER, Snapshot, Unit
 
 LOOKS = 16
 """How often in a longest wait all units are looked at."""
-_NEVER = np.iinfo(np.int64).max
 _FEW = 4096
 """Steps that may be remembered before they are taken into the array, in a small network."""
 
@@ -88,8 +87,8 @@ class Bounded(Wrapper):
         since = _looked(snapshot, memory)
         urgent = self._first(snapshot, memory, since)
         plan = self._with(urgent, plan, snapshot)
-        since[[step.unit for step in plan.steps]] = _NEVER  # the array is new
-        due = int(since.min(initial=_NEVER)) + self.longest
+        since[[step.unit for step in plan.steps]] = NEVER  # the array is new
+        due = int(since.min(initial=NEVER)) + self.longest
         memory = WaitMemory(
             snapshot.units,
             since,
@@ -101,7 +100,7 @@ class Bounded(Wrapper):
         )
         if preemptive:
             plan = self._asking_again(snapshot, plan, memory.look)
-        elif idle and not plan.steps and due < _NEVER:
+        elif idle and not plan.steps and due < NEVER:
             plan = self._asking_again(snapshot, plan, due)
         return plan, memory
 
@@ -177,8 +176,8 @@ class Bounded(Wrapper):
 
 def _begun(units: tuple[Unit, ...] | None, inner: Any) -> WaitMemory:
     """Return the memory in which nobody has been seen waiting; a look comes first."""
-    since: Int64s = np.full(len(units or ()), _NEVER, np.int64)
-    return WaitMemory(units, since, -_NEVER, None, 0, (), inner)
+    since: Int64s = np.full(len(units or ()), NEVER, np.int64)
+    return WaitMemory(units, since, -NEVER, None, 0, (), inner)
 
 
 def _noted(memory: WaitMemory, plan: Plan) -> WaitMemory:
@@ -191,8 +190,8 @@ def _looked(snapshot: Snapshot, memory: WaitMemory) -> Int64s:
     since, served = memory.since.copy(), memory.served
     while served is not None:
         steps, served = served
-        since[[step.unit for step in steps]] = _NEVER
-    found: Int64s = np.where(snapshot.ready & ~snapshot.busy, np.minimum(since, snapshot.now), _NEVER)
+        since[[step.unit for step in steps]] = NEVER
+    found: Int64s = np.where(snapshot.ready & ~snapshot.busy, np.minimum(since, snapshot.now), NEVER)
     return found
 
 

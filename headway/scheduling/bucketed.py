@@ -32,13 +32,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.catalog import Topology
+from headway.catalog import Floats, Topology
 from headway.clock import SECOND
+from headway.costs import Places
 from headway.errors import PolicyError
 from headway.network.qos import Graph
 from headway.scheduling.graphs import critical_latencies, padded, slopes
-from headway.scheduling.policy import STEPS, WORK, Places, Plan, Policy, Step, Term, apart, register_policy
-from headway.scheduling.snapshot import Floats, Snapshot, Unit
+from headway.scheduling.policy import STEPS, WORK, Plan, Policy, Step, Term, apart, register_policy
+from headway.scheduling.snapshot import Snapshot, Unit
 
 _DEFAULT = 20
 _MOST = 4096

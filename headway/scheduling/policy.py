@@ -15,10 +15,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from headway.costs import Places
 from headway.errors import PolicyError, choices, unknown
 from headway.scheduling.snapshot import Snapshot
-
-Places = npt.NDArray[np.intp]
 
 WORK = 0.002
 """Seconds of expected work in a plan; after that, readings have changed enough to look again."""

@@ -23,11 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from headway.catalog import Floats
 from headway.columns import Int64s
 from headway.costs import UnitCosts
 from headway.scheduling.paths import TINY
 from headway.scheduling.policy import Ranked, Term, register_policy
-from headway.scheduling.snapshot import Floats, Snapshot
+from headway.scheduling.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.catalog import Topology, paths_to_outputs
+from headway.catalog import Floats, Topology, paths_to_outputs
 from headway.columns import Int64s, Mask
 from headway.scheduling.graphs import unit_graphs
-from headway.scheduling.snapshot import Floats, Snapshot, Unit
+from headway.scheduling.snapshot import Layout, Snapshot, Unit
 
 Boxes = Sequence[int]
 """The boxes of a unit, in post-order, as `Unit.boxes` has them."""
@@ -339,7 +339,7 @@ class Traverser:
         self._view: TraversalView | None = None
         self._priorities: Floats = np.zeros(0)
         if span is not None:
-            self._graphs = unit_graphs(topology, box_units(topology))
+            self._graphs = unit_graphs(Layout(topology, box_units(topology)))
 
     def order(self, unit: int, snapshot: Snapshot) -> Calls | None:
         """Return the boxes to call for a step of a unit; None where its own order will do."""

@@ -15,11 +15,12 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from headway.boxes.durations import Duration
+from headway.catalog import Floats
 from headway.clock import SECOND
 from headway.columns import Int64s, Mask
 from headway.errors import NetworkError, PolicyError, choices
@@ -229,6 +230,16 @@ class Overhead(TrainRule):
         return f"overhead:{_plain(self.percent)}%"
 
 
+class Patience(NamedTuple):
+    """What is remembered of how long tuples may wait; see `Zones.patience`."""
+
+    inner: Any
+    zones: Zones | None = None
+    inside: Floats = np.zeros(0)
+    good: Floats = np.zeros(0)
+    others: Floats = np.zeros(0)
+
+
 @dataclass(frozen=True, slots=True)
 class Patient(Wrapper):
     """Any policy, with trains that follow from slack and cost.
@@ -242,45 +253,42 @@ class Patient(Wrapper):
     The inner policy may take fewer.
     """
 
-    def start(self) -> tuple[Zones | None, Any]:
+    def start(self) -> Patience:
         """Nothing is prepared; the inner policy's memory comes along."""
-        return None, self.policy.start()
+        return Patience(self.policy.start())
 
-    def inner(self, memory: tuple[Zones | None, Any]) -> Any:
+    def inner(self, memory: Patience) -> Any:
         """Return the inner policy's memory."""
-        return memory[1]
+        return memory.inner
 
-    def plan(self, snapshot: Snapshot, memory: tuple[Zones | None, Any]) -> tuple[Plan, tuple[Zones | None, Any]]:
+    def plan(self, snapshot: Snapshot, memory: Patience) -> tuple[Plan, Patience]:
         """Return the inner policy's plan for the units that should not wait, with steps of the right size."""
-        zones, inner = memory
-        inside = snapshot.held_inside
-        if zones is None or zones.units is not snapshot.units:
-            zones = unit_zones(snapshot.topology, snapshot.units).with_held(inside)
-        elif not np.array_equal(zones.held, inside):
-            zones = zones.with_held(inside)
-        held, until = _held(snapshot, zones)
+        zones, inside = snapshot.layout.once(unit_zones), snapshot.held_inside
+        if memory.zones is not zones or not np.array_equal(memory.inside, inside):
+            memory = Patience(memory.inner, zones, inside, *zones.patience(inside))
+        held, until = _held(snapshot, memory.good)
         if self.preemptive:
             held &= ~(snapshot.busy | (snapshot.spent > 0))  # what has begun is not kept from going on
         ready = snapshot.ready & ~held
         if not ready.any():
-            return Plan((), until), (zones, inner)
-        plan, inner = self.policy.plan(snapshot.narrowed(ready, MOST), inner)
+            return Plan((), until), memory
+        plan, inner = self.policy.plan(snapshot.narrowed(ready, train=MOST), memory.inner)
         costs = snapshot.costs
         # With a worker for each unit nobody waits for one.
         crowded = len(plan.steps) >= snapshot.free and len(snapshot.units) > snapshot.workers
         steps = []
         for unit, tuples in plan.steps:
-            room = SHARE * float(zones.others[unit]) if crowded else math.inf
+            room = SHARE * float(memory.others[unit]) if crowded else math.inf
             steps.append(Step(unit, min(tuples, _fitting(float(costs.overhead[unit]), float(costs.cost[unit]), room))))
         moments = [moment for moment in (until, plan.until) if moment is not None]
-        return Plan(tuple(steps), min(moments, default=None)), (zones, inner)
+        return Plan(tuple(steps), min(moments, default=None)), memory._replace(inner=inner)
 
-    def terms(self, snapshot: Snapshot, memory: tuple[Zones | None, Any]) -> tuple[Term, ...]:
+    def terms(self, snapshot: Snapshot, memory: Patience) -> tuple[Term, ...]:
         """Return the inner policy's terms; units that are kept waiting have some, too."""
-        return terms_of(self.policy, snapshot.narrowed(snapshot.ready, MOST), memory[1])
+        return terms_of(self.policy, snapshot.narrowed(snapshot.ready, train=MOST), memory.inner)
 
 
-def _held(snapshot: Snapshot, zones: Zones) -> tuple[Mask, int | None]:
+def _held(snapshot: Snapshot, good: Floats) -> tuple[Mask, int | None]:
     """Return which units should wait, and until when."""
     none: Mask = np.zeros(len(snapshot.units), np.bool_)
     if not snapshot.more:
@@ -291,7 +299,7 @@ def _held(snapshot: Snapshot, zones: Zones) -> tuple[Mask, int | None]:
     own = costs.seconds(waiting)
     # What else there is to do may come first: without it, units that wait for the same moment would all be late.
     rest = float(own[snapshot.ready].sum()) - own
-    spare = SHARE * zones.good - (age + own + rest / max(1, snapshot.workers))
+    spare = SHARE * good - (age + own + rest / max(1, snapshot.workers))
     held = able & (spare > 0)
     if not held.any():
         return none, None
