@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -31,10 +31,6 @@ EARLY, SHORT = 3, 64
 """The first calls of a box tell more of imports, caches and first memory than of its tuples, if these are so few."""
 _FADED = 1e-200
 """A faded sum below this says nothing any more."""
-
-
-def _nothing() -> Floats:
-    return np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +84,14 @@ class BoxReadings:
     """Seconds that one call costs before any tuple, by the running cost model."""
     cost: Floats
     """Seconds that one tuple costs, by the running cost model."""
-    selectivity: Floats = field(default_factory=_nothing)
-    """Tuples out per tuple in; 1 for a box that has seen none. Where it is not given, that of the whole run."""
-    rate_in: Floats = field(default_factory=_nothing)
+    selectivity: Floats
+    """Tuples out per tuple in; 1 for a box that has seen none."""
+    rate_in: Floats
     """Tuples that the box took per second; 0 where nobody measured time."""
-    early: Int64s = field(default_factory=lambda: np.zeros((2, 0), np.int64))
+    early: Int64s
     """Tuples of first calls of each box, and nanoseconds spent on them: few, by a box that warms up (see EARLY)."""
     exact: bool = False
     """Whether costs are known, and not measured."""
-
-    def __post_init__(self) -> None:
-        """Fill in what was not given."""
-        if len(self.selectivity) != len(self.calls):
-            object.__setattr__(self, "selectivity", self.overall)
-        if len(self.rate_in) != len(self.calls):
-            object.__setattr__(self, "rate_in", np.zeros(len(self.calls)))
-        if self.early.shape[1] != len(self.calls):
-            object.__setattr__(self, "early", np.zeros((2, len(self.calls)), np.int64))
 
     @property
     def overall(self) -> Floats:

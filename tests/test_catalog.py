@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.catalog import BoxReadings, Statistics, Topology, paths_to_outputs
+from headway.catalog import Statistics, Topology, paths_to_outputs
 from headway.clock import SECOND
 from headway.engines.summary import summarise_boxes
 from headway.errors import HeadwayError
@@ -277,9 +277,3 @@ def test_bad_declarations_are_named() -> None:
         Statistics(2).declare(declared(1, 2), declared(1))
     with pytest.raises(HeadwayError, match="declared selectivity of box 1 is below 0"):
         Statistics(2).declare(selectivity=declared(NAN, -1))
-
-
-def test_readings_made_by_hand_need_only_counts_and_costs() -> None:
-    some, nothing = np.array([4, 0]), np.zeros(2)
-    readings = BoxReadings(some, some, np.array([1, 0]), some, nothing, nothing, nothing)
-    assert (readings.selectivity.tolist(), readings.rate_in.tolist()) == ([0.25, 1], [0, 0])

@@ -18,11 +18,9 @@ What is added to the paper; the values in brackets are the paper's:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from headway.adaptive.layer import Action, Interval, Switch, register_adaptive
 from headway.adaptive.learning import Learning, Record, make_learning
@@ -42,7 +40,7 @@ from headway.adaptive.scoring import (
 from headway.boxes.durations import DURATION_HINT, Duration
 from headway.catalog import Topology
 from headway.clock import SECOND
-from headway.errors import NetworkError, PolicyError, finite, unknown
+from headway.errors import PolicyError, finite, unknown, within
 from headway.scheduling.policy import make_policy
 from headway.totals import Totals
 
@@ -50,7 +48,6 @@ POLICIES = ("round-robin", "fifo", "most-tuples", "chain")
 """The algorithms of the paper's experiments."""
 FOREVER = "forever"
 ALL = "all"
-R = TypeVar("R")
 UNITS = {"latency": " s", "memory": " B", "queue": " tuples", "throughput": " tuples/s"}
 
 
@@ -127,7 +124,7 @@ class Amos:
             current=0,
             turn_began=now,
             fresh=False,
-            last=_nothing(now, outputs),
+            last=Totals.at_start(now, outputs),
             next=now + self._until(0),
             samples=(),
             number=0,
@@ -167,7 +164,8 @@ class Amos:
                 raise PolicyError(f"amos: {unknown('setting to change', str(key), ['objectives'])}")
         if "objectives" not in settings:
             return memory
-        return replace(memory, specification=_named("amos", Specification.parse, settings["objectives"]))
+        with within("amos"):
+            return replace(memory, specification=Specification.parse(settings["objectives"]))
 
     def ranking(self, memory: AmosMemory) -> tuple[float | None, ...]:
         """Return by algorithm its score (equation 2) under the present specification; None before its first turn."""
@@ -229,11 +227,6 @@ def _details(chosen: int, window: Sequence[Past], specification: Specification) 
     return f" ({', '.join(parts)})"
 
 
-def _nothing(now: int, outputs: int) -> Totals:
-    zeros = np.zeros(outputs + 1)
-    return Totals(now, np.zeros(outputs + 1, np.int64), zeros, zeros, zeros, zeros, zeros)
-
-
 DEFAULTS: Mapping[str, Any] = {
     "policies": POLICIES,
     "objectives": None,
@@ -263,10 +256,13 @@ def make_amos(settings: Mapping[str, Any]) -> Amos:
     if not isinstance(learning, str):
         raise PolicyError(f"amos: learning: the name of a strategy is expected, not {learning!r}")
     objectives = given["objectives"]
+    with within("amos"):
+        specification = None if objectives is None else Specification.parse(objectives)
+        strategy = make_learning(learning)
     return Amos(
         policies,
-        None if objectives is None else _named("amos", Specification.parse, objectives),
-        _named("amos", make_learning, learning),
+        specification,
+        strategy,
         delay=_nanoseconds("delay", given["delay"]),
         decay=_share("decay", given["decay"], 0.5),
         window=_whole("window", given["window"], len(policies)),
@@ -287,7 +283,8 @@ def _policies(value: object) -> tuple[str, ...]:
         raise PolicyError(f"amos: policies: a list of policies is expected, such as [fifo, chain], not {value!r}")
     names = tuple(str(name) for name in value)
     for name in names:
-        _named("amos: policies", make_policy, name)
+        with within("amos: policies"):
+            make_policy(name)
         if names.count(name) > 1:
             raise PolicyError(f"amos: policies: '{name}' is named more than once")
     return names
@@ -303,17 +300,10 @@ def _changes(value: object) -> tuple[SpecificationChange, ...]:
     for item in value:
         if not isinstance(item, Mapping) or set(item) != {"after", "objectives"}:
             raise PolicyError(f"amos: changes: each has the keys after, objectives, and no others; got {item!r}")
-        specification = _named("amos: changes", Specification.parse, item["objectives"])
+        with within("amos: changes"):
+            specification = Specification.parse(item["objectives"])
         changes.append(SpecificationChange(_nanoseconds("changes: after", item["after"]), specification))
     return tuple(sorted(changes, key=lambda change: change.after))
-
-
-def _named(where: str, read: Callable[[Any], R], value: object) -> R:
-    """Read a value, with the place in front of what is wrong with it."""
-    try:
-        return read(value)
-    except PolicyError as error:
-        raise PolicyError(f"{where}: {error}") from None
 
 
 def _nanoseconds(key: str, value: object) -> int:
@@ -322,10 +312,8 @@ def _nanoseconds(key: str, value: object) -> int:
         seconds = finite(value)
         length = 0 if seconds is None else round(seconds * SECOND)
     else:
-        try:
+        with within(f"amos: {key}"):
             length = Duration.parse(value).nanoseconds
-        except NetworkError as error:
-            raise PolicyError(f"amos: {key}: {error}") from None
     if length <= 0:
         raise PolicyError(f"amos: {key}: must be longer than zero, not {value!r}; {DURATION_HINT}")
     return length

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from headway.boxes.durations import DURATION_HINT, Duration
-from headway.errors import HeadwayError, PolicyError, finite, unknown
+from headway.errors import HeadwayError, PolicyError, finite, unknown, within
 from headway.scheduling.trains import Bytes, parse_train
 
 EASED = 0.8
@@ -39,7 +39,7 @@ class Measure:
     at_most: bool
     """Whether the target is the most that is good; otherwise it is the least."""
     read: Callable[[object], float]
-    """Reads a value of a target as the user writes it; raises a HeadwayError that says how to write it."""
+    """Reads a value of a target as the user writes it; raises a PolicyError that says how to write it."""
     write: Callable[[float], str]
     """Returns a value for people."""
     dropping_helps: bool = True
@@ -98,7 +98,7 @@ class Target:
     def parse(cls, value: object, measure: Measure) -> Target:
         """Read one value, or a list of points such as ``[[0, 500ms], [500, 100ms]]``. Raises a PolicyError."""
         if not isinstance(value, Sequence) or isinstance(value, str):
-            return cls.constant(_read(value, measure))
+            return cls.constant(measure.read(value))
         if not value:
             raise PolicyError(_POINTS.format(value))
         points = tuple(_point(point, measure) for point in value)
@@ -124,19 +124,8 @@ _POINTS = "a target is a value, or a list of points [seconds, value] such as [[0
 def _point(point: object, measure: Measure) -> tuple[float, float]:
     if not isinstance(point, Sequence) or isinstance(point, str) or len(point) != 2:
         raise PolicyError(_POINTS.format(point))
-    try:
-        return read_seconds(point[0]), _read(point[1], measure)
-    except PolicyError as error:
-        raise PolicyError(f"point {point!r}: {error}") from None
-
-
-def _read(value: object, measure: Measure) -> float:
-    try:
-        return measure.read(value)
-    except PolicyError:
-        raise
-    except HeadwayError as error:
-        raise PolicyError(str(error)) from None
+    with within(f"point {point!r}"):
+        return read_seconds(point[0]), measure.read(point[1])
 
 
 def read_seconds(value: object) -> float:

@@ -51,7 +51,7 @@ from headway.adaptive.layer import METRICS, Action, Interval, Shed, Switch, regi
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.columns import Int64s
-from headway.errors import PolicyError, choices, unknown
+from headway.errors import PolicyError, choices, unknown, within
 from headway.scheduling.policy import make_policy, registered_policies
 from headway.totals import Totals
 
@@ -130,10 +130,8 @@ class Optimizer:
         weights = {**WEIGHTS, **_mapping(settings.get("classes", {}), f"{NAME}: classes")}
         shedding = _names(settings.get("shed", SHEDDING), f"{NAME}: shed")
         queries = _mapping(settings.get("queries", {}), f"{NAME}: queries")
-        try:
+        with within(NAME):
             priorities = Priorities.of(weights, shedding)
-        except PolicyError as error:
-            raise PolicyError(f"{NAME}: {error}") from None
         made = cls(
             policies,
             _place(begin, policies, f"{NAME}: start"),
@@ -156,8 +154,7 @@ class Optimizer:
         for made, query in zip(queries, named.values(), strict=True):
             if query.start is not None:
                 begin[made.output] = query.start
-        nothing = np.zeros(len(topology.outputs) + 1)
-        totals = Totals(now, nothing.astype(np.int64), nothing, nothing, nothing, nothing, nothing)
+        totals = Totals.at_start(now, len(topology.outputs))
         return tuple(begin), OptimizerMemory(
             begun=now,
             topology=topology,
@@ -240,10 +237,8 @@ class Optimizer:
             target = goal.target or (old.target if old else _default_target(measure, output, topology, where))
             priority = self.priorities[goal.priority or (old.priority.name if old else BEST_EFFORT)]
             goals[measure] = Goal(MEASURES[measure], target, priority)
-            try:
+            with within(where):
                 self.table.row(measure, self.policies)
-            except PolicyError as error:
-                raise PolicyError(f"{where}: {error}") from None
         interval = query.interval or (before.rules.interval if before else self.interval)
         lookahead = query.lookahead
         if lookahead is None:
@@ -267,15 +262,11 @@ class Optimizer:
         _check_keys(settings, ("target", "class"), where)
         target, priority = None, settings.get("class")
         if priority is not None:
-            try:
+            with within(f"{where}: class"):
                 priority = self.priorities[str(priority)].name
-            except PolicyError as error:
-                raise PolicyError(f"{where}: class: {error}") from None
         if "target" in settings:
-            try:
+            with within(f"{where}: target"):
                 target = Target.parse(settings["target"], measure)
-            except PolicyError as error:
-                raise PolicyError(f"{where}: target: {error}") from None
         return GoalSettings(target, priority)
 
 
@@ -334,11 +325,9 @@ def _policies(value: object) -> tuple[str, ...]:
     names = _names(value, f"{NAME}: policies")
     if not names or len(set(names)) < len(names):
         raise PolicyError(f"{NAME}: policies: must be one or more different policies, not {choices(names)}")
-    for name in names:
-        try:
+    with within(f"{NAME}: policies"):
+        for name in names:
             make_policy(name)
-        except PolicyError as error:
-            raise PolicyError(f"{NAME}: policies: {error}") from None
     return names
 
 
@@ -352,10 +341,8 @@ def _times(settings: Mapping[str, Any], where: str) -> tuple[int | None, int | N
     """Return the interval and the lookahead in nanoseconds; None where they are not given."""
     times: list[int | None] = []
     for key in ("interval", "lookahead"):
-        try:
+        with within(f"{where}: {key}"):
             times.append(round(read_seconds(settings[key]) * SECOND) if key in settings else None)
-        except PolicyError as error:
-            raise PolicyError(f"{where}: {key}: {error}") from None
     if times[0] == 0:
         raise PolicyError(f"{where}: interval: must be more than 0")
     return times[0], times[1]
@@ -381,10 +368,8 @@ def _table(value: object) -> DecisionTable:
         for policy in row:
             if str(policy).partition(":")[0] not in known:
                 raise PolicyError(f"{where}: {measure}: {unknown('policy', str(policy), known)}")
-    try:
+    with within(NAME):
         return DecisionTable().extended(rows)
-    except PolicyError as error:
-        raise PolicyError(f"{NAME}: {error}") from None
 
 
 def _fixed(moments: Sequence[int]) -> Int64s:

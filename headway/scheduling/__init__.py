@@ -29,7 +29,6 @@ __all__ = [
     "Step",
     "Term",
     "Unit",
-    "UnitCosts",
     "bucketed",
     "chain",
     "earliest_deadline",

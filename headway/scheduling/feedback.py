@@ -35,7 +35,7 @@ from headway.catalog import Floats
 from headway.clock import MILLISECOND, SECOND
 from headway.columns import Int64s, Mask
 from headway.costs import Places
-from headway.errors import NetworkError, PolicyError
+from headway.errors import within
 from headway.scheduling.graphs import good_ends
 from headway.scheduling.policy import Policy, Ranked, Term, register_policy
 from headway.scheduling.snapshot import NEVER, Layout, Snapshot
@@ -158,12 +158,8 @@ def _unit_outputs(layout: Layout) -> UnitOutputs:
 def _make(argument: str | None) -> Policy:
     if argument is None:
         return Feedback()
-    try:
+    with within(f"policy 'feedback:{argument}': how often to look at the outputs stands after the colon"):
         return Feedback(parse_timeout(argument).nanoseconds)
-    except NetworkError as error:
-        raise PolicyError(
-            f"policy 'feedback:{argument}': how often to look at the outputs stands after the colon: {error}"
-        ) from None
 
 
 register_policy(

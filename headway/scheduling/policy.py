@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headway.costs import Places
-from headway.errors import PolicyError, choices, unknown
+from headway.errors import PolicyError, choices, unknown, within
 from headway.scheduling.snapshot import Snapshot
 
 WORK = 0.002
@@ -326,7 +326,5 @@ def make_policy(text: str) -> Policy:
     if colon and not entry.takes_argument:
         raise PolicyError(f"policy '{name}' takes no argument, not '{argument}'")
     made = entry.make(argument if colon else None)
-    try:
+    with within(f"policy '{name}'"):
         return as_policy(made)
-    except PolicyError as error:
-        raise PolicyError(f"policy '{name}': {error}") from None

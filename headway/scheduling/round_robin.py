@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headway.boxes.durations import Duration
-from headway.errors import NetworkError, PolicyError
+from headway.errors import PolicyError, within
 from headway.scheduling.policy import Plan, Policy, Step, register_policy
 from headway.scheduling.snapshot import Snapshot
 
@@ -137,10 +137,8 @@ def _apart(snapshot: Snapshot, order: list[int], most: int) -> tuple[list[int], 
 def _make(argument: str | None) -> Policy:
     if argument is None:
         return RoundRobin()
-    try:
+    with within(f"policy 'round-robin:{argument}': a slice of time stands after the colon"):
         length = Duration.parse(argument)
-    except NetworkError as error:
-        raise PolicyError(f"policy 'round-robin:{argument}': a slice of time stands after the colon: {error}") from None
     if length.microseconds < 1:
         raise PolicyError(f"policy 'round-robin:{argument}': a slice is longer than 0")
     return RoundRobin(length.nanoseconds)

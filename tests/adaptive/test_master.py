@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.adaptive.master import MOST_OWED, Master, MasterMemory
-from headway.catalog import BoxReadings
+from headway.catalog import Statistics
 from headway.clock import MILLISECOND, SECOND
 from headway.costs import UnitCosts
 from headway.errors import PolicyError
@@ -179,8 +179,7 @@ def test_what_is_owed_is_forgiven_when_nobody_waits_for_it() -> None:
 def test_a_step_counts_for_its_box_and_not_for_what_follows() -> None:
     # Both units take 1 ms a step, but what follows the first takes another 9.
     seen = costing([10.0, 1.0], room=1)
-    none = np.zeros(2, np.int64)
-    boxes = BoxReadings(none, none, none, none, np.zeros(2), np.array([0.001] * 2), np.zeros(2))
+    boxes = replace(Statistics(2).readings(), overhead=np.array([0.001] * 2))
     policy = master(RoundRobin(), RoundRobin())
     made = plans(policy, replace(seen, read_boxes=lambda: boxes), begun(policy, [0, 1]), 8)
     assert made == [[0], [0], [1], [1]] * 2
