@@ -158,12 +158,12 @@ class Bounded(Wrapper):
         own = [Step(unit, sizes.get(unit) or min(train, self.policy.size(snapshot, unit))) for unit in urgent]
         if self.preemptive:
             sizes |= dict(own)
-            units = apart(snapshot, np.array([*urgent, *dict(plan.steps)], np.intp), snapshot.workers)
+            units = apart(snapshot, [*urgent, *dict(plan.steps)], snapshot.workers)
             return Plan(tuple([Step(unit, sizes[unit]) for unit in units]), plan.until)
         most = snapshot.room
         if snapshot.workers > 1:  # no longer than the policy's own plan, or than workers are free
             most = min(most, max(snapshot.free, len(plan.steps)))
-            free = apart(snapshot, np.array(urgent, np.intp), snapshot.free)
+            free = apart(snapshot, urgent, snapshot.free)
             own = [step for step in own if step.unit in free]
         named = {step.unit for step in own}
         return Plan((*own, *[step for step in plan.steps if step.unit not in named])[:most], plan.until)

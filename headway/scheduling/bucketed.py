@@ -86,7 +86,7 @@ class Bucketed(Policy):
             index = known = known.copy() if isinstance(known, Index) else Index.of(memory.graphs, known, snapshot.now)
             index.read(snapshot, snapshot.changed)
             order, buckets = index.first(snapshot, memory.turns, most, work)
-        chosen = order if alone else apart(snapshot, np.array(order, np.intp), min(snapshot.free, snapshot.room))
+        chosen = order if alone else apart(snapshot, order, min(snapshot.free, snapshot.room))
         plan = Plan(tuple([Step(unit, snapshot.train) for unit in chosen]))
         return plan, Buckets(memory.graphs, _passed_on(memory.turns, order, buckets, set(chosen)), known)
 

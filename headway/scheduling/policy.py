@@ -8,7 +8,7 @@ it returns with the plan and is handed back.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -172,7 +172,7 @@ def foremost(units: Places, keys: Sequence[npt.NDArray[Any]], count: int) -> Pla
     return first[np.lexsort([key[first] for key in reversed(keys)])] if keys else first
 
 
-def apart(snapshot: Snapshot, order: Places, most: int) -> list[int]:
+def apart(snapshot: Snapshot, order: Iterable[int], most: int) -> list[int]:
     """Return the first units that can run at once, at most so many."""
     chosen: list[int] = []
     used: set[int] = set()

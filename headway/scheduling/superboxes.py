@@ -175,7 +175,7 @@ def choose(view: TraversalView, boxes: Boxes) -> tuple[str, Calls]:
     Among equals it is min-cost, which never costs more in all.
     """
     plain, quick = min_cost(view.topology, boxes), min_latency(view, boxes)
-    return ("ml", quick) if mean_latency(view, quick) < mean_latency(view, plain) else ("mc", plain)
+    return ("ml", quick) if expected(view, quick)[1] < expected(view, plain)[1] else ("mc", plain)
 
 
 def spanner(view: TraversalView, boxes: Boxes, priorities: Floats, k: int) -> Calls:
@@ -227,23 +227,12 @@ def memory_rates(view: TraversalView) -> Floats:
     return rates
 
 
-def total_cost(view: TraversalView, sequence: Calls) -> float:
-    """Return the seconds that a sequence of calls is expected to take, with what waits now."""
-    return _timed(view, sequence)[0]
+def expected(view: TraversalView, sequence: Calls) -> tuple[float, float]:
+    """Return the seconds that a sequence of calls will take with what waits now, and how late results come out of it.
 
-
-def mean_latency(view: TraversalView, sequence: Calls) -> float:
-    """Return the mean seconds, from the start of the sequence, until its results come out; 0 where none do.
-
-    Within a call, tuples come out one after the other. Results are what boxes emit that feed an output, or none of
-    the sequence's boxes.
+    That is the mean of the seconds from the start of the sequence, 0 where nothing comes out. Within a call, tuples
+    come out one after the other. Results are what boxes emit that feed an output, or none of the sequence's boxes.
     """
-    _, results, latency = _timed(view, sequence)
-    return latency / results if results > 0 else 0.0
-
-
-def _timed(view: TraversalView, sequence: Calls) -> tuple[float, float, float]:
-    """Return the seconds in all, the number of results and the sum of their latencies."""
     own = np.array(sequence, np.intp)
     queued = dict(zip(sequence, view.waiting[own].astype(np.float64).tolist(), strict=True))
     seconds, overhead = view.cost[own].tolist(), view.overhead[own].tolist()
@@ -262,7 +251,7 @@ def _timed(view: TraversalView, sequence: Calls) -> tuple[float, float, float]:
             latency += emitted * (start + seconds[at] * (tuples + 1) / 2)
         for one in consumers[box]:
             queued[one] += emitted
-    return now, results, latency
+    return now, latency / results if results > 0 else 0.0
 
 
 class _Flow:
@@ -371,8 +360,8 @@ class Traverser:
 
     def _urgency(self, snapshot: Snapshot) -> Floats:
         """Return by box how urgent it is: its place in the order of p-tuples, from the end."""
-        expected = snapshot.measures.box_costs.seconds(np.minimum(snapshot.box_waiting, snapshot.train))
-        utility, slack = self._graphs.slopes_and_slacks(snapshot.queues.latency + expected)
+        seconds = snapshot.measures.box_costs.seconds(np.minimum(snapshot.box_waiting, snapshot.train))
+        utility, slack = self._graphs.slopes_and_slacks(snapshot.queues.latency + seconds)
         order = np.lexsort((slack, -utility))
         urgency: Floats = np.empty(len(order))
         urgency[order] = np.arange(len(order), 0, -1)

@@ -22,7 +22,7 @@ import numpy as np
 from headway.boxes.durations import Duration
 from headway.catalog import Floats
 from headway.clock import SECOND
-from headway.columns import Int64s, Mask
+from headway.columns import Mask
 from headway.errors import NetworkError, PolicyError, choices
 from headway.scheduling.graphs import Zones, unit_zones
 from headway.scheduling.policy import Plan, Policy, Step, Term, Wrapper, terms_of
@@ -139,7 +139,7 @@ class Share(TrainRule):
 
     def size(self, snapshot: Snapshot, unit: int) -> int:
         """Return the share."""
-        return _at_most(snapshot, unit, math.ceil(self.percent * int(snapshot.waiting[unit]) / 100 - _ROUNDING))
+        return _of_each(snapshot, unit, math.ceil(self.percent * int(snapshot.waiting[unit]) / 100 - _ROUNDING))
 
     def __str__(self) -> str:
         return f"{_plain(self.percent)}%"
@@ -156,7 +156,7 @@ class Budget(TrainRule):
         overhead, cost = float(snapshot.costs.overhead[unit]), float(snapshot.costs.cost[unit])
         if cost <= 0:
             return MOST if overhead > 0 else FIRST
-        return _at_most(snapshot, unit, _whole((self.time.seconds - overhead) / cost + _ROUNDING))
+        return _of_each(snapshot, unit, _whole((self.time.seconds - overhead) / cost + _ROUNDING))
 
     def __str__(self) -> str:
         return str(self.time)
@@ -174,7 +174,7 @@ class Bytes(TrainRule):
         size, tuples = int(queues.bytes[boxes].sum()), int(queues.tuples[boxes].sum())
         if size <= 0 or tuples <= 0:
             return FIRST
-        return _at_most(snapshot, unit, self.bytes * tuples // size)
+        return _of_each(snapshot, unit, self.bytes * tuples // size)
 
     def __str__(self) -> str:
         unit = next(name for name, factor in _BYTES.items() if self.bytes % factor == 0)
@@ -199,7 +199,7 @@ class LatencySpread(TrainRule):
         apart = 2 * (age - snapshot.latency_of(unit))  # the oldest and the newest
         if apart <= self.time.seconds:
             return MOST
-        return _at_most(snapshot, unit, 1 + _whole(self.time.seconds * (waiting - 1) / apart + _ROUNDING))
+        return _of_each(snapshot, unit, 1 + _whole(self.time.seconds * (waiting - 1) / apart + _ROUNDING))
 
     def __str__(self) -> str:
         return f"spread:{self.time}"
@@ -224,7 +224,7 @@ class Overhead(TrainRule):
             return MOST if overhead > 0 else FIRST
         enough = (overhead + snapshot.planning) * (100 / self.percent - 1) / cost
         enough = max(enough, math.isqrt(int(snapshot.waiting[unit])))
-        return _at_least(snapshot, unit, math.ceil(min(MOST, enough) - _ROUNDING))
+        return _of_each(snapshot, unit, math.ceil(min(MOST, enough) - _ROUNDING), at_least=True)
 
     def __str__(self) -> str:
         return f"overhead:{_plain(self.percent)}%"
@@ -380,32 +380,17 @@ def _whole(number: float) -> int:
     return math.floor(max(0.0, min(MOST, number)))
 
 
-def _at_most(snapshot: Snapshot, unit: int, total: int) -> int:
-    """Return the largest number of tuples of each queue that takes no more than `total` of a unit; at least 1."""
-    boxes = snapshot.units[unit].boxes
-    if len(boxes) == 1:
-        return max(1, min(total, MOST))
-    queued = np.sort(snapshot.box_waiting[list(boxes)])
-    if total >= int(queued.sum()):
-        return max(1, min(total, MOST))
-    return max(1, _level(queued, total))
+def _of_each(snapshot: Snapshot, unit: int, total: int, *, at_least: bool = False) -> int:
+    """Return the largest number of tuples of each queue that takes no more than `total` of a unit.
 
-
-def _at_least(snapshot: Snapshot, unit: int, total: int) -> int:
-    """Return the smallest number of tuples of each queue that takes `total` of a unit, or all; at least 1."""
-    boxes = snapshot.units[unit].boxes
-    if len(boxes) == 1:
-        return max(1, min(total, MOST))
-    queued = np.sort(snapshot.box_waiting[list(boxes)])
-    if total > int(queued.sum()):
-        return max(1, min(total, MOST))
-    return _level(queued, total - 1) + 1 if total > 0 else 1
-
-
-def _level(queued: Int64s, total: int) -> int:
-    """Return the largest number of tuples of each queue that takes no more than `total`, fewer than wait in all."""
-    count = len(queued)
-    below = np.cumsum(queued) - queued  # what the shorter queues hold
-    levels = (total - below) // np.arange(count, 0, -1)
-    # The first queue that is longer than the number which it and the longer ones could share.
-    return int(levels[np.argmax(queued > levels)])
+    Or, with `at_least`, the smallest that takes so many, or all. At least 1.
+    """
+    boxes, below = snapshot.units[unit].boxes, total - at_least
+    if len(boxes) > 1:
+        queued = np.sort(snapshot.box_waiting[list(boxes)])
+        if 0 <= below < int(queued.sum()):
+            shorter = np.cumsum(queued) - queued  # what the shorter queues hold
+            levels = (below - shorter) // np.arange(len(queued), 0, -1)
+            # The first queue that is longer than the number which it and the longer ones could share.
+            return max(1, int(levels[np.argmax(queued > levels)]) + at_least)
+    return max(1, min(total, MOST))

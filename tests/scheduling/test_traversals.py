@@ -16,7 +16,7 @@ from headway.scheduling.superboxes import (
     TRAVERSALS,
     TraversalView,
     choose,
-    mean_latency,
+    expected,
     memory_rates,
     min_cost,
     min_cost_order,
@@ -25,7 +25,6 @@ from headway.scheduling.superboxes import (
     output_costs,
     spanner,
     superbox_units,
-    total_cost,
 )
 from tests.scheduling.snapshots import replace, topology
 
@@ -58,6 +57,14 @@ def view(
         np.ones(count),
         None if ready is None else np.array(ready, np.bool_),
     )
+
+
+def total_cost(seen: TraversalView, calls: tuple[int, ...]) -> float:
+    return expected(seen, calls)[0]
+
+
+def mean_latency(seen: TraversalView, calls: tuple[int, ...]) -> float:
+    return expected(seen, calls)[1]
 
 
 def paper(p: float, o: float) -> TraversalView:
