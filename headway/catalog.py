@@ -257,6 +257,9 @@ class Statistics:
 
     def _read(self) -> BoxReadings:
         calls, tuples_in, tuples_out, busy = _frozen(self._counts.copy())
+        # What first calls took says nothing where somebody has declared what a tuple costs.
+        declared = self._declared.get("cost")
+        early: Int64s = self._early.copy() if declared is None else np.where(np.isnan(declared), self._early, 0)
         return BoxReadings(
             calls,
             tuples_in,
@@ -267,15 +270,9 @@ class Statistics:
             self._best("cost", self._cost),
             self._best("selectivity", self._selectivity),
             self._rates.latest,
-            _frozen(self._warming_up()),
+            _frozen(early),
             self._exact,
         )
-
-    def _warming_up(self) -> Int64s:
-        """Return what first calls took, where nobody has declared what a tuple costs."""
-        declared = self._declared.get("cost")
-        found: Int64s = self._early.copy() if declared is None else np.where(np.isnan(declared), self._early, 0)
-        return found
 
     def _best(self, name: str, measured: Floats) -> Floats:
         """Return what was declared where that counts, and what was measured elsewhere."""

@@ -231,41 +231,27 @@ class Priority:
         return self.weight - spare * self.range
 
 
-@dataclass(frozen=True, slots=True)
-class Priorities:
-    """All classes, the one with the most weight first."""
+def priorities(weights: Mapping[str, float] = WEIGHTS, shedding: Iterable[str] = SHEDDING) -> Mapping[str, Priority]:
+    """Return the classes with these weights by name, the one with the most first. Raises a PolicyError.
 
-    classes: tuple[Priority, ...]
-
-    @classmethod
-    def of(cls, weights: Mapping[str, float] = WEIGHTS, shedding: Iterable[str] = SHEDDING) -> Priorities:
-        """Return the classes with these weights. Raises a PolicyError where weights are equal or not above 0.
-
-        The last of several classes is easily pleased.
-        """
-        sheds = set(shedding)
-        for name in sorted(sheds - set(weights)):
-            raise PolicyError(f"shed: {unknown('class', name, weights)}")
-        for name, weight in weights.items():
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
-                raise PolicyError(f"classes: the weight of '{name}' is a number above 0, not {weight!r}")
-        names = sorted(weights, key=lambda name: -weights[name])
-        classes: list[Priority] = []
-        for at, name in enumerate(names):
-            last = at == len(names) - 1
-            below = 0.0 if last else float(weights[names[at + 1]])
-            weight = float(weights[name])
-            if weight == below:
-                raise PolicyError(f"classes: '{name}' and '{names[at + 1]}' have the same weight {weight:g}")
-            classes.append(Priority(name, weight, weight - below, name in sheds, last and len(names) > 1))
-        return cls(tuple(classes))
-
-    def __getitem__(self, name: str) -> Priority:
-        """Return a class by name. Raises a PolicyError that lists them."""
-        for one in self.classes:
-            if one.name == name:
-                return one
-        raise PolicyError(unknown("class", name, [one.name for one in self.classes]))
+    Weights are above 0 and differ. The last of several classes is easily pleased.
+    """
+    sheds = set(shedding)
+    for name in sorted(sheds - set(weights)):
+        raise PolicyError(f"shed: {unknown('class', name, weights)}")
+    for name, weight in weights.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
+            raise PolicyError(f"classes: the weight of '{name}' is a number above 0, not {weight!r}")
+    names = sorted(weights, key=lambda name: -weights[name])
+    classes = {}
+    for at, name in enumerate(names):
+        last = at == len(names) - 1
+        below = 0.0 if last else float(weights[names[at + 1]])
+        weight = float(weights[name])
+        if weight == below:
+            raise PolicyError(f"classes: '{name}' and '{names[at + 1]}' have the same weight {weight:g}")
+        classes[name] = Priority(name, weight, weight - below, name in sheds, last and len(names) > 1)
+    return classes
 
 
 @dataclass(frozen=True, slots=True)

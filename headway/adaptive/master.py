@@ -109,30 +109,16 @@ class Master(Policy):
         count = len(self.policies)
         return MasterMemory(tuple([policy.start() for policy in self.policies]), (0,) * count, count - 1)
 
-    def assign_all(self, memory: MasterMemory, by_unit: Sequence[int]) -> MasterMemory:
+    def assign(self, memory: MasterMemory, by_unit: Sequence[int]) -> MasterMemory:
         """Return the memory in which each unit has the policy given for it."""
         made = np.array(by_unit, np.intp)
         for policy in set(made.tolist()):
-            self._check(policy)
+            if not 0 <= policy < len(self.policies):
+                listed = choices([f"{at} ({name})" for at, name in enumerate(self.names)])
+                raise PolicyError(f"there is no policy {policy}; the policies are {listed}")
         made.flags.writeable = False
         sole = int(made[0]) if len(made) and (made == made[0]).all() else None
         return replace(memory, assigned=made, sole=sole if len(made) else 0, asked=_NOBODY)
-
-    def assign(self, memory: MasterMemory, units: Sequence[int], policy: int) -> MasterMemory:
-        """Return the memory in which some units have another policy, and all others the one that they had."""
-        self._check(policy)
-        if memory.assigned is None:
-            raise PolicyError("units can change their policy once all have one: assign_all comes before assign")
-        made, count = memory.assigned.copy(), len(memory.assigned)
-        for unit in units:
-            if not 0 <= unit < count:
-                raise PolicyError(f"there is no unit {unit}; the units are 0 to {count - 1}")
-        made[list(units)] = policy
-        return self.assign_all(memory, made)  # type: ignore[arg-type]
-
-    def assigned(self, memory: MasterMemory) -> Places | None:
-        """Return by unit the place of its policy, not to be written to; None as long as all have policy 0."""
-        return memory.assigned
 
     # Plans
 
@@ -258,11 +244,6 @@ class Master(Policy):
     def _preemptive(self) -> tuple[bool, ...]:
         return tuple([policy.preemptive for policy in self.policies])
 
-    def _check(self, policy: int) -> None:
-        if not 0 <= policy < len(self.policies):
-            listed = choices([f"{at} ({name})" for at, name in enumerate(self.names)])
-            raise PolicyError(f"there is no policy {policy}; the policies are {listed}")
-
     def _ready(self, snapshot: Snapshot, memory: MasterMemory) -> tuple[int | None, Places]:
         """Return the only policy with ready units, if there is one, and by policy how many it has.
 
@@ -270,7 +251,8 @@ class Master(Policy):
         """
         count = len(self.policies)
         if memory.sole is not None:
-            return memory.sole, _lone_counts(snapshot, memory.sole, count) if self.preemptive else _NO_COUNTS
+            ready = np.count_nonzero(snapshot.ready) if self.preemptive else 0
+            return memory.sole, np.where(np.arange(count) == memory.sole, ready, 0)
         assert memory.assigned is not None
         if len(memory.assigned) != len(snapshot.units):
             raise PolicyError(
@@ -377,15 +359,6 @@ class _Draft:
         turns = self.turns
         inner, left = tuple(self._inner), tuple(turns.left)
         return MasterMemory(inner, left, turns.turn, before.assigned, before.sole)
-
-
-_NO_COUNTS: Places = np.zeros(0, np.intp)
-
-
-def _lone_counts(snapshot: Snapshot, place: int, count: int) -> Places:
-    counts: Places = np.zeros(count, np.intp)
-    counts[place] = np.count_nonzero(snapshot.ready)
-    return counts
 
 
 def _step_costs(snapshot: Snapshot) -> tuple[Floats, Floats]:

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -43,8 +43,9 @@ from headway.adaptive.goals import (
     WEIGHTS,
     Goal,
     Measure,
-    Priorities,
+    Priority,
     Target,
+    priorities,
     read_seconds,
 )
 from headway.adaptive.layer import METRICS, Action, Interval, Shed, Switch, register_adaptive
@@ -115,7 +116,7 @@ class Optimizer:
     """The place of the policy to begin with."""
     interval: int = _INTERVAL
     lookahead: int = _INTERVAL // 3
-    priorities: Priorities = Priorities.of()  # noqa: RUF009 (frozen)
+    priorities: Mapping[str, Priority] = field(default_factory=priorities)
     table: DecisionTable = DecisionTable()  # noqa: RUF009 (frozen)
     queries: Mapping[str, QuerySettings] | None = None
 
@@ -131,13 +132,13 @@ class Optimizer:
         shedding = _names(settings.get("shed", SHEDDING), f"{NAME}: shed")
         queries = _mapping(settings.get("queries", {}), f"{NAME}: queries")
         with within(NAME):
-            priorities = Priorities.of(weights, shedding)
+            classes = priorities(weights, shedding)
         made = cls(
             policies,
             _place(begin, policies, f"{NAME}: start"),
             interval,
             _lookahead(interval, lookahead, NAME),
-            priorities,
+            classes,
             _table(settings.get("table", {})),
         )
         return replace(made, queries={str(name): made._query(name, query) for name, query in queries.items()} or None)
@@ -261,13 +262,12 @@ class Optimizer:
         settings = text if isinstance(text, Mapping) else {"target": text}
         _check_keys(settings, ("target", "class"), where)
         target, priority = None, settings.get("class")
-        if priority is not None:
-            with within(f"{where}: class"):
-                priority = self.priorities[str(priority)].name
+        if priority is not None and str(priority) not in self.priorities:
+            raise PolicyError(f"{where}: class: {unknown('class', str(priority), self.priorities)}")
         if "target" in settings:
             with within(f"{where}: target"):
                 target = Target.parse(settings["target"], measure)
-        return GoalSettings(target, priority)
+        return GoalSettings(target, None if priority is None else str(priority))
 
 
 def _observe(interval: Interval, query: Query) -> dict[str, float] | None:

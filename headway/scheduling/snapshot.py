@@ -123,56 +123,38 @@ class Layout:
         return found
 
 
-class Measures(Protocol):
+class _Measures(Protocol):
     """What is measured of a running network as of one moment, each part read when first asked for.
 
     What has been read does not change any more. What has not been read by the time that the engine goes on can no
-    longer be read: that raises a PolicyError.
+    longer be read: that raises a PolicyError. What the parts are, `Snapshot` says.
     """
 
     @property
-    def rates(self) -> Floats:
-        """By source: tuples per second, lately."""
-        ...
+    def rates(self) -> Floats: ...
 
     @property
-    def boxes(self) -> BoxReadings:
-        """Cost, selectivity and so on of the boxes."""
-        ...
+    def boxes(self) -> BoxReadings: ...
 
     @property
-    def outputs(self) -> OutputReadings:
-        """How the outputs do."""
-        ...
+    def outputs(self) -> OutputReadings: ...
 
     @property
-    def queues(self) -> QueueReadings:
-        """What waits before each box."""
-        ...
+    def queues(self) -> QueueReadings: ...
 
     @property
-    def latencies(self) -> Floats:
-        """By unit: the mean latency in seconds of its waiting tuples, 0 where none waits."""
-        ...
+    def latencies(self) -> Floats: ...
 
     @property
-    def costs(self) -> UnitCosts:
-        """By unit: what a step costs until its tuples are delivered."""
-        ...
+    def costs(self) -> UnitCosts: ...
 
     @property
-    def box_costs(self) -> UnitCosts:
-        """By box: what a step of it alone costs until its tuples are delivered."""
-        ...
+    def box_costs(self) -> UnitCosts: ...
 
     @property
-    def held(self) -> Floats:
-        """By output: the seconds by which results are older than what caused them; see `Snapshot.held_inside`."""
-        ...
+    def held(self) -> Floats: ...
 
-    def latency_of(self, unit: int) -> float:
-        """Return one unit's entry of `latencies`, without reading the others."""
-        ...
+    def latency_of(self, unit: int) -> float: ...
 
 
 class Snapshot(NamedTuple):
@@ -208,7 +190,9 @@ class Snapshot(NamedTuple):
     """The most tuples that a step should take from a queue, unless the policy knows better."""
     room: int
     """How many steps of a plan the engine will carry out before it asks again."""
-    measures: Measures
+    measures: _Measures
+    """What the properties below read; and by box (`box_costs`) what a step of it alone costs until its tuples are
+    delivered."""
     changed: Sequence[int] | None = None
     """Units whose readings may have changed since this policy was last asked; None if any may have."""
     more: bool = True

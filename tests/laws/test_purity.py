@@ -112,7 +112,7 @@ def later(data: st.DataObject, seen: Snapshot) -> Snapshot:
 def test_planning_twice_changes_nothing(name: str, policy: Policy, data: st.DataObject, first: Snapshot) -> None:
     memory = policy.start()
     if isinstance(policy, Master):
-        memory = policy.assign_all(memory, [at % 2 for at in range(len(first.units))])
+        memory = policy.assign(memory, [at % 2 for at in range(len(first.units))])
     seen = first
     for _ in range(4):
         fixed(seen)
