@@ -95,15 +95,8 @@ class Specification:
 
     def __str__(self) -> str:
         """Return a text for people, such as ``minimise queue (75 %), minimise latency (25 %)``."""
-        words = [
-            (
-                DIRECTIONS[0] if objective.maximise else DIRECTIONS[1],
-                objective.metric,
-                f"{100 * objective.weight:.3g} %",
-            )
-            for objective in self.objectives
-        ]
-        return ", ".join(f"{way} {metric} ({share})" for way, metric, share in words)
+        ways = [(DIRECTIONS[0] if one.maximise else DIRECTIONS[1], one) for one in self.objectives]
+        return ", ".join(f"{way} {one.metric} ({100 * one.weight:.3g} %)" for way, one in ways)
 
 
 def _objective(name: object, wish: object) -> Objective:

@@ -82,8 +82,9 @@ class Bounded(Wrapper):
         # If it lets all wait, perhaps nothing happens by itself: it must be known when somebody becomes overdue.
         idle = not plan.steps and (preemptive or snapshot.free > 0)
         if not idle and not memory.favoured and not self._looks(snapshot, memory):
-            memory = _noted(memory, plan)
-            return (self._asking_again(snapshot, plan, memory.look) if preemptive else plan), memory
+            served, many = (plan.steps, memory.served), memory.many + len(plan.steps)
+            plan = self._asking_again(snapshot, plan, memory.look) if preemptive else plan
+            return plan, memory._replace(served=served, many=many)
         since = _looked(snapshot, memory)
         urgent = self._first(snapshot, memory, since)
         plan = self._with(urgent, plan, snapshot)
@@ -180,19 +181,13 @@ def _begun(units: tuple[Unit, ...] | None, inner: Any) -> WaitMemory:
     return WaitMemory(units, since, -NEVER, None, 0, (), inner)
 
 
-def _noted(memory: WaitMemory, plan: Plan) -> WaitMemory:
-    """Return the memory with a plan's units as served."""
-    return memory._replace(served=(plan.steps, memory.served), many=memory.many + len(plan.steps))
-
-
 def _looked(snapshot: Snapshot, memory: WaitMemory) -> Int64s:
     """Return by unit since when it has been waiting, as it is now, in a new array."""
     since, served = memory.since.copy(), memory.served
     while served is not None:
         steps, served = served
         since[[step.unit for step in steps]] = NEVER
-    found: Int64s = np.where(snapshot.ready & ~snapshot.busy, np.minimum(since, snapshot.now), NEVER)
-    return found
+    return np.where(snapshot.ready & ~snapshot.busy, np.minimum(since, snapshot.now), NEVER)
 
 
 def _going_on(snapshot: Snapshot, memory: WaitMemory) -> list[int]:

@@ -289,8 +289,7 @@ class Index:
 def _expected(snapshot: Snapshot, units: Places) -> Floats:
     """Return for some units the seconds until their trains would be delivered."""
     costs = snapshot.costs
-    expected: Floats = costs.overhead[units] + costs.cost[units] * np.minimum(snapshot.waiting[units], snapshot.train)
-    return expected
+    return costs.overhead[units] + costs.cost[units] * np.minimum(snapshot.waiting[units], snapshot.train)
 
 
 class Ranges(NamedTuple):
@@ -363,8 +362,7 @@ class BucketGraphs:
         slack = np.clip(np.ceil((point - latency) / width) - 1, 0, largest)
         slack -= (slack > 0) & (point - slack * width <= latency)
         slack += (slack < largest) & (point - (slack + 1) * width > latency)
-        placed: Places = self.first.take(place) + np.where(finite, slack, self.slacks - 1).astype(np.intp)
-        return placed
+        return self.first.take(place) + np.where(finite, slack, self.slacks - 1).astype(np.intp)
 
 
 def bucket_graphs(topology: Topology, units: tuple[Unit, ...], gradients: int, slacks: int) -> BucketGraphs:

@@ -120,14 +120,12 @@ def shortfalls(best: Floats, delivered: Int64s, earned: Floats, late: Mask) -> F
     """
     mean = earned / np.maximum(delivered, 1)
     lacking = np.clip(1 - mean / np.where(best > 0, best, 1.0), 0.0, 1.0)
-    found: Floats = np.where(delivered > 0, np.where(best > 0, lacking, 0.0), late.astype(np.float64))
-    return found
+    return np.where(delivered > 0, np.where(best > 0, lacking, 0.0), late.astype(np.float64))
 
 
 def moved(priorities: Floats, shortfall: Floats) -> Floats:
     """Return the priorities after a look that found these shortfalls."""
-    after: Floats = np.where(shortfall > TOLERANCE, np.minimum(MOST, priorities + shortfall), priorities * KEEP)
-    return after
+    return np.where(shortfall > TOLERANCE, np.minimum(MOST, priorities + shortfall), priorities * KEEP)
 
 
 def _begin(snapshot: Snapshot) -> FeedbackMemory:

@@ -145,8 +145,7 @@ class Paths:
         if not len(self.box):
             return np.zeros(0)
         by_place = np.repeat(values, np.diff(stretches.first, append=len(self.box)))
-        found: Floats = np.maximum.reduceat(by_place[self._by_box], self._box_starts)
-        return found
+        return np.maximum.reduceat(by_place[self._by_box], self._box_starts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,8 +55,7 @@ class Members:
         """Return by unit whether it holds for one of its boxes."""
         if self.plain:
             return boxes[: len(self.boxes)].copy()
-        some: Mask = np.logical_or.reduceat(boxes[self._flat], self._starts)
-        return some
+        return np.logical_or.reduceat(boxes[self._flat], self._starts)
 
     def means(self, sums: Floats, counts: Int64s) -> Floats:
         """Return by unit the mean of what was summed up by box, 0 where nothing was counted."""

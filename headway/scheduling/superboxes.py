@@ -169,13 +169,13 @@ def min_memory(view: TraversalView, boxes: Boxes) -> Calls:
     return (*sequence, *flow.rest())
 
 
-def choose(view: TraversalView, boxes: Boxes) -> tuple[str, Calls]:
-    """Return the name and the calls of min-cost or min-latency: whichever has the lower mean latency.
+def best(view: TraversalView, boxes: Boxes) -> Calls:
+    """Return the calls of min-cost or min-latency: whichever has the lower mean latency.
 
     Among equals it is min-cost, which never costs more in all.
     """
     plain, quick = min_cost(view.topology, boxes), min_latency(view, boxes)
-    return ("ml", quick) if expected(view, quick)[1] < expected(view, plain)[1] else ("mc", plain)
+    return quick if expected(view, quick)[1] < expected(view, plain)[1] else plain
 
 
 def spanner(view: TraversalView, boxes: Boxes, priorities: Floats, k: int) -> Calls:
@@ -223,8 +223,7 @@ def output_costs(view: TraversalView, boxes: Boxes) -> dict[int, float]:
 
 def memory_rates(view: TraversalView) -> Floats:
     """Return by box the bytes that it is expected to free in a second; below 0 where it adds some."""
-    rates: Floats = view.size * (1.0 - view.selectivity) / np.maximum(view.cost, _LEAST)
-    return rates
+    return view.size * (1.0 - view.selectivity) / np.maximum(view.cost, _LEAST)
 
 
 def expected(view: TraversalView, sequence: Calls) -> tuple[float, float]:
@@ -308,10 +307,7 @@ TRAVERSALS = {
     "mc": Traversal(lambda view, boxes: min_cost(view.topology, boxes), "min-cost: post-order, each box once"),
     "ml": Traversal(min_latency, "min-latency: the nearest results first, boxes called again for each"),
     "mm": Traversal(min_memory, "min-memory: the box that frees most bytes per second first"),
-    "best": Traversal(
-        lambda view, boxes: choose(view, boxes)[1],
-        "min-cost or min-latency, whichever has the lower mean latency by measured cost",
-    ),
+    "best": Traversal(best, "min-cost or min-latency, whichever has the lower mean latency by measured cost"),
 }
 """By name: the order of calls within a superbox."""
 

@@ -76,8 +76,7 @@ def box_weights(topology: Topology) -> Floats:
     for readers in topology.readers:
         np.add.at(sources, list(readers), 1)
     inputs = sources + np.array([len(some) for some in topology.producers], np.int64)
-    weights: Floats = np.where(sources > 0, _READS_SOURCE, 1.0) * np.where(inputs > 1, _SEVERAL_INPUTS, 1.0)
-    return weights
+    return np.where(sources > 0, _READS_SOURCE, 1.0) * np.where(inputs > 1, _SEVERAL_INPUTS, 1.0)
 
 
 def _make(argument: str | None) -> Policy:
