@@ -18,12 +18,12 @@ What is added to the paper; the values in brackets are the paper's:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from headway.adaptive.layer import Action, Interval, Switch, register_adaptive
-from headway.adaptive.learning import Learning, Record, make_learning
+from headway.adaptive.learning import Learning, Record, UpperConfidence, make_learning
 from headway.adaptive.scoring import (
     ORDER,
     Past,
@@ -92,26 +92,26 @@ class AmosMemory:
 class Amos:
     """The layer, with its settings."""
 
-    policies: tuple[str, ...]
-    specification: Specification | None
+    policies: tuple[str, ...] = POLICIES
+    specification: Specification | None = None
     """None: utility where an output has a latency graph, else latency."""
-    learning: Learning
-    delay: int
+    learning: Learning = UpperConfidence()  # noqa: RUF009 (frozen)
+    delay: int = SECOND
     """How long a turn lasts, in nanoseconds."""
-    decay: float
-    window: int
+    decay: float = 0.25
+    window: int = 100
     """How many turns a learning strategy sees."""
-    memory: int | None
+    memory: int | None = 100
     """How many turns the history of equation 1 reaches back; None: all."""
-    samples: int
+    samples: int = 4
     """Samples in a turn."""
-    settle: float
+    settle: float = 0.25
     """The share of a turn that does not count after a switch."""
-    waiting: float
+    waiting: float = 0.5
     """How much of a sample's latency and utility is that of the oldest waiting tuple."""
-    neighbours: int | None
+    neighbours: int | None = 2
     """How many turns on each side a turn is measured against; None: all of the window."""
-    seed: int
+    seed: int = 0
     changes: tuple[SpecificationChange, ...] = ()
 
     def start(self, topology: Topology, now: int) -> tuple[tuple[int, ...], AmosMemory]:
@@ -227,57 +227,6 @@ def _details(chosen: int, window: Sequence[Past], specification: Specification) 
     return f" ({', '.join(parts)})"
 
 
-DEFAULTS: Mapping[str, Any] = {
-    "policies": POLICIES,
-    "objectives": None,
-    "learning": "upper-confidence",
-    "delay": "1s",
-    "decay": 0.25,
-    "window": 100,
-    "memory": 100,
-    "samples": 4,
-    "settle": 0.25,
-    "waiting": 0.5,
-    "neighbours": 2,
-    "seed": 0,
-    "changes": (),
-}
-"""By key: what is taken where the user says nothing."""
-
-
-def make_amos(settings: Mapping[str, Any]) -> Amos:
-    """Return the layer for a mapping of settings; all have defaults. Raises a PolicyError that names the key."""
-    for key in settings:
-        if key not in DEFAULTS:
-            raise PolicyError(f"amos: {unknown('setting', str(key), DEFAULTS)}")
-    given = {**DEFAULTS, **settings}
-    policies = _policies(given["policies"])
-    learning = given["learning"]
-    if not isinstance(learning, str):
-        raise PolicyError(f"amos: learning: the name of a strategy is expected, not {learning!r}")
-    objectives = given["objectives"]
-    with within("amos"):
-        specification = None if objectives is None else Specification.parse(objectives)
-        strategy = make_learning(learning)
-    return Amos(
-        policies,
-        specification,
-        strategy,
-        delay=_nanoseconds("delay", given["delay"]),
-        decay=_share("decay", given["decay"], 0.5),
-        window=_whole("window", given["window"], len(policies)),
-        memory=None if given["memory"] == FOREVER else _whole("memory", given["memory"], 1, f", or '{FOREVER}'"),
-        samples=_whole("samples", given["samples"], 1),
-        settle=_share("settle", given["settle"], 1.0),
-        waiting=_share("waiting", given["waiting"], 1.0),
-        neighbours=None
-        if given["neighbours"] == ALL
-        else _whole("neighbours", given["neighbours"], 1, f", or '{ALL}'"),
-        seed=_whole("seed", given["seed"], 0),
-        changes=_changes(given["changes"]),
-    )
-
-
 def _policies(value: object) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
         raise PolicyError(f"amos: policies: a list of policies is expected, such as [fifo, chain], not {value!r}")
@@ -329,6 +278,49 @@ def _whole(key: str, value: object, least: int, besides: str = "") -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise PolicyError(f"amos: {key}: a whole number of at least {least}{besides} is expected, not {value!r}")
     return value
+
+
+def _objectives(value: object) -> Specification | None:
+    with within("amos"):
+        return None if value is None else Specification.parse(value)
+
+
+def _learning(value: object) -> Learning:
+    if not isinstance(value, str):
+        raise PolicyError(f"amos: learning: the name of a strategy is expected, not {value!r}")
+    with within("amos"):
+        return make_learning(value)
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "policies": _policies,
+    "objectives": _objectives,
+    "learning": _learning,
+    "delay": lambda value: _nanoseconds("delay", value),
+    "decay": lambda value: _share("decay", value, 0.5),
+    "window": lambda value: value,
+    "memory": lambda value: None if value == FOREVER else _whole("memory", value, 1, f", or '{FOREVER}'"),
+    "samples": lambda value: _whole("samples", value, 1),
+    "settle": lambda value: _share("settle", value, 1.0),
+    "waiting": lambda value: _share("waiting", value, 1.0),
+    "neighbours": lambda value: None if value == ALL else _whole("neighbours", value, 1, f", or '{ALL}'"),
+    "seed": lambda value: _whole("seed", value, 0),
+    "changes": _changes,
+}
+"""By key: what reads its value. Raises a PolicyError that names the key."""
+
+
+def make_amos(settings: Mapping[str, Any]) -> Amos:
+    """Return the layer for a mapping of settings; all have defaults. Raises a PolicyError that names the key."""
+    for key in settings:
+        if key not in _READERS:
+            raise PolicyError(f"amos: {unknown('setting', str(key), _READERS)}")
+    read = {key: _READERS[key](value) for key, value in settings.items()}
+    if "objectives" in read:
+        read["specification"] = read.pop("objectives")
+    made = Amos(**read)
+    _whole("window", made.window, len(made.policies))
+    return made
 
 
 register_adaptive(

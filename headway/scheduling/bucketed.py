@@ -37,7 +37,7 @@ from headway.clock import SECOND
 from headway.costs import Places
 from headway.errors import PolicyError
 from headway.network.qos import Graph
-from headway.scheduling.graphs import critical_latencies, padded, slopes
+from headway.scheduling.graphs import critical_latencies, following, padded, slopes
 from headway.scheduling.policy import STEPS, WORK, Plan, Policy, Step, Term, apart, register_policy
 from headway.scheduling.snapshot import Snapshot, Unit
 
@@ -406,12 +406,11 @@ def _steps(graphs: tuple[Graph, ...]) -> tuple[list[float], list[float], list[fl
     steep = [slopes(graph) for graph in graphs]
     critical = sorted({x for graph in graphs for x in critical_latencies(graph) if x < math.inf})
     ends = sorted({x for some in points for x in some} | set(critical))
-    utilities, following = [], []
-    for begin in (-math.inf, *ends):
-        utilities.append(sum([-slope[bisect_right(xs, begin)] for xs, slope in zip(points, steep, strict=True)], 0.0))
-        at = bisect_right(critical, begin)
-        following.append(critical[at] if at < len(critical) else math.inf)
-    return ends, utilities, following
+    utilities = [
+        sum([-slope[bisect_right(xs, begin)] for xs, slope in zip(points, steep, strict=True)], 0.0)
+        for begin in (-math.inf, *ends)
+    ]
+    return ends, utilities, following(critical, ends)
 
 
 def _merged(ends: list[float], first: list[int], critical: list[float]) -> Ranges:

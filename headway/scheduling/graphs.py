@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -78,7 +78,10 @@ def unit_graphs(layout: Layout) -> UnitGraphs:
     ]
     unit = np.array([at for at, _ in rows], np.intp)
     distinct = {graph for _, graph in rows}
-    said = {graph: ([x for x, _ in graph.points], slopes(graph), _following(graph)) for graph in distinct}
+    said = {}
+    for graph in distinct:
+        xs = [x for x, _ in graph.points]
+        said[graph] = xs, slopes(graph), following(critical_latencies(graph), xs)
     points, slope, critical = ([said[graph][at] for _, graph in rows] for at in range(3))
     return UnitGraphs(
         unit,
@@ -102,11 +105,9 @@ def critical_latencies(graph: Graph) -> list[float]:
     return sorted({*graph.critical_points, graph.good_until})
 
 
-def _following(graph: Graph) -> list[float]:
-    """Return by segment the next critical latency."""
-    critical = critical_latencies(graph)
-    begins = (-math.inf, *[x for x, _ in graph.points])
-    return [min([x for x in critical if x > begin], default=math.inf) for begin in begins]
+def following(critical: Sequence[float], ends: Iterable[float]) -> list[float]:
+    """Return by range of latency, of which these are the ends, the next critical one; infinite where there is none."""
+    return [min([x for x in critical if x > begin], default=math.inf) for begin in (-math.inf, *ends)]
 
 
 def padded(rows: Sequence[Sequence[float]], padding: float) -> Floats:

@@ -316,20 +316,28 @@ def _fitting(overhead: float, cost: float, room: float) -> int:
 
 def parse_train(value: int | str) -> TrainRule:
     """Return the rule that a number or a text says. Raises a PolicyError that lists the forms."""
+    rule: TrainRule | None = None
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return Tuples(value)
-    if not isinstance(value, str):
-        raise _refused(value)
-    text = value.strip()
+        rule = Tuples(value)
+    elif isinstance(value, str):
+        rule = _parsed(value.strip())
+    if rule is None:
+        raise PolicyError(
+            f"train {value!r} is none of these forms: {choices(TRAINS)}; numbers are above 0, shares up to 100%, "
+            "and that of overhead below"
+        )
+    return rule
+
+
+def _parsed(text: str) -> TrainRule | None:
+    """Return the rule that a text says, or None where it is of no form."""
     kind, colon, rest = text.partition(":")
+    if kind == "spread" and colon:
+        time = _duration(rest)
+        return LatencySpread(time) if time else None
     if colon:
-        if kind == "spread":
-            return LatencySpread(_duration(rest, value))
-        if kind == "overhead":
-            percent = _percent(rest)
-            if percent is not None and percent < 100:
-                return Overhead(percent)
-        raise _refused(value)
+        percent = _percent(rest) if kind == "overhead" else None
+        return Overhead(percent) if percent is not None and percent < 100 else None
     if text == AUTO:
         return Auto()
     if re.fullmatch("[0-9]+", text) and int(text) > 0:
@@ -340,10 +348,9 @@ def parse_train(value: int | str) -> TrainRule:
     memory = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?(B|kB|KB|MB|GB)", text)
     if memory:
         bytes = Decimal(memory[1]) * _BYTES[memory[2].replace("KB", "kB")]
-        if bytes >= 1 and bytes == int(bytes):
-            return Bytes(int(bytes))
-        raise _refused(value)
-    return Budget(_duration(text, value))
+        return Bytes(int(bytes)) if bytes >= 1 and bytes == int(bytes) else None
+    time = _duration(text)
+    return Budget(time) if time else None
 
 
 def _percent(text: str) -> float | None:
@@ -353,21 +360,13 @@ def _percent(text: str) -> float | None:
     return percent if 0 < percent <= 100 else None
 
 
-def _duration(text: str, value: str) -> Duration:
+def _duration(text: str) -> Duration | None:
+    """Return a duration above 0, or None where a text is none."""
     try:
         time = Duration.parse(text)
     except NetworkError:
-        raise _refused(value) from None
-    if time.microseconds <= 0:
-        raise _refused(value)
-    return time
-
-
-def _refused(value: object) -> PolicyError:
-    return PolicyError(
-        f"train {value!r} is none of these forms: {choices(TRAINS)}; numbers are above 0, shares up to 100%, "
-        "and that of overhead below"
-    )
+        return None
+    return time if time.microseconds > 0 else None
 
 
 def _plain(number: float) -> str:
