@@ -290,8 +290,8 @@ def _frozen(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
     return array
 
 
-def paths_to_outputs(topology: Topology, boxes: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the outputs that some boxes lead to, by box."""
+def paths_to_outputs(topology: Topology) -> tuple[tuple[int, ...], ...]:
+    """Return the outputs that the boxes lead to, by box."""
     reach: list[set[int]] = [set() for _ in topology.boxes]
     for output, root in enumerate(topology.roots):
         if root >= 0:
@@ -299,4 +299,4 @@ def paths_to_outputs(topology: Topology, boxes: Sequence[int]) -> tuple[tuple[in
     for box in range(len(topology.boxes) - 1, -1, -1):
         for consumer in topology.consumers[box]:
             reach[box] |= reach[consumer]
-    return tuple(tuple(sorted(reach[box])) for box in boxes)
+    return tuple(tuple(sorted(some)) for some in reach)

@@ -20,8 +20,9 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 
 from headway.boxes.durations import DURATION_HINT, Duration
 from headway.errors import HeadwayError, PolicyError, finite, unknown, within
@@ -83,11 +84,6 @@ class Target:
     """
 
     points: tuple[tuple[float, float], ...]
-    _times: tuple[float, ...] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Keep the times, to find the piece quickly."""
-        object.__setattr__(self, "_times", tuple(time for time, _ in self.points))
 
     @classmethod
     def constant(cls, value: float) -> Target:
@@ -108,7 +104,7 @@ class Target:
 
     def at(self, seconds: float) -> float:
         """Return the value so many seconds after the start."""
-        place = bisect_right(self._times, seconds)
+        place = bisect_right(self.points, seconds, key=itemgetter(0))
         if place == 0:
             return self.points[0][1]
         before, low = self.points[place - 1]
@@ -161,10 +157,6 @@ def _per_second(value: object) -> float:
     return _number(value, form)
 
 
-def _tuples(value: object) -> float:
-    return _number(value, "a number of tuples")
-
-
 def _utility(value: object) -> float:
     form = "a utility from 0 to 1"
     number = _number(value, form)
@@ -198,7 +190,9 @@ MEASURES: Mapping[str, Measure] = {
         Measure("latency", True, read_seconds, lambda value: f"{plain(value)} s"),
         Measure("memory", True, _bytes, _write_bytes),
         Measure("throughput", False, _per_second, lambda value: f"{plain(value)}/s", dropping_helps=False),
-        Measure("queue", True, _tuples, lambda value: f"{plain(value)} tuples"),
+        Measure(
+            "queue", True, lambda value: _number(value, "a number of tuples"), lambda value: f"{plain(value)} tuples"
+        ),
         Measure("utility", False, _utility, plain),
     )
 }

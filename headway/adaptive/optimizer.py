@@ -84,25 +84,25 @@ class QuerySettings:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """An output with goals, and the rules by which decisions about it are made."""
+    """An output with goals, the rules by which decisions about it are made, and what is remembered of it."""
 
     output: int
     goals: tuple[Goal, ...]
     rules: Rules
+    state: QueryState
+    seen: Totals = field(compare=False)
+    """The totals at the last look."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimizerMemory:
-    """What the system monitor keeps. Tuples and the array are by query."""
+    """What the system monitor keeps."""
 
     begun: int
     topology: Topology
     queries: tuple[Query, ...]
-    states: tuple[QueryState, ...]
-    seen: tuple[Totals, ...]
-    """The totals at the last look."""
     due: Int64s
-    """The moment of the next look; nobody writes to it."""
+    """By query: the moment of the next look; nobody writes to it."""
     latest: Totals
     """The totals of the last look at any."""
 
@@ -150,21 +150,13 @@ class Optimizer:
             latency = QuerySettings(None, None, None, {"latency": GoalSettings()})
             named = {name: latency for at, name in enumerate(topology.outputs) if _good(topology, at) is not None}
         places = {name: at for at, name in enumerate(topology.outputs)}
-        queries = [self._ready(name, query, topology, places) for name, query in named.items()]
-        begin = [self.begin] * len(topology.outputs)
-        for made, query in zip(queries, named.values(), strict=True):
-            if query.start is not None:
-                begin[made.output] = query.start
         totals = Totals.at_start(now, len(topology.outputs))
-        return tuple(begin), OptimizerMemory(
-            begun=now,
-            topology=topology,
-            queries=tuple(queries),
-            states=tuple(QueryState(begin[made.output]) for made in queries),
-            seen=(totals,) * len(queries),
-            due=_fixed([now + made.rules.interval for made in queries]),
-            latest=totals,
-        )
+        queries = tuple(self._ready(name, query, topology, places, totals) for name, query in named.items())
+        begin = [self.begin] * len(topology.outputs)
+        for made in queries:
+            begin[made.output] = made.state.current
+        due = _fixed([now + made.rules.interval for made in queries])
+        return tuple(begin), OptimizerMemory(now, topology, queries, due, totals)
 
     def next(self, memory: OptimizerMemory) -> int:
         """Return when the first query is due."""
@@ -176,18 +168,19 @@ class Optimizer:
         if not places:
             return (), memory
         actions: list[Action] = []
-        states, seen, due = list(memory.states), list(memory.seen), memory.due.copy()
+        queries, due = list(memory.queries), memory.due.copy()
         for place in places:
-            query = memory.queries[place]
-            observed = _observe(Interval(seen[place], totals), query)
-            made = decide(query.goals, observed, totals.now - memory.begun, states[place], query.rules)
+            query = queries[place]
+            observed = _observe(Interval(query.seen, totals), query)
+            made = decide(query.goals, observed, totals.now - memory.begun, query.state, query.rules)
             if made.switched:
                 actions.append(Switch(query.output, made.state.current, made.switched))
             if made.shedding:
                 actions.append(Shed(query.output, made.state.shedding, made.shedding))
-            states[place], seen[place], due[place] = made.state, totals, totals.now + query.rules.interval
+            queries[place] = replace(query, state=made.state, seen=totals)
+            due[place] = totals.now + query.rules.interval
         due.flags.writeable = False
-        return tuple(actions), replace(memory, states=tuple(states), seen=tuple(seen), due=due, latest=totals)
+        return tuple(actions), replace(memory, queries=tuple(queries), due=due, latest=totals)
 
     def change(self, settings: Mapping[str, Any], memory: OptimizerMemory) -> OptimizerMemory:
         """Return the memory with other targets, classes or times of the queries that the settings name.
@@ -207,19 +200,13 @@ class Optimizer:
         outputs = [one.output for one in memory.queries]
         places = {name: at for at, name in enumerate(memory.topology.outputs)}
         output = _output(name, places)
-        queries, states, seen = list(memory.queries), list(memory.states), list(memory.seen)
-        due = memory.due.tolist()
-        if output in outputs:
-            place = outputs.index(output)
-            queries[place] = self._ready(name, query, memory.topology, places, queries[place])
-            states[place] = replace(states[place], departures=(), calm=0)
-            due[place] = seen[place].now + queries[place].rules.interval
-        else:
-            queries.append(self._ready(name, query, memory.topology, places))
-            states.append(QueryState(self.begin))
-            seen.append(memory.latest)
-            due.append(memory.latest.now + queries[-1].rules.interval)
-        return replace(memory, queries=tuple(queries), states=tuple(states), seen=tuple(seen), due=_fixed(due))
+        queries, due = list(memory.queries), memory.due.tolist()
+        place = outputs.index(output) if output in outputs else len(outputs)
+        before = queries[place] if place < len(queries) else None
+        made = self._ready(name, query, memory.topology, places, memory.latest, before)
+        queries[place:] = [made, *queries[place + 1 :]]
+        due[place:] = [made.seen.now + made.rules.interval, *due[place + 1 :]]
+        return replace(memory, queries=tuple(queries), due=_fixed(due))
 
     def _ready(
         self,
@@ -227,6 +214,7 @@ class Optimizer:
         query: QuerySettings,
         topology: Topology,
         places: Mapping[str, int],
+        latest: Totals,
         before: Query | None = None,
     ) -> Query:
         """Return a query with all that its settings left open: as it was before, as the QoS says, or by default."""
@@ -246,7 +234,11 @@ class Optimizer:
             general = before.rules.lookahead if before else self.lookahead
             lookahead = general if general < interval else None  # one that is too long was said of other intervals
         rules = Rules(self.policies, self.table, interval, _lookahead(interval, lookahead, where))
-        return Query(output, tuple(goals.values()), rules)
+        if before:
+            state = replace(before.state, departures=(), calm=0)
+        else:
+            state = QueryState(self.begin if query.start is None else query.start)
+        return Query(output, tuple(goals.values()), rules, state, before.seen if before else latest)
 
     def _query(self, name: object, text: object) -> QuerySettings:
         where = f"{NAME}: queries: {name}"

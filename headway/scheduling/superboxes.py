@@ -52,7 +52,7 @@ _LEAST = 1e-12
 
 def box_units(topology: Topology) -> tuple[Unit, ...]:
     """Return every box as a unit."""
-    reach = paths_to_outputs(topology, range(len(topology.boxes)))
+    reach = paths_to_outputs(topology)
     return tuple(Unit(name, (at,), reach[at]) for at, name in enumerate(topology.boxes))
 
 
@@ -351,14 +351,8 @@ class Traverser:
             np.maximum(boxes.tuple_size, 1.0),
             snapshot.box_ready,
         )
-        if self._span is not None:
-            self._priorities = self._urgency(snapshot)
-
-    def _urgency(self, snapshot: Snapshot) -> Floats:
-        """Return by box how urgent it is: its place in the order of p-tuples, from the end."""
-        seconds = snapshot.measures.box_costs.seconds(np.minimum(snapshot.box_waiting, snapshot.train))
-        utility, slack = self._graphs.slopes_and_slacks(snapshot.queues.latency + seconds)
-        order = np.lexsort((slack, -utility))
-        urgency: Floats = np.empty(len(order))
-        urgency[order] = np.arange(len(order), 0, -1)
-        return urgency
+        if self._span is not None:  # how urgent a box is: its place in the order of p-tuples, from the end
+            seconds = snapshot.measures.box_costs.seconds(np.minimum(snapshot.box_waiting, snapshot.train))
+            utility, slack = self._graphs.slopes_and_slacks(snapshot.queues.latency + seconds)
+            self._priorities = np.empty(len(utility))
+            self._priorities[np.lexsort((slack, -utility))] = np.arange(len(utility), 0, -1)
