@@ -171,7 +171,7 @@ class Master(Policy):
             if several or not any(snapshot.waiting[unit] > tuples for unit, tuples in steps):
                 turns.hand_on(place)
                 rivals.discard(place)
-        return draft.plan(), draft.memory(memory)
+        return draft.done(memory)
 
     def _by_slots(self, snapshot: Snapshot, memory: MasterMemory, counts: Places) -> tuple[Plan, MasterMemory]:
         """Say what should be running now: what is under way, or what its policy prefers to it, and what may begin."""
@@ -197,7 +197,7 @@ class Master(Policy):
             own.pop(place, None)
         for place in list(own):
             self._ask_for_slots(draft, place, own, 0)
-        return draft.plan(), draft.memory(memory)
+        return draft.done(memory)
 
     def _ask_for_slots(self, draft: _Draft, place: int, own: dict[int, list[int]], slots: int) -> int:
         """Let a policy plan for as many workers as it uses and some more; return how many more it wants."""
@@ -350,15 +350,10 @@ class _Draft:
         times = (self._overhead[units] + self._cost[units] * tuples) * SECOND
         return max(1, round(float(np.where(times > 0, np.minimum(times, MOST_OWED), self._quantum).mean())))
 
-    def plan(self) -> Plan:
-        """Return the plan."""
-        return Plan(tuple(self.steps), min(self._moments, default=None))
-
-    def memory(self, before: MasterMemory) -> MasterMemory:
-        """Return what is remembered."""
-        turns = self.turns
-        inner, left = tuple(self._inner), tuple(turns.left)
-        return MasterMemory(inner, left, turns.turn, before.assigned, before.sole)
+    def done(self, before: MasterMemory) -> tuple[Plan, MasterMemory]:
+        """Return the plan, and what is remembered."""
+        after = MasterMemory(tuple(self._inner), tuple(self.turns.left), self.turns.turn, before.assigned, before.sole)
+        return Plan(tuple(self.steps), min(self._moments, default=None)), after
 
 
 def _step_costs(snapshot: Snapshot) -> tuple[Floats, Floats]:
