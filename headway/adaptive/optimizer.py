@@ -54,11 +54,10 @@ from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.errors import PolicyError, choices, unknown, within
 from headway.scheduling.policy import make_policy, registered_policies
+from headway.scheduling.snapshot import NEVER
 from headway.totals import Totals
 
 NAME = "optimizer"
-NEVER = 2**63 - 1
-"""When to look where there is nothing to look at."""
 _INTERVAL = 3 * SECOND
 _SETTINGS = ("policies", "start", "interval", "lookahead", "classes", "shed", "table", "queries")
 _OF_QUERIES = ("interval", "lookahead", "start", *MEASURES)

@@ -43,12 +43,12 @@ class WaitMemory(NamedTuple):
     """By unit: since when it has been ready and not served, as of the last look; the largest number where it is not."""
     look: int
     """The moment of the next look."""
-    served: Served | None
-    many: int
-    """How many steps are in `served`."""
-    favoured: tuple[int, ...]
-    """Units that were overdue and whose step may still be under way: a preemptive policy must not end it."""
     inner: Any
+    served: Served | None = None
+    many: int = 0
+    """How many steps are in `served`."""
+    favoured: tuple[int, ...] = ()
+    """Units that were overdue and whose step may still be under way: a preemptive policy must not end it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +90,8 @@ class Bounded(Wrapper):
         plan = self._with(urgent, plan, snapshot)
         since[[step.unit for step in plan.steps]] = NEVER  # the array is new
         due = int(since.min(initial=NEVER)) + self.longest
-        memory = WaitMemory(
-            snapshot.units,
-            since,
-            min(due, snapshot.now + self._pause),
-            None,
-            0,
-            tuple([step.unit for step in plan.steps if step.unit in urgent]) if preemptive else (),
-            inner,
-        )
+        favoured = tuple([step.unit for step in plan.steps if step.unit in urgent]) if preemptive else ()
+        memory = WaitMemory(snapshot.units, since, min(due, snapshot.now + self._pause), inner, favoured=favoured)
         if preemptive:
             plan = self._asking_again(snapshot, plan, memory.look)
         elif idle and not plan.steps and due < NEVER:
@@ -178,7 +171,7 @@ class Bounded(Wrapper):
 def _begun(units: tuple[Unit, ...] | None, inner: Any) -> WaitMemory:
     """Return the memory in which nobody has been seen waiting; a look comes first."""
     since: Int64s = np.full(len(units or ()), NEVER, np.int64)
-    return WaitMemory(units, since, -NEVER, None, 0, (), inner)
+    return WaitMemory(units, since, -NEVER, inner)
 
 
 def _looked(snapshot: Snapshot, memory: WaitMemory) -> Int64s:

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from headway.adaptive.goals import Target
 from headway.adaptive.layer import Action, Shed, Switch, make_adaptive
-from headway.adaptive.optimizer import NEVER, Optimizer, OptimizerMemory
+from headway.adaptive.optimizer import Optimizer, OptimizerMemory
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.errors import PolicyError
 from headway.network.qos import Graph, QoS
+from headway.scheduling.snapshot import NEVER
 from headway.totals import Totals
 from tests.scheduling.snapshots import topology
 from tests.searching import examples
