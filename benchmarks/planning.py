@@ -31,7 +31,7 @@ from headway.costs import CostModel, UnitCostModel, UnitCosts
 from headway.errors import PolicyError
 from headway.network.qos import Graph, QoS
 from headway.scheduling.policy import Plan, make_policy, registered_policies
-from headway.scheduling.snapshot import Layout, Occupation, OutputReadings, QueueReadings, Snapshot, Unit, Waits
+from headway.scheduling.snapshot import Layout, OutputReadings, QueueReadings, Snapshot, Unit
 
 SIZES = (1_000, 10_000, 100_000)
 ROUNDS, PLANS = 5, 200
@@ -123,7 +123,8 @@ class Load:
 
     def __init__(self, made: tuple[Topology, tuple[Unit, ...], Statistics], case: Case) -> None:
         """Let the first units have tuples."""
-        self._topology, self._units, statistics = made
+        topology, self._units, statistics = made
+        self._layout = Layout(topology, self._units)
         count = len(self._units)
         self._boxes = statistics.readings()
         self._told = case.told
@@ -132,7 +133,7 @@ class Load:
         self._ready = np.zeros(count, np.bool_)
         self._waiting = np.zeros(count, np.int64)
         self._oldest = np.full(count, NEVER)
-        self._costs = UnitCostModel(CostModel(self._topology), [unit.boxes for unit in self._units]).read(
+        self._costs = UnitCostModel(CostModel(topology), [unit.boxes for unit in self._units]).read(
             self._boxes, self._waiting
         )
         self._changed: list[int] = []
@@ -147,13 +148,20 @@ class Load:
         delivered = OutputReadings(
             np.ones(outputs, np.int64), np.full(outputs, 0.1), np.ones(outputs), np.ones(outputs)
         )
-        waits = Waits(self._ready, self._waiting, self._oldest)
         return Snapshot(
             now=self._now,
-            layout=Layout(self._topology, self._units),
-            by_unit=waits,
-            by_box=waits,
-            occupation=Occupation(1, 1, np.zeros(count, np.bool_), np.zeros(count), np.zeros(count, np.int64)),
+            layout=self._layout,
+            ready=self._ready,
+            waiting=self._waiting,
+            oldest=self._oldest,
+            box_ready=self._ready,
+            box_waiting=self._waiting,
+            box_oldest=self._oldest,
+            workers=1,
+            free=1,
+            busy=np.zeros(count, np.bool_),
+            spent=np.zeros(count),
+            held=np.zeros(count, np.int64),
             memory=0,
             train=100,
             room=ROOM,

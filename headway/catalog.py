@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -31,10 +31,6 @@ EARLY, SHORT = 3, 64
 """The first calls of a box tell more of imports, caches and first memory than of its tuples, if these are so few."""
 _FADED = 1e-200
 """A faded sum below this says nothing any more."""
-
-
-def _nothing() -> Floats:
-    return np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +84,14 @@ class BoxReadings:
     """Seconds that one call costs before any tuple, by the running cost model."""
     cost: Floats
     """Seconds that one tuple costs, by the running cost model."""
-    selectivity: Floats = field(default_factory=_nothing)
-    """Tuples out per tuple in; 1 for a box that has seen none. Where it is not given, that of the whole run."""
-    rate_in: Floats = field(default_factory=_nothing)
+    selectivity: Floats
+    """Tuples out per tuple in; 1 for a box that has seen none."""
+    rate_in: Floats
     """Tuples that the box took per second; 0 where nobody measured time."""
-    early: Int64s = field(default_factory=lambda: np.zeros((2, 0), np.int64))
+    early: Int64s
     """Tuples of first calls of each box, and nanoseconds spent on them: few, by a box that warms up (see EARLY)."""
     exact: bool = False
     """Whether costs are known, and not measured."""
-
-    def __post_init__(self) -> None:
-        """Fill in what was not given."""
-        if len(self.selectivity) != len(self.calls):
-            object.__setattr__(self, "selectivity", self.overall)
-        if len(self.rate_in) != len(self.calls):
-            object.__setattr__(self, "rate_in", np.zeros(len(self.calls)))
-        if self.early.shape[1] != len(self.calls):
-            object.__setattr__(self, "early", np.zeros((2, len(self.calls)), np.int64))
 
     @property
     def overall(self) -> Floats:
@@ -270,6 +257,9 @@ class Statistics:
 
     def _read(self) -> BoxReadings:
         calls, tuples_in, tuples_out, busy = _frozen(self._counts.copy())
+        # What first calls took says nothing where somebody has declared what a tuple costs.
+        declared = self._declared.get("cost")
+        early: Int64s = self._early.copy() if declared is None else np.where(np.isnan(declared), self._early, 0)
         return BoxReadings(
             calls,
             tuples_in,
@@ -280,15 +270,9 @@ class Statistics:
             self._best("cost", self._cost),
             self._best("selectivity", self._selectivity),
             self._rates.latest,
-            _frozen(self._warming_up()),
+            _frozen(early),
             self._exact,
         )
-
-    def _warming_up(self) -> Int64s:
-        """Return what first calls took, where nobody has declared what a tuple costs."""
-        declared = self._declared.get("cost")
-        found: Int64s = self._early.copy() if declared is None else np.where(np.isnan(declared), self._early, 0)
-        return found
 
     def _best(self, name: str, measured: Floats) -> Floats:
         """Return what was declared where that counts, and what was measured elsewhere."""
@@ -306,8 +290,8 @@ def _frozen(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
     return array
 
 
-def paths_to_outputs(topology: Topology, boxes: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the outputs that some boxes lead to, by box."""
+def paths_to_outputs(topology: Topology) -> tuple[tuple[int, ...], ...]:
+    """Return the outputs that the boxes lead to, by box."""
     reach: list[set[int]] = [set() for _ in topology.boxes]
     for output, root in enumerate(topology.roots):
         if root >= 0:
@@ -315,4 +299,4 @@ def paths_to_outputs(topology: Topology, boxes: Sequence[int]) -> tuple[tuple[in
     for box in range(len(topology.boxes) - 1, -1, -1):
         for consumer in topology.consumers[box]:
             reach[box] |= reach[consumer]
-    return tuple(tuple(sorted(reach[box])) for box in boxes)
+    return tuple(tuple(sorted(some)) for some in reach)

@@ -190,8 +190,7 @@ class CostModel:
 
     def deliveries(self, source_rates: Floats, rate_out: Floats) -> Floats:
         """Return by output the tuples that are delivered per second; NaN where it hangs on a source nobody named."""
-        found: Floats = np.concatenate((rate_out, source_rates, [np.nan]))[self._feeders] * self._delivered
-        return found
+        return np.concatenate((rate_out, source_rates, [np.nan]))[self._feeders] * self._delivered
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +208,7 @@ class UnitCosts:
 
     def seconds(self, tuples: Int64s) -> Floats:
         """Return by unit how long it takes until so many tuples are delivered."""
-        expected: Floats = self.overhead + self.cost * tuples
-        return expected
+        return self.overhead + self.cost * tuples
 
 
 class UnitCostModel:

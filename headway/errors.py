@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 LONGEST = 2_500
 """The most characters of a message: culprits are quoted as they are, and a file may hold any."""
@@ -70,6 +71,15 @@ def raised(error: BaseException) -> str:
     """Return what somebody else's code has raised, as a message has it: ``ZeroDivisionError: division by zero``."""
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+@contextmanager
+def within(place: str, kind: type[HeadwayError] = PolicyError) -> Iterator[None]:
+    """Put a place in front of what is wrong inside; whatever error it was, it becomes one of this kind."""
+    try:
+        yield
+    except HeadwayError as error:
+        raise kind(f"{place}: {error}") from None
 
 
 def finite(value: object) -> float | None:

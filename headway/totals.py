@@ -71,3 +71,9 @@ class Totals:
     boxes: BoxReadings | None = None
     """What boxes have counted, and the time they took."""
     spent: Spent = NOTHING_SPENT
+
+    @classmethod
+    def at_start(cls, now: int, outputs: int) -> Totals:
+        """Return the totals of a run in which nothing has happened."""
+        zeros = np.zeros(outputs + 1)
+        return cls(now, zeros.astype(np.int64), zeros, zeros, zeros, zeros, zeros)

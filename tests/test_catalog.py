@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.catalog import BoxReadings, Statistics, Topology, paths_to_outputs
+from headway.catalog import Statistics, Topology, paths_to_outputs
 from headway.clock import SECOND
 from headway.engines.summary import summarise_boxes
 from headway.errors import HeadwayError
@@ -37,8 +37,7 @@ def test_downstream_paths() -> None:
 
 
 def test_outputs_that_boxes_lead_to() -> None:
-    assert paths_to_outputs(TOPOLOGY, range(5)) == ((0, 1), (0,), (0, 1), (0,), ())
-    assert paths_to_outputs(TOPOLOGY, [4, 2]) == ((), (0, 1))
+    assert paths_to_outputs(TOPOLOGY) == ((0, 1), (0,), (0, 1), (0,), ())
 
 
 def test_sums_and_selectivity() -> None:
@@ -277,9 +276,3 @@ def test_bad_declarations_are_named() -> None:
         Statistics(2).declare(declared(1, 2), declared(1))
     with pytest.raises(HeadwayError, match="declared selectivity of box 1 is below 0"):
         Statistics(2).declare(selectivity=declared(NAN, -1))
-
-
-def test_readings_made_by_hand_need_only_counts_and_costs() -> None:
-    some, nothing = np.array([4, 0]), np.zeros(2)
-    readings = BoxReadings(some, some, np.array([1, 0]), some, nothing, nothing, nothing)
-    assert (readings.selectivity.tolist(), readings.rate_in.tolist()) == ([0.25, 1], [0, 0])

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway import costs
-from headway.catalog import BoxReadings, Topology
+from headway.catalog import BoxReadings, Statistics, Topology
 from headway.costs import CostModel, Shares, UnitCostModel, UnitCosts
 from headway.scheduling.snapshot import Unit
 from headway.scheduling.superboxes import box_units, superbox_units
-from tests.scheduling.snapshots import topology
+from tests.scheduling.snapshots import replace, topology
 from tests.scheduling.test_superboxes import topologies
 
 CHAIN = topology({"a": (), "b": ("a",), "c": ("b",)}, {"o": "c"})
@@ -24,9 +24,9 @@ DIAMOND = topology({"a": (), "b": ("a",), "c": ("a",), "d": ("b", "c")}, {"o": "
 def readings(overhead: Sequence[float], cost: Sequence[float], passed: Sequence[int]) -> BoxReadings:
     """Return readings of boxes that let so many of 100 tuples pass."""
     count = len(cost)
-    some = np.full(count, 100, np.int64)
-    out = np.array(passed, np.int64)
-    return BoxReadings(some, some, out, some, np.zeros(count), np.array(overhead, float), np.array(cost, float))
+    selectivity = np.array(passed, np.int64) / 100
+    known = Statistics(count).readings()
+    return replace(known, overhead=np.array(overhead, float), cost=np.array(cost, float), selectivity=selectivity)
 
 
 def shown(made: UnitCosts) -> list[tuple[float, float]]:

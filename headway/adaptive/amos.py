@@ -20,12 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from headway.adaptive.layer import Action, Interval, Switch, register_adaptive
-from headway.adaptive.learning import Learning, Record, make_learning
+from headway.adaptive.learning import Learning, Record, UpperConfidence, make_learning
 from headway.adaptive.scoring import (
     ORDER,
     Past,
@@ -42,7 +40,7 @@ from headway.adaptive.scoring import (
 from headway.boxes.durations import DURATION_HINT, Duration
 from headway.catalog import Topology
 from headway.clock import SECOND
-from headway.errors import NetworkError, PolicyError, finite, unknown
+from headway.errors import PolicyError, finite, unknown, within
 from headway.scheduling.policy import make_policy
 from headway.totals import Totals
 
@@ -50,7 +48,6 @@ POLICIES = ("round-robin", "fifo", "most-tuples", "chain")
 """The algorithms of the paper's experiments."""
 FOREVER = "forever"
 ALL = "all"
-R = TypeVar("R")
 UNITS = {"latency": " s", "memory": " B", "queue": " tuples", "throughput": " tuples/s"}
 
 
@@ -95,26 +92,26 @@ class AmosMemory:
 class Amos:
     """The layer, with its settings."""
 
-    policies: tuple[str, ...]
-    specification: Specification | None
+    policies: tuple[str, ...] = POLICIES
+    specification: Specification | None = None
     """None: utility where an output has a latency graph, else latency."""
-    learning: Learning
-    delay: int
+    learning: Learning = UpperConfidence()  # noqa: RUF009 (frozen)
+    delay: int = SECOND
     """How long a turn lasts, in nanoseconds."""
-    decay: float
-    window: int
+    decay: float = 0.25
+    window: int = 100
     """How many turns a learning strategy sees."""
-    memory: int | None
+    memory: int | None = 100
     """How many turns the history of equation 1 reaches back; None: all."""
-    samples: int
+    samples: int = 4
     """Samples in a turn."""
-    settle: float
+    settle: float = 0.25
     """The share of a turn that does not count after a switch."""
-    waiting: float
+    waiting: float = 0.5
     """How much of a sample's latency and utility is that of the oldest waiting tuple."""
-    neighbours: int | None
+    neighbours: int | None = 2
     """How many turns on each side a turn is measured against; None: all of the window."""
-    seed: int
+    seed: int = 0
     changes: tuple[SpecificationChange, ...] = ()
 
     def start(self, topology: Topology, now: int) -> tuple[tuple[int, ...], AmosMemory]:
@@ -127,7 +124,7 @@ class Amos:
             current=0,
             turn_began=now,
             fresh=False,
-            last=_nothing(now, outputs),
+            last=Totals.at_start(now, outputs),
             next=now + self._until(0),
             samples=(),
             number=0,
@@ -167,7 +164,8 @@ class Amos:
                 raise PolicyError(f"amos: {unknown('setting to change', str(key), ['objectives'])}")
         if "objectives" not in settings:
             return memory
-        return replace(memory, specification=_named("amos", Specification.parse, settings["objectives"]))
+        with within("amos"):
+            return replace(memory, specification=Specification.parse(settings["objectives"]))
 
     def ranking(self, memory: AmosMemory) -> tuple[float | None, ...]:
         """Return by algorithm its score (equation 2) under the present specification; None before its first turn."""
@@ -229,65 +227,13 @@ def _details(chosen: int, window: Sequence[Past], specification: Specification) 
     return f" ({', '.join(parts)})"
 
 
-def _nothing(now: int, outputs: int) -> Totals:
-    zeros = np.zeros(outputs + 1)
-    return Totals(now, np.zeros(outputs + 1, np.int64), zeros, zeros, zeros, zeros, zeros)
-
-
-DEFAULTS: Mapping[str, Any] = {
-    "policies": POLICIES,
-    "objectives": None,
-    "learning": "upper-confidence",
-    "delay": "1s",
-    "decay": 0.25,
-    "window": 100,
-    "memory": 100,
-    "samples": 4,
-    "settle": 0.25,
-    "waiting": 0.5,
-    "neighbours": 2,
-    "seed": 0,
-    "changes": (),
-}
-"""By key: what is taken where the user says nothing."""
-
-
-def make_amos(settings: Mapping[str, Any]) -> Amos:
-    """Return the layer for a mapping of settings; all have defaults. Raises a PolicyError that names the key."""
-    for key in settings:
-        if key not in DEFAULTS:
-            raise PolicyError(f"amos: {unknown('setting', str(key), DEFAULTS)}")
-    given = {**DEFAULTS, **settings}
-    policies = _policies(given["policies"])
-    learning = given["learning"]
-    if not isinstance(learning, str):
-        raise PolicyError(f"amos: learning: the name of a strategy is expected, not {learning!r}")
-    objectives = given["objectives"]
-    return Amos(
-        policies,
-        None if objectives is None else _named("amos", Specification.parse, objectives),
-        _named("amos", make_learning, learning),
-        delay=_nanoseconds("delay", given["delay"]),
-        decay=_share("decay", given["decay"], 0.5),
-        window=_whole("window", given["window"], len(policies)),
-        memory=None if given["memory"] == FOREVER else _whole("memory", given["memory"], 1, f", or '{FOREVER}'"),
-        samples=_whole("samples", given["samples"], 1),
-        settle=_share("settle", given["settle"], 1.0),
-        waiting=_share("waiting", given["waiting"], 1.0),
-        neighbours=None
-        if given["neighbours"] == ALL
-        else _whole("neighbours", given["neighbours"], 1, f", or '{ALL}'"),
-        seed=_whole("seed", given["seed"], 0),
-        changes=_changes(given["changes"]),
-    )
-
-
 def _policies(value: object) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
         raise PolicyError(f"amos: policies: a list of policies is expected, such as [fifo, chain], not {value!r}")
     names = tuple(str(name) for name in value)
     for name in names:
-        _named("amos: policies", make_policy, name)
+        with within("amos: policies"):
+            make_policy(name)
         if names.count(name) > 1:
             raise PolicyError(f"amos: policies: '{name}' is named more than once")
     return names
@@ -303,17 +249,10 @@ def _changes(value: object) -> tuple[SpecificationChange, ...]:
     for item in value:
         if not isinstance(item, Mapping) or set(item) != {"after", "objectives"}:
             raise PolicyError(f"amos: changes: each has the keys after, objectives, and no others; got {item!r}")
-        specification = _named("amos: changes", Specification.parse, item["objectives"])
+        with within("amos: changes"):
+            specification = Specification.parse(item["objectives"])
         changes.append(SpecificationChange(_nanoseconds("changes: after", item["after"]), specification))
     return tuple(sorted(changes, key=lambda change: change.after))
-
-
-def _named(where: str, read: Callable[[Any], R], value: object) -> R:
-    """Read a value, with the place in front of what is wrong with it."""
-    try:
-        return read(value)
-    except PolicyError as error:
-        raise PolicyError(f"{where}: {error}") from None
 
 
 def _nanoseconds(key: str, value: object) -> int:
@@ -322,10 +261,8 @@ def _nanoseconds(key: str, value: object) -> int:
         seconds = finite(value)
         length = 0 if seconds is None else round(seconds * SECOND)
     else:
-        try:
+        with within(f"amos: {key}"):
             length = Duration.parse(value).nanoseconds
-        except NetworkError as error:
-            raise PolicyError(f"amos: {key}: {error}") from None
     if length <= 0:
         raise PolicyError(f"amos: {key}: must be longer than zero, not {value!r}; {DURATION_HINT}")
     return length
@@ -341,6 +278,49 @@ def _whole(key: str, value: object, least: int, besides: str = "") -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise PolicyError(f"amos: {key}: a whole number of at least {least}{besides} is expected, not {value!r}")
     return value
+
+
+def _objectives(value: object) -> Specification | None:
+    with within("amos"):
+        return None if value is None else Specification.parse(value)
+
+
+def _learning(value: object) -> Learning:
+    if not isinstance(value, str):
+        raise PolicyError(f"amos: learning: the name of a strategy is expected, not {value!r}")
+    with within("amos"):
+        return make_learning(value)
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "policies": _policies,
+    "objectives": _objectives,
+    "learning": _learning,
+    "delay": lambda value: _nanoseconds("delay", value),
+    "decay": lambda value: _share("decay", value, 0.5),
+    "window": lambda value: value,
+    "memory": lambda value: None if value == FOREVER else _whole("memory", value, 1, f", or '{FOREVER}'"),
+    "samples": lambda value: _whole("samples", value, 1),
+    "settle": lambda value: _share("settle", value, 1.0),
+    "waiting": lambda value: _share("waiting", value, 1.0),
+    "neighbours": lambda value: None if value == ALL else _whole("neighbours", value, 1, f", or '{ALL}'"),
+    "seed": lambda value: _whole("seed", value, 0),
+    "changes": _changes,
+}
+"""By key: what reads its value. Raises a PolicyError that names the key."""
+
+
+def make_amos(settings: Mapping[str, Any]) -> Amos:
+    """Return the layer for a mapping of settings; all have defaults. Raises a PolicyError that names the key."""
+    for key in settings:
+        if key not in _READERS:
+            raise PolicyError(f"amos: {unknown('setting', str(key), _READERS)}")
+    read = {key: _READERS[key](value) for key, value in settings.items()}
+    if "objectives" in read:
+        read["specification"] = read.pop("objectives")
+    made = Amos(**read)
+    _whole("window", made.window, len(made.policies))
+    return made
 
 
 register_adaptive(

@@ -82,9 +82,10 @@ class DecisionTable:
         missing = [one for one in strategies if one not in row and one.partition(":")[0] not in row]
         if missing:
             example = ", ".join(f"{one}: RANK" for one in missing)
+            has = choices(f"{one} ({rank:g})" for one, rank in row.items())
             raise PolicyError(
-                f"the decision table has no rank for {measure} of: {choices(missing)}; "
-                f"it has {_listed(row)}; add the others with table: {{{measure}: {{{example}}}}}"
+                f"the decision table has no rank for {measure} of: {choices(missing)}; it has {has}; "
+                f"add the others with table: {{{measure}: {{{example}}}}}"
             )
         return tuple(float(row[one] if one in row else row[one.partition(":")[0]]) for one in strategies)
 
@@ -95,10 +96,6 @@ class DecisionTable:
             for at, rank in enumerate(self.row(measure, strategies)):
                 sums[at] += weight * rank / len(strategies)
         return tuple(sums)
-
-
-def _listed(row: Mapping[str, float]) -> str:
-    return choices(f"{one} ({rank:g})" for one, rank in row.items())
 
 
 REMEMBER = 20
@@ -178,6 +175,18 @@ class _Choice(NamedTuple):
         return f"{names[chosen]} scores {plain(self.scores[chosen])}, {names[before]} {current}{note}"
 
 
+class _Seen(NamedTuple):
+    """A goal, what was observed of its measure, and its target a little ahead."""
+
+    goal: Goal
+    value: float
+    target: float
+
+    @property
+    def missed(self) -> bool:
+        return self.goal.measure.violated(self.value, self.target)
+
+
 def decide(
     goals: Sequence[Goal], observed: Mapping[str, float] | None, elapsed: int, state: QueryState, rules: Rules
 ) -> QueryDecision:
@@ -186,62 +195,53 @@ def decide(
     Without any (None) nothing came and nothing waits: then no target is missed.
     """
     ahead = (elapsed + rules.lookahead) / SECOND
-    missed = [one for one in goals if observed is not None and _missed(one, observed, ahead)]
+    known = observed or {}
+    seen = [_Seen(one, known[one.measure.name], one.target.at(ahead)) for one in goals if observed is not None]
+    missed = [one for one in seen if one.missed]
     switched = began = ""
-    if observed is not None and missed:
-        first = max((one.priority for one in missed), key=lambda one: one.weight)
-        acting = [one for one in missed if one.priority == first]
-        met = frozenset(one.measure.name for one in goals if one not in missed)
+    if missed:
+        first = max((one.goal.priority for one in missed), key=lambda one: one.weight)
+        acting = [one for one in missed if one.goal.priority == first]
         before = state.current
-        state, choice = _choose(goals, acting, met, observed, elapsed, state, rules)
+        state, choice = _choose(seen, acting, elapsed, state, rules)
         if state.current != before:
-            switched = f"{_misses(acting, observed, ahead)}; {choice.text(rules, before, state.current)}"
+            switched = f"{_misses(acting)}; {choice.text(rules, before, state.current)}"
         elif _may_shed(acting, elapsed, state, rules):
-            began = f"{_misses(acting, observed, ahead)}; {choice.text(rules, before, before)}"
+            began = f"{_misses(acting)}; {choice.text(rules, before, before)}"
             state = _shed(elapsed, state, rules)
     if state.shedding and not began:
-        state, ended = _relieve(goals, observed, elapsed, ahead, state)
+        state, ended = _relieve(seen, observed is None, elapsed, state)
         return QueryDecision(state, switched, ended)
     return QueryDecision(state, switched, began)
 
 
-def _missed(goal: Goal, observed: Mapping[str, float], ahead: float) -> bool:
-    return goal.measure.violated(observed[goal.measure.name], goal.target.at(ahead))
-
-
-def _misses(goals: Sequence[Goal], observed: Mapping[str, float], ahead: float) -> str:
+def _misses(acting: Sequence[_Seen]) -> str:
     """Say what a class misses: ``latency 1.3 s over its target 0.5 s (must-satisfy)``."""
-    texts = [one.measure.miss(observed[one.measure.name], one.target.at(ahead)) for one in goals]
-    return f"{', '.join(texts)} ({goals[0].priority.name})"
+    texts = [goal.measure.miss(value, target) for goal, value, target in acting]
+    return f"{', '.join(texts)} ({acting[0].goal.priority.name})"
 
 
 def _choose(
-    goals: Sequence[Goal],
-    acting: Sequence[Goal],
-    met: frozenset[str],
-    observed: Mapping[str, float],
-    elapsed: int,
-    state: QueryState,
-    rules: Rules,
+    seen: Sequence[_Seen], acting: Sequence[_Seen], elapsed: int, state: QueryState, rules: Rules
 ) -> tuple[QueryState, _Choice]:
     """Return the state with the best strategy for the goals that are acted for, and what speaks for it."""
-    first = acting[0].priority
+    first = acting[0].goal.priority
     weights = {
-        one.measure.name: one.priority.reduced(
-            one.measure.spare(observed[one.measure.name], one.target.at(elapsed / SECOND))
-        )
-        for one in goals
-        if one.priority.weight > first.weight
+        goal.measure.name: goal.priority.reduced(goal.measure.spare(value, goal.target.at(elapsed / SECOND)))
+        for goal, value, _ in seen
+        if goal.priority.weight > first.weight
     }
-    weights.update((one.measure.name, first.weight) for one in acting)
+    missed = frozenset(one.goal.measure.name for one in acting)
+    met = frozenset(one.goal.measure.name for one in seen if not one.missed)
+    weights |= {one.goal.measure.name: first.weight for one in acting}
     scores = rules.table.scores(rules.strategies, weights)
     chosen = best(scores, state.current, first.easily_pleased)
-    missed = frozenset(one.measure.name for one in acting)
     kept = tuple(one for one in state.departures if elapsed - one.at <= REMEMBER * rules.interval)
     conflict = in_conflict(kept, chosen, missed, met) if chosen != state.current else frozenset()
     closes = chosen
     if conflict:
-        weights.update((one.measure.name, one.priority.weight) for one in goals if one.measure.name in conflict)
+        named = [one.goal for one in seen if one.goal.measure.name in conflict]
+        weights |= {one.measure.name: one.priority.weight for one in named}
         scores = rules.table.scores(rules.strategies, weights)
         chosen = best(scores, state.current, first.easily_pleased, avoid=closes)
     choice = _Choice(scores, closes, conflict)
@@ -283,10 +283,10 @@ def in_conflict(
     return frozenset()
 
 
-def _may_shed(acting: Sequence[Goal], elapsed: int, state: QueryState, rules: Rules) -> bool:
+def _may_shed(acting: Sequence[_Seen], elapsed: int, state: QueryState, rules: Rules) -> bool:
     shows_effect = state.switched is None or elapsed - state.switched >= rules.interval
-    helps = any(one.measure.dropping_helps for one in acting)
-    return acting[0].priority.sheds and helps and shows_effect and not state.shedding
+    helps = any(one.goal.measure.dropping_helps for one in acting)
+    return acting[0].goal.priority.sheds and helps and shows_effect and not state.shedding
 
 
 def _shed(elapsed: int, state: QueryState, rules: Rules) -> QueryState:
@@ -295,21 +295,19 @@ def _shed(elapsed: int, state: QueryState, rules: Rules) -> QueryState:
     return replace(state, shedding=True, calm=0, patience=patience)
 
 
-def _relieve(
-    goals: Sequence[Goal], observed: Mapping[str, float] | None, elapsed: int, ahead: float, state: QueryState
-) -> tuple[QueryState, str]:
+def _relieve(seen: Sequence[_Seen], idle: bool, elapsed: int, state: QueryState) -> tuple[QueryState, str]:
     """Return the state after a look while tuples are dropped, and why that ends, if it does."""
     texts = []
-    for one in goals:
-        if observed is not None and one.priority.sheds and one.measure.dropping_helps:
-            value, target = observed[one.measure.name], one.target.at(ahead)
-            if not one.measure.eased(value, target):
+    for goal, value, target in seen:
+        measure = goal.measure
+        if goal.priority.sheds and measure.dropping_helps:
+            if not measure.eased(value, target):
                 return replace(state, calm=0), ""
-            texts.append(f"{one.measure.name} {one.measure.write(value)}, its target {one.measure.write(target)}")
+            texts.append(f"{measure.name} {measure.write(value)}, its target {measure.write(target)}")
     calm = state.calm + 1
     if calm < state.patience:
         return replace(state, calm=calm), ""
     why = f"{'; '.join(texts) or 'nothing that dropping would help'}: met for {calm} looks"
-    if observed is None:
+    if idle:
         why = f"nothing waits, for {calm} looks"
     return replace(state, shedding=False, calm=0, shed_until=elapsed), why

@@ -20,11 +20,12 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 
 from headway.boxes.durations import DURATION_HINT, Duration
-from headway.errors import HeadwayError, PolicyError, finite, unknown
+from headway.errors import HeadwayError, PolicyError, finite, unknown, within
 from headway.scheduling.trains import Bytes, parse_train
 
 EASED = 0.8
@@ -39,7 +40,7 @@ class Measure:
     at_most: bool
     """Whether the target is the most that is good; otherwise it is the least."""
     read: Callable[[object], float]
-    """Reads a value of a target as the user writes it; raises a HeadwayError that says how to write it."""
+    """Reads a value of a target as the user writes it; raises a PolicyError that says how to write it."""
     write: Callable[[float], str]
     """Returns a value for people."""
     dropping_helps: bool = True
@@ -83,11 +84,6 @@ class Target:
     """
 
     points: tuple[tuple[float, float], ...]
-    _times: tuple[float, ...] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Keep the times, to find the piece quickly."""
-        object.__setattr__(self, "_times", tuple(time for time, _ in self.points))
 
     @classmethod
     def constant(cls, value: float) -> Target:
@@ -98,7 +94,7 @@ class Target:
     def parse(cls, value: object, measure: Measure) -> Target:
         """Read one value, or a list of points such as ``[[0, 500ms], [500, 100ms]]``. Raises a PolicyError."""
         if not isinstance(value, Sequence) or isinstance(value, str):
-            return cls.constant(_read(value, measure))
+            return cls.constant(measure.read(value))
         if not value:
             raise PolicyError(_POINTS.format(value))
         points = tuple(_point(point, measure) for point in value)
@@ -108,7 +104,7 @@ class Target:
 
     def at(self, seconds: float) -> float:
         """Return the value so many seconds after the start."""
-        place = bisect_right(self._times, seconds)
+        place = bisect_right(self.points, seconds, key=itemgetter(0))
         if place == 0:
             return self.points[0][1]
         before, low = self.points[place - 1]
@@ -124,19 +120,8 @@ _POINTS = "a target is a value, or a list of points [seconds, value] such as [[0
 def _point(point: object, measure: Measure) -> tuple[float, float]:
     if not isinstance(point, Sequence) or isinstance(point, str) or len(point) != 2:
         raise PolicyError(_POINTS.format(point))
-    try:
-        return read_seconds(point[0]), _read(point[1], measure)
-    except PolicyError as error:
-        raise PolicyError(f"point {point!r}: {error}") from None
-
-
-def _read(value: object, measure: Measure) -> float:
-    try:
-        return measure.read(value)
-    except PolicyError:
-        raise
-    except HeadwayError as error:
-        raise PolicyError(str(error)) from None
+    with within(f"point {point!r}"):
+        return read_seconds(point[0]), measure.read(point[1])
 
 
 def read_seconds(value: object) -> float:
@@ -172,10 +157,6 @@ def _per_second(value: object) -> float:
     return _number(value, form)
 
 
-def _tuples(value: object) -> float:
-    return _number(value, "a number of tuples")
-
-
 def _utility(value: object) -> float:
     form = "a utility from 0 to 1"
     number = _number(value, form)
@@ -209,7 +190,9 @@ MEASURES: Mapping[str, Measure] = {
         Measure("latency", True, read_seconds, lambda value: f"{plain(value)} s"),
         Measure("memory", True, _bytes, _write_bytes),
         Measure("throughput", False, _per_second, lambda value: f"{plain(value)}/s", dropping_helps=False),
-        Measure("queue", True, _tuples, lambda value: f"{plain(value)} tuples"),
+        Measure(
+            "queue", True, lambda value: _number(value, "a number of tuples"), lambda value: f"{plain(value)} tuples"
+        ),
         Measure("utility", False, _utility, plain),
     )
 }
@@ -242,41 +225,27 @@ class Priority:
         return self.weight - spare * self.range
 
 
-@dataclass(frozen=True, slots=True)
-class Priorities:
-    """All classes, the one with the most weight first."""
+def priorities(weights: Mapping[str, float] = WEIGHTS, shedding: Iterable[str] = SHEDDING) -> Mapping[str, Priority]:
+    """Return the classes with these weights by name, the one with the most first. Raises a PolicyError.
 
-    classes: tuple[Priority, ...]
-
-    @classmethod
-    def of(cls, weights: Mapping[str, float] = WEIGHTS, shedding: Iterable[str] = SHEDDING) -> Priorities:
-        """Return the classes with these weights. Raises a PolicyError where weights are equal or not above 0.
-
-        The last of several classes is easily pleased.
-        """
-        sheds = set(shedding)
-        for name in sorted(sheds - set(weights)):
-            raise PolicyError(f"shed: {unknown('class', name, weights)}")
-        for name, weight in weights.items():
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
-                raise PolicyError(f"classes: the weight of '{name}' is a number above 0, not {weight!r}")
-        names = sorted(weights, key=lambda name: -weights[name])
-        classes: list[Priority] = []
-        for at, name in enumerate(names):
-            last = at == len(names) - 1
-            below = 0.0 if last else float(weights[names[at + 1]])
-            weight = float(weights[name])
-            if weight == below:
-                raise PolicyError(f"classes: '{name}' and '{names[at + 1]}' have the same weight {weight:g}")
-            classes.append(Priority(name, weight, weight - below, name in sheds, last and len(names) > 1))
-        return cls(tuple(classes))
-
-    def __getitem__(self, name: str) -> Priority:
-        """Return a class by name. Raises a PolicyError that lists them."""
-        for one in self.classes:
-            if one.name == name:
-                return one
-        raise PolicyError(unknown("class", name, [one.name for one in self.classes]))
+    Weights are above 0 and differ. The last of several classes is easily pleased.
+    """
+    sheds = set(shedding)
+    for name in sorted(sheds - set(weights)):
+        raise PolicyError(f"shed: {unknown('class', name, weights)}")
+    for name, weight in weights.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
+            raise PolicyError(f"classes: the weight of '{name}' is a number above 0, not {weight!r}")
+    names = sorted(weights, key=lambda name: -weights[name])
+    classes = {}
+    for at, name in enumerate(names):
+        last = at == len(names) - 1
+        below = 0.0 if last else float(weights[names[at + 1]])
+        weight = float(weights[name])
+        if weight == below:
+            raise PolicyError(f"classes: '{name}' and '{names[at + 1]}' have the same weight {weight:g}")
+        classes[name] = Priority(name, weight, weight - below, name in sheds, last and len(names) > 1)
+    return classes
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
 import numpy.typing as npt
 
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.errors import PolicyError, choices, unknown
 from headway.totals import SYSTEM, Totals
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,12 +36,12 @@ class Record:
         """Return a source of chance that depends on the seed and the number of the round alone."""
         return random.Random(f"{self.seed}/{self.number}")
 
-    def rewards(self) -> list[list[float]]:
-        """Return by algorithm the rewards of its turns within the window."""
+    def rewards(self) -> tuple[list[list[float]], list[float | None]]:
+        """Return by algorithm the rewards of its turns within the window, and their mean, None without any."""
         by: list[list[float]] = [[] for _ in self.names]
         for turn in self.turns:
             by[turn.algorithm].append(turn.reward)
-        return by
+        return by, [sum(own) / len(own) if own else None for own in by]
 
 
 class Choice(NamedTuple):
@@ -74,11 +74,6 @@ _strategies: dict[str, LearningEntry] = {}
 def register_learning(name: str, make: Callable[[str | None], Learning], about: str) -> None:
     """Make a strategy known by name; `make` gets what stands after a colon, as in ``upper-confidence:0.5``."""
     _strategies[name] = LearningEntry(name, make, about)
-
-
-def registered_learnings() -> tuple[LearningEntry, ...]:
-    """Return the strategies, by name."""
-    return tuple(_strategies[name] for name in sorted(_strategies))
 
 
 def make_learning(text: str) -> Learning:
@@ -134,8 +129,7 @@ class UpperConfidence:
 
     def choose(self, record: Record) -> Choice:
         """Return the algorithm with the largest bound; of equals, the first."""
-        rewards = record.rewards()
-        means = [sum(own) / len(own) if own else None for own in rewards]
+        rewards, means = record.rewards()
         scale = self.width * deviation(rewards) * math.sqrt(2 * math.log(max(len(record.turns), 2)))
         bounds = [
             math.inf if mean is None else mean + scale / math.sqrt(len(own))
@@ -159,8 +153,7 @@ class Thompson:
 
     def choose(self, record: Record) -> Choice:
         """Return the algorithm with the best draw."""
-        chance, rewards = record.random(), record.rewards()
-        means = [sum(own) / len(own) if own else None for own in rewards]
+        chance, (rewards, means) = record.random(), record.rewards()
         spread = self.width * deviation(rewards)
         every = [turn.reward for turn in record.turns] or [1.0]
         middle, wide = sum(every) / len(every), self.width * deviation([every])

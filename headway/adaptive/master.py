@@ -26,11 +26,13 @@ from typing import Any
 
 import numpy as np
 
+from headway.catalog import Floats
 from headway.clock import MILLISECOND, SECOND
 from headway.columns import Mask
+from headway.costs import Places
 from headway.errors import PolicyError, choices
-from headway.scheduling.policy import Places, Plan, Policy, Step, Term, apart, terms_of
-from headway.scheduling.snapshot import Floats, Members, Occupation, Snapshot, Unit
+from headway.scheduling.policy import Plan, Policy, Step, Term, apart, terms_of
+from headway.scheduling.snapshot import Snapshot
 
 QUANTUM = 2 * MILLISECOND
 """Nanoseconds of a turn for each ready unit: as long as the plan of most policies."""
@@ -38,16 +40,6 @@ MOST_OWED = 10 * SECOND
 """Nanoseconds that a policy owes at most: costs are only estimates, and a wild one must not shut it out for long."""
 
 _NOBODY = -1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MasterLayout:
-    """What is looked up once for a network."""
-
-    units: tuple[Unit, ...]
-    members: Members
-    lone: Places | None
-    """By unit: its box, if all units are single boxes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +58,6 @@ class MasterMemory:
     """The policy to which all units belong, if there is one."""
     asked: int = _NOBODY
     """The policy that was shown all that was ready when the last plan was made: it knows what had changed by then."""
-    layout: MasterLayout | None = None
 
 
 @dataclass(frozen=True)
@@ -118,30 +109,16 @@ class Master(Policy):
         count = len(self.policies)
         return MasterMemory(tuple([policy.start() for policy in self.policies]), (0,) * count, count - 1)
 
-    def assign_all(self, memory: MasterMemory, by_unit: Sequence[int]) -> MasterMemory:
+    def assign(self, memory: MasterMemory, by_unit: Sequence[int]) -> MasterMemory:
         """Return the memory in which each unit has the policy given for it."""
         made = np.array(by_unit, np.intp)
         for policy in set(made.tolist()):
-            self._check(policy)
+            if not 0 <= policy < len(self.policies):
+                listed = choices([f"{at} ({name})" for at, name in enumerate(self.names)])
+                raise PolicyError(f"there is no policy {policy}; the policies are {listed}")
         made.flags.writeable = False
         sole = int(made[0]) if len(made) and (made == made[0]).all() else None
         return replace(memory, assigned=made, sole=sole if len(made) else 0, asked=_NOBODY)
-
-    def assign(self, memory: MasterMemory, units: Sequence[int], policy: int) -> MasterMemory:
-        """Return the memory in which some units have another policy, and all others the one that they had."""
-        self._check(policy)
-        if memory.assigned is None:
-            raise PolicyError("units can change their policy once all have one: assign_all comes before assign")
-        made, count = memory.assigned.copy(), len(memory.assigned)
-        for unit in units:
-            if not 0 <= unit < count:
-                raise PolicyError(f"there is no unit {unit}; the units are 0 to {count - 1}")
-        made[list(units)] = policy
-        return self.assign_all(memory, made)  # type: ignore[arg-type]
-
-    def assigned(self, memory: MasterMemory) -> Places | None:
-        """Return by unit the place of its policy, not to be written to; None as long as all have policy 0."""
-        return memory.assigned
 
     # Plans
 
@@ -155,14 +132,14 @@ class Master(Policy):
         if self.preemptive and not self._preemptive[place]:
             return self._by_slots(snapshot, memory, counts)
         if snapshot.changed is not None and memory.asked != place:
-            snapshot = snapshot.narrowed(snapshot.ready, snapshot.train)  # it has not heard of earlier changes
+            snapshot = snapshot.narrowed(snapshot.ready)  # it has not heard of earlier changes
         before = memory.inner[place]
         plan, after = self.policies[place].plan(snapshot, before)
         if after is before and memory.asked == place:
             return plan, memory
         inner = (*memory.inner[:place], after, *memory.inner[place + 1 :])
         left = memory.left if not any(memory.left) else (0,) * len(inner)
-        return plan, MasterMemory(inner, left, place, memory.assigned, memory.sole, place, memory.layout)
+        return plan, MasterMemory(inner, left, place, memory.assigned, memory.sole, place)
 
     def _by_turns(self, snapshot: Snapshot, memory: MasterMemory, counts: Places) -> tuple[Plan, MasterMemory]:
         """Let policies plan in their turns while there is room."""
@@ -181,7 +158,7 @@ class Master(Policy):
             steps: list[Step] = []
             if idle.any():
                 fits = max(1, -(-turns.left[place] // draft.mean_charge(idle)))
-                steps = draft.ask(place, mine, snapshot.occupation._replace(busy=busy, free=free), min(room, fits))
+                steps = draft.ask(place, mine, min(room, fits), busy=busy, free=free)
             turns.charge(place, sum([draft.charge(step) for step in steps if not busy[step.unit]]))
             ready[[step.unit for step in steps]] = False
             room -= len(steps)
@@ -194,7 +171,7 @@ class Master(Policy):
             if several or not any(snapshot.waiting[unit] > tuples for unit, tuples in steps):
                 turns.hand_on(place)
                 rivals.discard(place)
-        return draft.plan(), draft.memory(memory)
+        return draft.done(memory)
 
     def _by_slots(self, snapshot: Snapshot, memory: MasterMemory, counts: Places) -> tuple[Plan, MasterMemory]:
         """Say what should be running now: what is under way, or what its policy prefers to it, and what may begin."""
@@ -220,7 +197,7 @@ class Master(Policy):
             own.pop(place, None)
         for place in list(own):
             self._ask_for_slots(draft, place, own, 0)
-        return draft.plan(), draft.memory(memory)
+        return draft.done(memory)
 
     def _ask_for_slots(self, draft: _Draft, place: int, own: dict[int, list[int]], slots: int) -> int:
         """Let a policy plan for as many workers as it uses and some more; return how many more it wants."""
@@ -235,7 +212,7 @@ class Master(Policy):
         if not mine.any():
             return 0
         workers = count if self._preemptive[place] else snapshot.workers
-        steps = draft.ask(place, mine, snapshot.occupation._replace(workers=workers, free=slots), count)
+        steps = draft.ask(place, mine, count, workers=workers, free=slots)
         fresh = [step for step in steps if not snapshot.busy[step.unit] and not snapshot.spent[step.unit] > 0]
         draft.turns.charge(place, sum([draft.charge(step) for step in fresh]))
         named = {step.unit for step in steps}
@@ -259,18 +236,13 @@ class Master(Policy):
         assert memory.assigned is not None
         place = int(memory.assigned[unit])
         told = f"{self.names[place]} has its turn: {counts[place]} of {counts.sum()} ready units"
-        view = snapshot.narrowed(snapshot.ready & (memory.assigned == place), snapshot.train)
+        view = snapshot.narrowed(snapshot.ready & (memory.assigned == place))
         inner = self.policies[place].rule(view, memory.inner[place], unit)
         return f"{told}; {inner}" if inner else told
 
     @cached_property
     def _preemptive(self) -> tuple[bool, ...]:
         return tuple([policy.preemptive for policy in self.policies])
-
-    def _check(self, policy: int) -> None:
-        if not 0 <= policy < len(self.policies):
-            listed = choices([f"{at} ({name})" for at, name in enumerate(self.names)])
-            raise PolicyError(f"there is no policy {policy}; the policies are {listed}")
 
     def _ready(self, snapshot: Snapshot, memory: MasterMemory) -> tuple[int | None, Places]:
         """Return the only policy with ready units, if there is one, and by policy how many it has.
@@ -279,7 +251,8 @@ class Master(Policy):
         """
         count = len(self.policies)
         if memory.sole is not None:
-            return memory.sole, _lone_counts(snapshot, memory.sole, count) if self.preemptive else _NO_COUNTS
+            ready = np.count_nonzero(snapshot.ready) if self.preemptive else 0
+            return memory.sole, np.where(np.arange(count) == memory.sole, ready, 0)
         assert memory.assigned is not None
         if len(memory.assigned) != len(snapshot.units):
             raise PolicyError(
@@ -339,14 +312,12 @@ class _Draft:
         self.turns = _Turns(memory, counts, self._quantum)
         self._inner = list(memory.inner)
         self._moments: list[int] = []
-        layout = memory.layout
-        self._layout = layout if layout is not None and layout.units is snapshot.units else _lay_out(snapshot.units)
-        self._overhead, self._cost = _step_costs(snapshot, self._layout)
-        self._view = snapshot.narrowed(snapshot.ready, snapshot.train)
+        self._members = snapshot.layout.members
+        self._overhead, self._cost = _step_costs(snapshot)
 
-    def ask(self, place: int, ready: Mask, occupation: Occupation, room: int) -> list[Step]:
+    def ask(self, place: int, ready: Mask, room: int, **workers: Any) -> list[Step]:
         """Add what a policy plans for some units of its own; return it."""
-        view = self._view.narrowed(ready, self._view.train, occupation, room)
+        view = self.snapshot.narrowed(ready, room=room, **workers)
         plan, self._inner[place] = self._master.policies[place].plan(view, self._inner[place])
         steps = [step for step in plan.steps if ready[step.unit]][: view.room]
         if plan.until is not None:
@@ -360,10 +331,10 @@ class _Draft:
         """Return by unit whether it cannot run while some steps do, because it is in them or shares boxes with them."""
         units, snapshot = [step.unit for step in steps], self.snapshot
         found: Mask = np.zeros(len(snapshot.units), np.bool_)
-        if units and snapshot.exclusive and self._layout.lone is None:
+        if units and snapshot.exclusive and self._members.lone is None:
             boxes: Mask = np.zeros(len(snapshot.topology.boxes), np.bool_)
             boxes[[box for unit in units for box in snapshot.units[unit].boxes]] = True
-            found = self._layout.members.any(boxes)
+            found = self._members.any(boxes)
         found[units] = True
         return found
 
@@ -379,42 +350,23 @@ class _Draft:
         times = (self._overhead[units] + self._cost[units] * tuples) * SECOND
         return max(1, round(float(np.where(times > 0, np.minimum(times, MOST_OWED), self._quantum).mean())))
 
-    def plan(self) -> Plan:
-        """Return the plan."""
-        return Plan(tuple(self.steps), min(self._moments, default=None))
-
-    def memory(self, before: MasterMemory) -> MasterMemory:
-        """Return what is remembered."""
-        turns = self.turns
-        inner, left = tuple(self._inner), tuple(turns.left)
-        return MasterMemory(inner, left, turns.turn, before.assigned, before.sole, _NOBODY, self._layout)
+    def done(self, before: MasterMemory) -> tuple[Plan, MasterMemory]:
+        """Return the plan, and what is remembered."""
+        after = MasterMemory(tuple(self._inner), tuple(self.turns.left), self.turns.turn, before.assigned, before.sole)
+        return Plan(tuple(self.steps), min(self._moments, default=None)), after
 
 
-_NO_COUNTS: Places = np.zeros(0, np.intp)
-
-
-def _lone_counts(snapshot: Snapshot, place: int, count: int) -> Places:
-    counts: Places = np.zeros(count, np.intp)
-    counts[place] = np.count_nonzero(snapshot.ready)
-    return counts
-
-
-def _lay_out(units: tuple[Unit, ...]) -> MasterLayout:
-    single = all(len(unit.boxes) == 1 for unit in units)
-    return MasterLayout(units, Members(units), np.array([unit.boxes[0] for unit in units], np.intp) if single else None)
-
-
-def _step_costs(snapshot: Snapshot, layout: MasterLayout) -> tuple[Floats, Floats]:
+def _step_costs(snapshot: Snapshot) -> tuple[Floats, Floats]:
     """Return by unit the seconds that a step takes before any tuple, and for each tuple.
 
     A snapshot's costs count until tuples are delivered. Where units are single boxes of one network, that is also the
     work of later steps, which count themselves: then only what the box takes counts, as soon as that is known.
     """
-    overhead, cost = snapshot.costs.overhead, snapshot.costs.cost
-    if layout.lone is None or not snapshot.exclusive:
+    overhead, cost, lone = snapshot.costs.overhead, snapshot.costs.cost, snapshot.layout.members.lone
+    if lone is None or not snapshot.exclusive:
         return overhead, cost
     boxes = snapshot.boxes
-    own_overhead, own_cost = boxes.overhead[layout.lone], boxes.cost[layout.lone]
+    own_overhead, own_cost = boxes.overhead[lone], boxes.cost[lone]
     known = own_overhead + own_cost > 0
     return np.where(known, own_overhead, overhead), np.where(known, own_cost, cost)
 

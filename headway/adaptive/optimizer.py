@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -43,21 +43,21 @@ from headway.adaptive.goals import (
     WEIGHTS,
     Goal,
     Measure,
-    Priorities,
+    Priority,
     Target,
+    priorities,
     read_seconds,
 )
 from headway.adaptive.layer import METRICS, Action, Interval, Shed, Switch, register_adaptive
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.columns import Int64s
-from headway.errors import PolicyError, choices, unknown
+from headway.errors import PolicyError, choices, unknown, within
 from headway.scheduling.policy import make_policy, registered_policies
+from headway.scheduling.snapshot import NEVER
 from headway.totals import Totals
 
 NAME = "optimizer"
-NEVER = 2**63 - 1
-"""When to look where there is nothing to look at."""
 _INTERVAL = 3 * SECOND
 _SETTINGS = ("policies", "start", "interval", "lookahead", "classes", "shed", "table", "queries")
 _OF_QUERIES = ("interval", "lookahead", "start", *MEASURES)
@@ -83,25 +83,25 @@ class QuerySettings:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """An output with goals, and the rules by which decisions about it are made."""
+    """An output with goals, the rules by which decisions about it are made, and what is remembered of it."""
 
     output: int
     goals: tuple[Goal, ...]
     rules: Rules
+    state: QueryState
+    seen: Totals = field(compare=False)
+    """The totals at the last look."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimizerMemory:
-    """What the system monitor keeps. Tuples and the array are by query."""
+    """What the system monitor keeps."""
 
     begun: int
     topology: Topology
     queries: tuple[Query, ...]
-    states: tuple[QueryState, ...]
-    seen: tuple[Totals, ...]
-    """The totals at the last look."""
     due: Int64s
-    """The moment of the next look; nobody writes to it."""
+    """By query: the moment of the next look; nobody writes to it."""
     latest: Totals
     """The totals of the last look at any."""
 
@@ -115,7 +115,7 @@ class Optimizer:
     """The place of the policy to begin with."""
     interval: int = _INTERVAL
     lookahead: int = _INTERVAL // 3
-    priorities: Priorities = Priorities.of()  # noqa: RUF009 (frozen)
+    priorities: Mapping[str, Priority] = field(default_factory=priorities)
     table: DecisionTable = DecisionTable()  # noqa: RUF009 (frozen)
     queries: Mapping[str, QuerySettings] | None = None
 
@@ -130,16 +130,14 @@ class Optimizer:
         weights = {**WEIGHTS, **_mapping(settings.get("classes", {}), f"{NAME}: classes")}
         shedding = _names(settings.get("shed", SHEDDING), f"{NAME}: shed")
         queries = _mapping(settings.get("queries", {}), f"{NAME}: queries")
-        try:
-            priorities = Priorities.of(weights, shedding)
-        except PolicyError as error:
-            raise PolicyError(f"{NAME}: {error}") from None
+        with within(NAME):
+            classes = priorities(weights, shedding)
         made = cls(
             policies,
             _place(begin, policies, f"{NAME}: start"),
             interval,
             _lookahead(interval, lookahead, NAME),
-            priorities,
+            classes,
             _table(settings.get("table", {})),
         )
         return replace(made, queries={str(name): made._query(name, query) for name, query in queries.items()} or None)
@@ -151,22 +149,13 @@ class Optimizer:
             latency = QuerySettings(None, None, None, {"latency": GoalSettings()})
             named = {name: latency for at, name in enumerate(topology.outputs) if _good(topology, at) is not None}
         places = {name: at for at, name in enumerate(topology.outputs)}
-        queries = [self._ready(name, query, topology, places) for name, query in named.items()]
+        totals = Totals.at_start(now, len(topology.outputs))
+        queries = tuple(self._ready(name, query, topology, places, totals) for name, query in named.items())
         begin = [self.begin] * len(topology.outputs)
-        for made, query in zip(queries, named.values(), strict=True):
-            if query.start is not None:
-                begin[made.output] = query.start
-        nothing = np.zeros(len(topology.outputs) + 1)
-        totals = Totals(now, nothing.astype(np.int64), nothing, nothing, nothing, nothing, nothing)
-        return tuple(begin), OptimizerMemory(
-            begun=now,
-            topology=topology,
-            queries=tuple(queries),
-            states=tuple(QueryState(begin[made.output]) for made in queries),
-            seen=(totals,) * len(queries),
-            due=_fixed([now + made.rules.interval for made in queries]),
-            latest=totals,
-        )
+        for made in queries:
+            begin[made.output] = made.state.current
+        due = _fixed([now + made.rules.interval for made in queries])
+        return tuple(begin), OptimizerMemory(now, topology, queries, due, totals)
 
     def next(self, memory: OptimizerMemory) -> int:
         """Return when the first query is due."""
@@ -178,18 +167,19 @@ class Optimizer:
         if not places:
             return (), memory
         actions: list[Action] = []
-        states, seen, due = list(memory.states), list(memory.seen), memory.due.copy()
+        queries, due = list(memory.queries), memory.due.copy()
         for place in places:
-            query = memory.queries[place]
-            observed = _observe(Interval(seen[place], totals), query)
-            made = decide(query.goals, observed, totals.now - memory.begun, states[place], query.rules)
+            query = queries[place]
+            observed = _observe(Interval(query.seen, totals), query)
+            made = decide(query.goals, observed, totals.now - memory.begun, query.state, query.rules)
             if made.switched:
                 actions.append(Switch(query.output, made.state.current, made.switched))
             if made.shedding:
                 actions.append(Shed(query.output, made.state.shedding, made.shedding))
-            states[place], seen[place], due[place] = made.state, totals, totals.now + query.rules.interval
+            queries[place] = replace(query, state=made.state, seen=totals)
+            due[place] = totals.now + query.rules.interval
         due.flags.writeable = False
-        return tuple(actions), replace(memory, states=tuple(states), seen=tuple(seen), due=due, latest=totals)
+        return tuple(actions), replace(memory, queries=tuple(queries), due=due, latest=totals)
 
     def change(self, settings: Mapping[str, Any], memory: OptimizerMemory) -> OptimizerMemory:
         """Return the memory with other targets, classes or times of the queries that the settings name.
@@ -209,19 +199,13 @@ class Optimizer:
         outputs = [one.output for one in memory.queries]
         places = {name: at for at, name in enumerate(memory.topology.outputs)}
         output = _output(name, places)
-        queries, states, seen = list(memory.queries), list(memory.states), list(memory.seen)
-        due = memory.due.tolist()
-        if output in outputs:
-            place = outputs.index(output)
-            queries[place] = self._ready(name, query, memory.topology, places, queries[place])
-            states[place] = replace(states[place], departures=(), calm=0)
-            due[place] = seen[place].now + queries[place].rules.interval
-        else:
-            queries.append(self._ready(name, query, memory.topology, places))
-            states.append(QueryState(self.begin))
-            seen.append(memory.latest)
-            due.append(memory.latest.now + queries[-1].rules.interval)
-        return replace(memory, queries=tuple(queries), states=tuple(states), seen=tuple(seen), due=_fixed(due))
+        queries, due = list(memory.queries), memory.due.tolist()
+        place = outputs.index(output) if output in outputs else len(outputs)
+        before = queries[place] if place < len(queries) else None
+        made = self._ready(name, query, memory.topology, places, memory.latest, before)
+        queries[place:] = [made, *queries[place + 1 :]]
+        due[place:] = [made.seen.now + made.rules.interval, *due[place + 1 :]]
+        return replace(memory, queries=tuple(queries), due=_fixed(due))
 
     def _ready(
         self,
@@ -229,6 +213,7 @@ class Optimizer:
         query: QuerySettings,
         topology: Topology,
         places: Mapping[str, int],
+        latest: Totals,
         before: Query | None = None,
     ) -> Query:
         """Return a query with all that its settings left open: as it was before, as the QoS says, or by default."""
@@ -240,17 +225,19 @@ class Optimizer:
             target = goal.target or (old.target if old else _default_target(measure, output, topology, where))
             priority = self.priorities[goal.priority or (old.priority.name if old else BEST_EFFORT)]
             goals[measure] = Goal(MEASURES[measure], target, priority)
-            try:
+            with within(where):
                 self.table.row(measure, self.policies)
-            except PolicyError as error:
-                raise PolicyError(f"{where}: {error}") from None
         interval = query.interval or (before.rules.interval if before else self.interval)
         lookahead = query.lookahead
         if lookahead is None:
             general = before.rules.lookahead if before else self.lookahead
             lookahead = general if general < interval else None  # one that is too long was said of other intervals
         rules = Rules(self.policies, self.table, interval, _lookahead(interval, lookahead, where))
-        return Query(output, tuple(goals.values()), rules)
+        if before:
+            state = replace(before.state, departures=(), calm=0)
+        else:
+            state = QueryState(self.begin if query.start is None else query.start)
+        return Query(output, tuple(goals.values()), rules, state, before.seen if before else latest)
 
     def _query(self, name: object, text: object) -> QuerySettings:
         where = f"{NAME}: queries: {name}"
@@ -266,17 +253,12 @@ class Optimizer:
         settings = text if isinstance(text, Mapping) else {"target": text}
         _check_keys(settings, ("target", "class"), where)
         target, priority = None, settings.get("class")
-        if priority is not None:
-            try:
-                priority = self.priorities[str(priority)].name
-            except PolicyError as error:
-                raise PolicyError(f"{where}: class: {error}") from None
+        if priority is not None and str(priority) not in self.priorities:
+            raise PolicyError(f"{where}: class: {unknown('class', str(priority), self.priorities)}")
         if "target" in settings:
-            try:
+            with within(f"{where}: target"):
                 target = Target.parse(settings["target"], measure)
-            except PolicyError as error:
-                raise PolicyError(f"{where}: target: {error}") from None
-        return GoalSettings(target, priority)
+        return GoalSettings(target, None if priority is None else str(priority))
 
 
 def _observe(interval: Interval, query: Query) -> dict[str, float] | None:
@@ -334,11 +316,9 @@ def _policies(value: object) -> tuple[str, ...]:
     names = _names(value, f"{NAME}: policies")
     if not names or len(set(names)) < len(names):
         raise PolicyError(f"{NAME}: policies: must be one or more different policies, not {choices(names)}")
-    for name in names:
-        try:
+    with within(f"{NAME}: policies"):
+        for name in names:
             make_policy(name)
-        except PolicyError as error:
-            raise PolicyError(f"{NAME}: policies: {error}") from None
     return names
 
 
@@ -352,10 +332,8 @@ def _times(settings: Mapping[str, Any], where: str) -> tuple[int | None, int | N
     """Return the interval and the lookahead in nanoseconds; None where they are not given."""
     times: list[int | None] = []
     for key in ("interval", "lookahead"):
-        try:
+        with within(f"{where}: {key}"):
             times.append(round(read_seconds(settings[key]) * SECOND) if key in settings else None)
-        except PolicyError as error:
-            raise PolicyError(f"{where}: {key}: {error}") from None
     if times[0] == 0:
         raise PolicyError(f"{where}: interval: must be more than 0")
     return times[0], times[1]
@@ -381,10 +359,8 @@ def _table(value: object) -> DecisionTable:
         for policy in row:
             if str(policy).partition(":")[0] not in known:
                 raise PolicyError(f"{where}: {measure}: {unknown('policy', str(policy), known)}")
-    try:
+    with within(NAME):
         return DecisionTable().extended(rows)
-    except PolicyError as error:
-        raise PolicyError(f"{NAME}: {error}") from None
 
 
 def _fixed(moments: Sequence[int]) -> Int64s:

@@ -95,15 +95,8 @@ class Specification:
 
     def __str__(self) -> str:
         """Return a text for people, such as ``minimise queue (75 %), minimise latency (25 %)``."""
-        words = [
-            (
-                DIRECTIONS[0] if objective.maximise else DIRECTIONS[1],
-                objective.metric,
-                f"{100 * objective.weight:.3g} %",
-            )
-            for objective in self.objectives
-        ]
-        return ", ".join(f"{way} {metric} ({share})" for way, metric, share in words)
+        ways = [(DIRECTIONS[0] if one.maximise else DIRECTIONS[1], one) for one in self.objectives]
+        return ", ".join(f"{way} {one.metric} ({100 * one.weight:.3g} %)" for way, one in ways)
 
 
 def _objective(name: object, wish: object) -> Objective:
@@ -214,25 +207,19 @@ class Synopsis:
         )
 
 
-def normalised(current: float, mean: float, largest: float, smallest: float) -> float:
-    """Return how far a mean lies above the mean of history, as a share of history's range; 0 where it has none."""
-    return (current - mean) / (largest - smallest) if largest > smallest else 0.0
-
-
-def decayed(new: float, old: float | None, decay: float) -> float:
-    """Return a new value and the old one mixed; the new one alone where there is no old one."""
-    return new if old is None else mixed(old, new, decay)
-
-
 def positions(turn: Statistics, history: Synopsis) -> Statistics:
-    """Return by metric where the means of a turn lie in a history that includes it, from -1 to 1."""
-    return tuple(map(normalised, turn, history.means, history.largest, history.smallest))
+    """Return by metric where the means of a turn lie in a history that includes it, from -1 to 1.
+
+    That is how far a mean lies above that of history, as a share of history's range; 0 where it has none.
+    """
+    rows = zip(turn, history.means, history.largest, history.smallest, strict=True)
+    return tuple((own - mean) / (high - low) if high > low else 0.0 for own, mean, high, low in rows)
 
 
 def statistics_scores(turn: Synopsis, history: Synopsis, old: Statistics | None, decay: float) -> Statistics:
     """Return z of each metric after a turn, by equation 1; `old` is the algorithm's z before, if it ran before."""
     news = positions(turn.means, history)
-    return news if old is None else tuple(decayed(new, z, decay) for new, z in zip(news, old, strict=True))
+    return news if old is None else tuple(mixed(z, new, decay) for new, z in zip(news, old, strict=True))
 
 
 def algorithm_score(scores: Statistics, specification: Specification) -> float:

@@ -166,7 +166,7 @@ class Moment:
             raise PolicyError("a snapshot is of the past: what a policy did not read of it while it planned is gone")
         return self._reading
 
-    # What each of them is, `Measures` says.
+    # What each of them is, `Snapshot` says.
     rates = cached_property[Floats](lambda self: self._live().rates(self._now))
     boxes = cached_property[BoxReadings](lambda self: self._live().boxes(self._now))
     outputs = cached_property[OutputReadings](lambda self: self._live().outputs())

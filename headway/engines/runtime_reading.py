@@ -22,7 +22,7 @@ from headway.costs import UnitCosts
 from headway.engines.reading import Moment, Reading
 from headway.engines.runtime import RunningBox, Runtime
 from headway.errors import RunError
-from headway.scheduling.snapshot import Members, Occupation, QueueReadings, Snapshot, Unit, Waits
+from headway.scheduling.snapshot import QueueReadings, Snapshot, Unit
 from headway.storage.queues import FAR, Ages
 from headway.structure import owner
 
@@ -45,7 +45,7 @@ class RuntimeReading(Reading):
         """Lay out which boxes belong to which units."""
         super().__init__(checked, runtime.topology, units, runtime.statistics)
         self.runtime = runtime
-        self.members = Members(units)
+        self.members = self.layout.members
         self._large = len(runtime.cursor_box) > _FEW
         self._units_of: list[list[int]] = [[] for _ in runtime.boxes] if self._large else []
         if self._large:
@@ -67,10 +67,9 @@ class RuntimeReading(Reading):
         self._known = 0
         self._unit_costs: UnitCosts | None = None
         self._costs_of: BoxReadings | None = None
-        idle, nothing, none = np.zeros(len(units), np.bool_), np.zeros(len(units)), np.zeros(len(units), np.int64)
-        for array in (idle, nothing, none):
+        self._idle = np.zeros(len(units), np.bool_), np.zeros(len(units)), np.zeros(len(units), np.int64)
+        for array in self._idle:
             array.flags.writeable = False
-        self._idle = Occupation(1, 1, idle, nothing, none)
 
     def refresh(self) -> None:
         """Read what has moved."""
@@ -209,23 +208,6 @@ class RuntimeReading(Reading):
             if not all(cursor.idle for cursor in box.cursors):
                 return at
 
-    def occupation(
-        self,
-        free: int,
-        busy: Mask | None = None,
-        spent: Floats | None = None,
-        held: Int64s | None = None,
-    ) -> Occupation:
-        """Return who works, for `snapshot`; what is not given is nobody and nothing."""
-        idle = self._idle
-        return Occupation(
-            self.workers,
-            free,
-            idle.busy if busy is None else busy,
-            idle.spent if spent is None else spent,
-            idle.held if held is None else held,
-        )
-
     def snapshot(
         self,
         now: int,
@@ -234,26 +216,32 @@ class RuntimeReading(Reading):
         train: int,
         room: int,
         more: bool,
-        occupation: Occupation,
-        waits: Waits | None = None,
+        free: int,
+        busy: Mask | None = None,
         planning: float = 0.0,
     ) -> Snapshot:
-        """Return what a policy may look at, as of the last refresh; `waits` stands in for what was read of units.
-
-        Steps under way change units without anybody hearing of it, so with `waits` any unit may have changed.
-        """
+        """Return what a policy may look at, as of the last refresh; without `busy` nobody is."""
         self._given = True
+        idle, nothing, none = self._idle
         return Snapshot(
             now,
             self.layout,
-            waits or Waits(self.ready, self.waiting, self.oldest),
-            Waits(self._box_ready, self.box_waiting, self.box_oldest),
-            occupation,
+            self.ready,
+            self.waiting,
+            self.oldest,
+            self._box_ready,
+            self.box_waiting,
+            self.box_oldest,
+            self.workers,
+            free,
+            idle if busy is None else busy,
+            nothing,
+            none,
             queued,
             train,
             room,
             Moment(self, now),
-            None if self._changed is None or waits is not None else list(self._changed),
+            None if self._changed is None else list(self._changed),
             more,
             planning,
         )

@@ -193,7 +193,7 @@ class Adapting:
         """Return the policy's memory with every unit where the layer wants it first."""
         first = self._places[0] if self._places else 0
         by_unit = [first if output is None else self._places[output] for output in self._output_of]
-        return self._tell(memory, lambda inner: self._master.assign_all(inner, by_unit))
+        return self._tell(memory, lambda inner: self._master.assign(inner, by_unit))
 
     def _tell(self, memory: Any, change: Callable[[Any], Any]) -> Any:
         return change(memory) if self._bounded is None else self._bounded.told(memory, change)
@@ -270,9 +270,8 @@ class Adapting:
         self._switches += 1
         for output in moved:
             self._current[output] = action.policy
-        gone = set(moved)
-        units = [at for at, output in enumerate(self._output_of) if output in gone or (output is None and 0 in gone)]
-        return self._tell(memory, lambda inner: self._master.assign(inner, units, action.policy))
+        by_unit = [self._current[output or 0] for output in self._output_of]
+        return self._tell(memory, lambda inner: self._master.assign(inner, by_unit))
 
     def _shed(self, action: Shed, now: int) -> None:
         if action.active == (action.output in self.shedding):

@@ -1,6 +1,6 @@
 """Scheduling: policies, units and trains. Importing it registers the policies."""
 
-from headway.scheduling import (
+from headway.scheduling import (  # noqa: F401 - each registers its policy
     bucketed,
     chain,
     earliest_deadline,
@@ -29,21 +29,6 @@ __all__ = [
     "Step",
     "Term",
     "Unit",
-    "UnitCosts",
-    "bucketed",
-    "chain",
-    "earliest_deadline",
-    "feedback",
-    "fifo",
-    "most_tuples",
-    "path_capacity",
     "policy_names",
-    "preemptive_rate_based",
-    "rate_based",
     "register_policy",
-    "round_robin",
-    "segment",
-    "simplified_segment",
-    "slope_slack",
-    "weighted_round_robin",
 ]

@@ -21,11 +21,10 @@ from headway.clock import SECOND
 from headway.columns import Int64s
 from headway.errors import PolicyError
 from headway.scheduling.policy import STEPS, Plan, Step, Term, Wrapper, apart, foremost, terms_of
-from headway.scheduling.snapshot import Snapshot, Unit
+from headway.scheduling.snapshot import NEVER, Snapshot, Unit
 
 LOOKS = 16
 """How often in a longest wait all units are looked at."""
-_NEVER = np.iinfo(np.int64).max
 _FEW = 4096
 """Steps that may be remembered before they are taken into the array, in a small network."""
 
@@ -44,12 +43,12 @@ class WaitMemory(NamedTuple):
     """By unit: since when it has been ready and not served, as of the last look; the largest number where it is not."""
     look: int
     """The moment of the next look."""
-    served: Served | None
-    many: int
-    """How many steps are in `served`."""
-    favoured: tuple[int, ...]
-    """Units that were overdue and whose step may still be under way: a preemptive policy must not end it."""
     inner: Any
+    served: Served | None = None
+    many: int = 0
+    """How many steps are in `served`."""
+    favoured: tuple[int, ...] = ()
+    """Units that were overdue and whose step may still be under way: a preemptive policy must not end it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,25 +82,19 @@ class Bounded(Wrapper):
         # If it lets all wait, perhaps nothing happens by itself: it must be known when somebody becomes overdue.
         idle = not plan.steps and (preemptive or snapshot.free > 0)
         if not idle and not memory.favoured and not self._looks(snapshot, memory):
-            memory = _noted(memory, plan)
-            return (self._asking_again(snapshot, plan, memory.look) if preemptive else plan), memory
+            served, many = (plan.steps, memory.served), memory.many + len(plan.steps)
+            plan = self._asking_again(snapshot, plan, memory.look) if preemptive else plan
+            return plan, memory._replace(served=served, many=many)
         since = _looked(snapshot, memory)
         urgent = self._first(snapshot, memory, since)
         plan = self._with(urgent, plan, snapshot)
-        since[[step.unit for step in plan.steps]] = _NEVER  # the array is new
-        due = int(since.min(initial=_NEVER)) + self.longest
-        memory = WaitMemory(
-            snapshot.units,
-            since,
-            min(due, snapshot.now + self._pause),
-            None,
-            0,
-            tuple([step.unit for step in plan.steps if step.unit in urgent]) if preemptive else (),
-            inner,
-        )
+        since[[step.unit for step in plan.steps]] = NEVER  # the array is new
+        due = int(since.min(initial=NEVER)) + self.longest
+        favoured = tuple([step.unit for step in plan.steps if step.unit in urgent]) if preemptive else ()
+        memory = WaitMemory(snapshot.units, since, min(due, snapshot.now + self._pause), inner, favoured=favoured)
         if preemptive:
             plan = self._asking_again(snapshot, plan, memory.look)
-        elif idle and not plan.steps and due < _NEVER:
+        elif idle and not plan.steps and due < NEVER:
             plan = self._asking_again(snapshot, plan, due)
         return plan, memory
 
@@ -159,12 +152,12 @@ class Bounded(Wrapper):
         own = [Step(unit, sizes.get(unit) or min(train, self.policy.size(snapshot, unit))) for unit in urgent]
         if self.preemptive:
             sizes |= dict(own)
-            units = apart(snapshot, np.array([*urgent, *dict(plan.steps)], np.intp), snapshot.workers)
+            units = apart(snapshot, [*urgent, *dict(plan.steps)], snapshot.workers)
             return Plan(tuple([Step(unit, sizes[unit]) for unit in units]), plan.until)
         most = snapshot.room
         if snapshot.workers > 1:  # no longer than the policy's own plan, or than workers are free
             most = min(most, max(snapshot.free, len(plan.steps)))
-            free = apart(snapshot, np.array(urgent, np.intp), snapshot.free)
+            free = apart(snapshot, urgent, snapshot.free)
             own = [step for step in own if step.unit in free]
         named = {step.unit for step in own}
         return Plan((*own, *[step for step in plan.steps if step.unit not in named])[:most], plan.until)
@@ -177,13 +170,8 @@ class Bounded(Wrapper):
 
 def _begun(units: tuple[Unit, ...] | None, inner: Any) -> WaitMemory:
     """Return the memory in which nobody has been seen waiting; a look comes first."""
-    since: Int64s = np.full(len(units or ()), _NEVER, np.int64)
-    return WaitMemory(units, since, -_NEVER, None, 0, (), inner)
-
-
-def _noted(memory: WaitMemory, plan: Plan) -> WaitMemory:
-    """Return the memory with a plan's units as served."""
-    return memory._replace(served=(plan.steps, memory.served), many=memory.many + len(plan.steps))
+    since: Int64s = np.full(len(units or ()), NEVER, np.int64)
+    return WaitMemory(units, since, -NEVER, inner)
 
 
 def _looked(snapshot: Snapshot, memory: WaitMemory) -> Int64s:
@@ -191,9 +179,8 @@ def _looked(snapshot: Snapshot, memory: WaitMemory) -> Int64s:
     since, served = memory.since.copy(), memory.served
     while served is not None:
         steps, served = served
-        since[[step.unit for step in steps]] = _NEVER
-    found: Int64s = np.where(snapshot.ready & ~snapshot.busy, np.minimum(since, snapshot.now), _NEVER)
-    return found
+        since[[step.unit for step in steps]] = NEVER
+    return np.where(snapshot.ready & ~snapshot.busy, np.minimum(since, snapshot.now), NEVER)
 
 
 def _going_on(snapshot: Snapshot, memory: WaitMemory) -> list[int]:

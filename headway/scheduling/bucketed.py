@@ -32,13 +32,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.catalog import Topology
+from headway.catalog import Floats, Topology
 from headway.clock import SECOND
+from headway.costs import Places
 from headway.errors import PolicyError
 from headway.network.qos import Graph
-from headway.scheduling.graphs import critical_latencies, padded, slopes
-from headway.scheduling.policy import STEPS, WORK, Places, Plan, Policy, Step, Term, apart, register_policy
-from headway.scheduling.snapshot import Floats, Snapshot, Unit
+from headway.scheduling.graphs import critical_latencies, following, padded, slopes
+from headway.scheduling.policy import STEPS, WORK, Plan, Policy, Step, Term, apart, register_policy
+from headway.scheduling.snapshot import Snapshot, Unit
 
 _DEFAULT = 20
 _MOST = 4096
@@ -85,7 +86,7 @@ class Bucketed(Policy):
             index = known = known.copy() if isinstance(known, Index) else Index.of(memory.graphs, known, snapshot.now)
             index.read(snapshot, snapshot.changed)
             order, buckets = index.first(snapshot, memory.turns, most, work)
-        chosen = order if alone else apart(snapshot, np.array(order, np.intp), min(snapshot.free, snapshot.room))
+        chosen = order if alone else apart(snapshot, order, min(snapshot.free, snapshot.room))
         plan = Plan(tuple([Step(unit, snapshot.train) for unit in chosen]))
         return plan, Buckets(memory.graphs, _passed_on(memory.turns, order, buckets, set(chosen)), known)
 
@@ -288,8 +289,7 @@ class Index:
 def _expected(snapshot: Snapshot, units: Places) -> Floats:
     """Return for some units the seconds until their trains would be delivered."""
     costs = snapshot.costs
-    expected: Floats = costs.overhead[units] + costs.cost[units] * np.minimum(snapshot.waiting[units], snapshot.train)
-    return expected
+    return costs.overhead[units] + costs.cost[units] * np.minimum(snapshot.waiting[units], snapshot.train)
 
 
 class Ranges(NamedTuple):
@@ -362,8 +362,7 @@ class BucketGraphs:
         slack = np.clip(np.ceil((point - latency) / width) - 1, 0, largest)
         slack -= (slack > 0) & (point - slack * width <= latency)
         slack += (slack < largest) & (point - (slack + 1) * width > latency)
-        placed: Places = self.first.take(place) + np.where(finite, slack, self.slacks - 1).astype(np.intp)
-        return placed
+        return self.first.take(place) + np.where(finite, slack, self.slacks - 1).astype(np.intp)
 
 
 def bucket_graphs(topology: Topology, units: tuple[Unit, ...], gradients: int, slacks: int) -> BucketGraphs:
@@ -407,12 +406,11 @@ def _steps(graphs: tuple[Graph, ...]) -> tuple[list[float], list[float], list[fl
     steep = [slopes(graph) for graph in graphs]
     critical = sorted({x for graph in graphs for x in critical_latencies(graph) if x < math.inf})
     ends = sorted({x for some in points for x in some} | set(critical))
-    utilities, following = [], []
-    for begin in (-math.inf, *ends):
-        utilities.append(sum([-slope[bisect_right(xs, begin)] for xs, slope in zip(points, steep, strict=True)], 0.0))
-        at = bisect_right(critical, begin)
-        following.append(critical[at] if at < len(critical) else math.inf)
-    return ends, utilities, following
+    utilities = [
+        sum([-slope[bisect_right(xs, begin)] for xs, slope in zip(points, steep, strict=True)], 0.0)
+        for begin in (-math.inf, *ends)
+    ]
+    return ends, utilities, following(critical, ends)
 
 
 def _merged(ends: list[float], first: list[int], critical: list[float]) -> Ranges:

@@ -21,11 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.catalog import BoxReadings
+from headway.catalog import BoxReadings, Floats
 from headway.columns import Mask
-from headway.scheduling.paths import MANY, ByPath, PathPriorities, Paths, Stretches, unit_levels, unit_priorities
-from headway.scheduling.policy import Term, register_policy
-from headway.scheduling.snapshot import Floats, Snapshot
+from headway.scheduling.paths import MANY, ByPath, Paths, Stretches
+from headway.scheduling.policy import register_policy
 
 _ROUNDS = 16
 """Rounds over all paths at once; few paths need more, and those are finished one by one."""
@@ -35,18 +34,13 @@ _ROUNDS = 16
 class Chain(ByPath):
     """Serve the ready units by the slope of the lower envelope, then by their oldest tuple, then from the end."""
 
+    priority = "slope"
+    oldest_first = True
+
     def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
         """Return by box the slope of its piece of the envelope."""
         pieces = envelope(paths.stretches(boxes))
         return paths.largest(pieces, pieces.slope)
-
-    def terms(self, snapshot: Snapshot, memory: PathPriorities) -> tuple[Term, ...]:
-        """Return the slope, the oldest timestamp, and how far downstream."""
-        return (
-            Term("slope", unit_priorities(snapshot, memory), largest=True),
-            Term("oldest", snapshot.oldest),
-            Term("level", unit_levels(snapshot, memory), largest=True),
-        )
 
 
 def envelope(stretches: Stretches, rounds: int = _ROUNDS) -> Stretches:

@@ -18,49 +18,37 @@ Nor does it ask what a step costs. Units where only marks wait come last.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from headway.clock import SECOND
 from headway.columns import Int64s
-from headway.scheduling.fifo import unit_places
+from headway.scheduling.fifo import last_boxes
 from headway.scheduling.graphs import unit_zones
 from headway.scheduling.policy import Ranked, Term, register_policy
-from headway.scheduling.snapshot import Snapshot, Unit
+from headway.scheduling.snapshot import NEVER, Layout, Snapshot
 
-_NEVER = int(np.iinfo(np.int64).max)
 _LONGEST = 2**62
 """The longest good zone that is told apart, in nanoseconds: 146 years."""
-
-
-@dataclass(frozen=True, slots=True)
-class Allowances:
-    """How long the units' tuples may take, and how far downstream the units stand."""
-
-    units: tuple[Unit, ...]
-    good: Int64s
-    """By unit: the end of its good zone in nanoseconds."""
-    last: Int64s
-    """By unit: the number of its last box."""
 
 
 @dataclass(frozen=True)
 class EarliestDeadline(Ranked):
     """Serve the ready units by the deadline of their oldest tuple, equals from the outputs backwards."""
 
-    def prepare(self, snapshot: Snapshot, memory: Allowances | None) -> Allowances:
-        """Look up zones and places, once for a network."""
-        if memory is None or memory.units is not snapshot.units:
-            good = unit_zones(snapshot.topology, snapshot.units).good
-            allowed = np.rint(np.minimum(good * SECOND, _LONGEST)).astype(np.int64)
-            return Allowances(snapshot.units, allowed, unit_places(snapshot.units).last)
-        return memory
-
-    def terms(self, snapshot: Snapshot, memory: Allowances) -> tuple[Term, ...]:
+    def terms(self, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
         """Return the deadline and the place."""
+        good, last = snapshot.layout.once(_allowances), snapshot.layout.once(last_boxes)
         # The largest number stands for no tuple: adding to it would make it the smallest.
-        deadline: Int64s = np.minimum(snapshot.oldest, _NEVER - memory.good) + memory.good
-        return Term("deadline", deadline), Term("place", memory.last, largest=True)
+        deadline: Int64s = np.minimum(snapshot.oldest, NEVER - good) + good
+        return Term("deadline", deadline), Term("place", last, largest=True)
+
+
+def _allowances(layout: Layout) -> Int64s:
+    """Return by unit the end of its good zone in nanoseconds."""
+    zones = layout.once(unit_zones)
+    return np.rint(np.minimum(zones.least(zones.ends) * SECOND, _LONGEST)).astype(np.int64)
 
 
 register_policy(

@@ -29,16 +29,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from headway.boxes.durations import parse_timeout
-from headway.catalog import Topology
+from headway.catalog import Floats
 from headway.clock import MILLISECOND, SECOND
-from headway.columns import Int64s
-from headway.errors import NetworkError, PolicyError
-from headway.scheduling.graphs import unit_zones
+from headway.columns import Int64s, Mask
+from headway.costs import Places
+from headway.errors import within
+from headway.scheduling.graphs import good_ends
 from headway.scheduling.policy import Policy, Ranked, Term, register_policy
-from headway.scheduling.snapshot import Floats, Snapshot, Unit
+from headway.scheduling.snapshot import NEVER, Layout, Snapshot
 
 MOST = 8.0
 """The highest priority: an output that starves is there after as many looks."""
@@ -48,16 +48,15 @@ TOLERANCE = 0.01
 """The shortfall up to which an output counts as good: a few late tuples in a hundred are no reason to act."""
 INTERVAL = 100 * MILLISECOND
 
-_NEVER = int(np.iinfo(np.int64).max)
-
 
 @dataclass(frozen=True, slots=True)
 class UnitOutputs:
     """Which unit leads to which output: one row for each pair, in the order of the units. And what outputs want."""
 
-    units: tuple[Unit, ...]
-    unit: npt.NDArray[np.intp]
-    output: npt.NDArray[np.intp]
+    units: int
+    """How many there are."""
+    unit: Places
+    output: Places
     best: Floats
     """By output: the highest utility that it can have."""
     good: Floats
@@ -65,13 +64,13 @@ class UnitOutputs:
 
     def oldest(self, stamps: Int64s) -> Int64s:
         """Return by output the least stamp of the units that lead to it, the largest number if there is none."""
-        oldest = np.full(len(self.best), _NEVER)
+        oldest = np.full(len(self.best), NEVER)
         np.minimum.at(oldest, self.output, stamps[self.unit])
         return oldest
 
     def largest(self, priorities: Floats) -> Floats:
         """Return by unit the largest priority of its outputs, 0 where it has none."""
-        largest = np.zeros(len(self.units))
+        largest = np.zeros(self.units)
         np.maximum.at(largest, self.unit, priorities[self.output])
         return largest
 
@@ -80,7 +79,7 @@ class UnitOutputs:
 class FeedbackMemory:
     """What is remembered: priorities, and what had been delivered at the last look. Arrays are its own."""
 
-    layout: UnitOutputs
+    leads: UnitOutputs
     looked: int
     """When (ns)."""
     delivered: Int64s
@@ -102,7 +101,7 @@ class Feedback(Ranked):
 
     def prepare(self, snapshot: Snapshot, memory: FeedbackMemory | None) -> FeedbackMemory:
         """Look at the outputs if it is time to; all begin with the priority 0."""
-        if memory is None or memory.layout.units is not snapshot.units:
+        if memory is None or memory.leads is not snapshot.layout.once(_unit_outputs):
             return _begin(snapshot)
         if snapshot.now - memory.looked < self.interval:
             return memory
@@ -113,7 +112,7 @@ class Feedback(Ranked):
         return Term("priority", memory.ranks, largest=True), Term("oldest", snapshot.oldest)
 
 
-def shortfalls(best: Floats, delivered: Int64s, earned: Floats, late: npt.NDArray[np.bool_]) -> Floats:
+def shortfalls(best: Floats, delivered: Int64s, earned: Floats, late: Mask) -> Floats:
     """Return by output how badly it does, from 0 (in its good zone) to 1.
 
     `delivered` and `earned` are tuples and their utilities since the last look, `late` says where the oldest waiting
@@ -121,64 +120,44 @@ def shortfalls(best: Floats, delivered: Int64s, earned: Floats, late: npt.NDArra
     """
     mean = earned / np.maximum(delivered, 1)
     lacking = np.clip(1 - mean / np.where(best > 0, best, 1.0), 0.0, 1.0)
-    found: Floats = np.where(delivered > 0, np.where(best > 0, lacking, 0.0), late.astype(np.float64))
-    return found
+    return np.where(delivered > 0, np.where(best > 0, lacking, 0.0), late.astype(np.float64))
 
 
 def moved(priorities: Floats, shortfall: Floats) -> Floats:
     """Return the priorities after a look that found these shortfalls."""
-    after: Floats = np.where(shortfall > TOLERANCE, np.minimum(MOST, priorities + shortfall), priorities * KEEP)
-    return after
+    return np.where(shortfall > TOLERANCE, np.minimum(MOST, priorities + shortfall), priorities * KEEP)
 
 
 def _begin(snapshot: Snapshot) -> FeedbackMemory:
-    layout = _layout(snapshot.topology, snapshot.units)
-    outputs = snapshot.outputs
-    none = np.zeros(len(layout.best))
-    return FeedbackMemory(
-        layout,
-        snapshot.now,
-        outputs.delivered.copy(),
-        outputs.delivered * outputs.utility,
-        none,
-        np.zeros(len(layout.units)),
-    )
+    leads, outputs = snapshot.layout.once(_unit_outputs), snapshot.outputs
+    none, earned = np.zeros(len(leads.best)), outputs.delivered * outputs.utility
+    return FeedbackMemory(leads, snapshot.now, outputs.delivered.copy(), earned, none, np.zeros(leads.units))
 
 
 def _look(snapshot: Snapshot, watch: FeedbackMemory) -> FeedbackMemory:
-    layout, outputs = watch.layout, snapshot.outputs
+    leads, outputs = watch.leads, snapshot.outputs
     earned = outputs.delivered * outputs.utility
-    oldest = layout.oldest(snapshot.oldest)
-    some = oldest < _NEVER
-    late = some & ((snapshot.now - np.where(some, oldest, snapshot.now)) / SECOND > layout.good)
-    found = shortfalls(layout.best, outputs.delivered - watch.delivered, earned - watch.earned, late)
+    oldest = leads.oldest(snapshot.oldest)
+    some = oldest < NEVER
+    late = some & ((snapshot.now - np.where(some, oldest, snapshot.now)) / SECOND > leads.good)
+    found = shortfalls(leads.best, outputs.delivered - watch.delivered, earned - watch.earned, late)
     priorities = moved(watch.priorities, found)
-    ranks = np.rint(layout.largest(priorities))
-    return FeedbackMemory(layout, snapshot.now, outputs.delivered.copy(), earned, priorities, ranks)
+    ranks = np.rint(leads.largest(priorities))
+    return FeedbackMemory(leads, snapshot.now, outputs.delivered.copy(), earned, priorities, ranks)
 
 
-def _layout(topology: Topology, units: tuple[Unit, ...]) -> UnitOutputs:
-    rows = [(at, output) for at, unit in enumerate(units) for output in unit.outputs]
-    best = [1.0 if one.latency is None else max(y for _, y in one.latency.points) for one in topology.qos]
-    alone = tuple(Unit(name, (), (at,)) for at, name in enumerate(topology.outputs))
-    return UnitOutputs(
-        units,
-        np.array([unit for unit, _ in rows], np.intp),
-        np.array([output for _, output in rows], np.intp),
-        np.array(best, np.float64),
-        unit_zones(topology, alone).good,
-    )
+def _unit_outputs(layout: Layout) -> UnitOutputs:
+    rows = [(at, output) for at, unit in enumerate(layout.units) for output in unit.outputs]
+    unit, output = np.array(rows, np.intp).reshape(-1, 2).T
+    best = [1.0 if one.latency is None else max(y for _, y in one.latency.points) for one in layout.topology.qos]
+    return UnitOutputs(len(layout.units), unit, output, np.array(best), np.array(good_ends(layout.topology)))
 
 
 def _make(argument: str | None) -> Policy:
     if argument is None:
         return Feedback()
-    try:
+    with within(f"policy 'feedback:{argument}': how often to look at the outputs stands after the colon"):
         return Feedback(parse_timeout(argument).nanoseconds)
-    except NetworkError as error:
-        raise PolicyError(
-            f"policy 'feedback:{argument}': how often to look at the outputs stands after the colon: {error}"
-        ) from None
 
 
 register_policy(

@@ -18,41 +18,27 @@ room of 1 make it the FIFO of the paper. Units where only marks wait come last.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from headway.columns import Int64s
 from headway.scheduling.policy import Ranked, Term, register_policy
-from headway.scheduling.snapshot import Snapshot, Unit
-
-
-@dataclass(frozen=True, slots=True)
-class UnitPlaces:
-    """How far downstream the units stand."""
-
-    units: tuple[Unit, ...]
-    last: Int64s
-    """By unit: the number of its last box; a larger one is never upstream of a smaller one."""
+from headway.scheduling.snapshot import Layout, Snapshot
 
 
 @dataclass(frozen=True)
 class Fifo(Ranked):
     """Serve the ready units by their oldest tuple, equals from the outputs backwards."""
 
-    def prepare(self, snapshot: Snapshot, memory: UnitPlaces | None) -> UnitPlaces:
-        """Look up the places, once for a network."""
-        if memory is None or memory.units is not snapshot.units:
-            return unit_places(snapshot.units)
-        return memory
-
-    def terms(self, snapshot: Snapshot, memory: UnitPlaces) -> tuple[Term, ...]:
+    def terms(self, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
         """Return the oldest timestamp and the place."""
-        return Term("oldest", snapshot.oldest), Term("place", memory.last, largest=True)
+        return Term("oldest", snapshot.oldest), Term("place", snapshot.layout.once(last_boxes), largest=True)
 
 
-def unit_places(units: tuple[Unit, ...]) -> UnitPlaces:
-    """Return the places of all units."""
-    return UnitPlaces(units, np.array([max(unit.boxes) for unit in units], np.int64))
+def last_boxes(layout: Layout) -> Int64s:
+    """Return by unit the number of its last box; a larger one is never upstream of a smaller one."""
+    return np.array([max(unit.boxes) for unit in layout.units], np.int64)
 
 
 register_policy(

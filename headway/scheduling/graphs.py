@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from headway.catalog import Topology
+from headway.catalog import Floats, Topology
 from headway.columns import Int64s, Mask
+from headway.costs import Places
 from headway.network.qos import Graph
-from headway.scheduling.snapshot import Floats, Unit
+from headway.scheduling.snapshot import Layout
 
 DEFAULT_GOOD = 1.0
 """Seconds until which an output without a latency graph, or with one that never falls, counts as good.
@@ -28,10 +27,9 @@ fixed costs even of steps that take tens of milliseconds to start.
 class UnitGraphs:
     """One row for each pair of a unit and an output of it that has a latency graph, in the order of the units."""
 
-    units: tuple[Unit, ...]
-    unit: npt.NDArray[np.intp]
+    unit: Places
     """By row: its unit."""
-    first: npt.NDArray[np.intp]
+    first: Places
     """Where the rows of a unit begin, for the units that have some."""
     points: Floats
     """By point, then by row: the x of the graph's points, padded with infinity."""
@@ -39,11 +37,8 @@ class UnitGraphs:
     """By segment, then by row: the slope before the first point (0), between the points, and after the last (0)."""
     critical: Floats
     """By segment, then by row: the next critical point or end of the good zone, infinite where there is none."""
-
-    @cached_property
-    def single(self) -> bool:
-        """Whether each unit has just one row."""
-        return np.array_equal(self.unit, np.arange(len(self.units)))
+    single: bool
+    """Whether each unit has just one row."""
 
     def slopes_and_slacks(self, latency: Floats) -> tuple[Floats, Floats]:
         """Return by unit, at a latency in seconds each: the utility lost per second, and the seconds to the next point.
@@ -73,25 +68,28 @@ class UnitGraphs:
         return slopes, slacks
 
 
-def unit_graphs(topology: Topology, units: tuple[Unit, ...]) -> UnitGraphs:
-    """Lay the graphs out, once for a network."""
+def unit_graphs(layout: Layout) -> UnitGraphs:
+    """Lay the graphs out."""
     rows = [
         (at, graph)
-        for at, unit in enumerate(units)
+        for at, unit in enumerate(layout.units)
         for output in unit.outputs
-        if (graph := topology.qos[output].latency) is not None
+        if (graph := layout.topology.qos[output].latency) is not None
     ]
     unit = np.array([at for at, _ in rows], np.intp)
     distinct = {graph for _, graph in rows}
-    said = {graph: ([x for x, _ in graph.points], slopes(graph), _following(graph)) for graph in distinct}
+    said = {}
+    for graph in distinct:
+        xs = [x for x, _ in graph.points]
+        said[graph] = xs, slopes(graph), following(critical_latencies(graph), xs)
     points, slope, critical = ([said[graph][at] for _, graph in rows] for at in range(3))
     return UnitGraphs(
-        units,
         unit,
         np.flatnonzero(np.diff(unit, prepend=-1)),
         padded(points, np.inf),
         padded(slope, 0.0),
         padded(critical, np.inf),
+        np.array_equal(unit, np.arange(len(layout.units))),
     )
 
 
@@ -107,11 +105,9 @@ def critical_latencies(graph: Graph) -> list[float]:
     return sorted({*graph.critical_points, graph.good_until})
 
 
-def _following(graph: Graph) -> list[float]:
-    """Return by segment the next critical latency."""
-    critical = critical_latencies(graph)
-    begins = (-math.inf, *[x for x, _ in graph.points])
-    return [min([x for x in critical if x > begin], default=math.inf) for begin in begins]
+def following(critical: Sequence[float], ends: Iterable[float]) -> list[float]:
+    """Return by range of latency, of which these are the ends, the next critical one; infinite where there is none."""
+    return [min([x for x in critical if x > begin], default=math.inf) for begin in (-math.inf, *ends)]
 
 
 def padded(rows: Sequence[Sequence[float]], padding: float) -> Floats:
@@ -124,16 +120,8 @@ def padded(rows: Sequence[Sequence[float]], padding: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """How long the units' outputs are good, in seconds, by unit."""
+    """How long the units' outputs are good, in seconds."""
 
-    units: tuple[Unit, ...]
-    good: Floats
-    """How long the unit's tuples may take: the end of the shortest good zone among its outputs, less the time for
-    which its windows hold them anyway; no longer than its windows take to time out."""
-    others: Floats
-    """The same among all other units, infinite where there is none."""
-    held: Floats
-    """By output: how long its windows hold tuples, of which that is so."""
     ends: Floats
     """By output, and once more for units without any: the end of the good zone as its graph has it."""
     graded: Mask
@@ -145,42 +133,43 @@ class Zones:
     bound: Floats
     """By unit: the shortest time after which its windows time out."""
 
-    def with_held(self, held: Floats) -> Zones:
-        """Return the zones for somebody who waits, where windows hold tuples for so long anyway; also timeouts count.
+    def least(self, ends: Floats) -> Floats:
+        """Return by unit the least of its outputs' ends."""
+        return np.minimum.reduceat(ends[self.outputs], self.starts) if len(self.starts) else np.zeros(0)
 
-        What is late whatever one does (held for longer than it is good) is not hurried.
+    def patience(self, held: Floats) -> tuple[Floats, Floats]:
+        """Return by unit how long its tuples may take for somebody who waits, and the least of that among all others.
+
+        That is the end of the shortest good zone among its outputs, less the time for which windows hold tuples anyway
+        (`held`, by output); no longer than its windows take to time out. What is late whatever one does (held for
+        longer than it is good) is not hurried.
         """
         inside = np.zeros(len(self.ends))
         inside[: len(held)] = held
         ends = np.where(self.graded & (inside < self.ends), self.ends - inside, self.ends)
-        good: Floats = np.minimum.reduceat(ends[self.outputs], self.starts) if self.units else np.zeros(0)
-        good = np.minimum(good, self.bound)
-        return replace(self, good=good, others=_others(good), held=held)
+        good = np.minimum(self.least(ends), self.bound)
+        others: Floats = np.full(len(good), np.inf)
+        if len(good) > 1:
+            shortest = int(np.argmin(good))
+            others[:] = good[shortest]
+            others[shortest] = np.partition(good, 1)[1]
+        return good, others
 
 
-def unit_zones(topology: Topology, units: tuple[Unit, ...]) -> Zones:
-    """Return the good zones of all units, as they stand in the graphs."""
-    ends = []
-    for qos in topology.qos:
-        end = float("inf") if qos.latency is None else qos.latency.good_until
-        ends.append(DEFAULT_GOOD if end == float("inf") else max(0.0, end))
-    found: Floats = np.array([*ends, DEFAULT_GOOD])
+def good_ends(topology: Topology) -> list[float]:
+    """Return by output the end of its good zone, as it stands in the graph."""
+    graphs = [qos.latency for qos in topology.qos]
+    ends = [math.inf if graph is None else graph.good_until for graph in graphs]
+    return [DEFAULT_GOOD if end == math.inf else max(0.0, end) for end in ends]
+
+
+def unit_zones(layout: Layout) -> Zones:
+    """Return the good zones of all units."""
+    topology, units = layout.topology, layout.units
+    ends, times = good_ends(topology), topology.timeouts
     graded = np.array([*(qos.latency is not None for qos in topology.qos), False], np.bool_)
     outputs = [list(unit.outputs) or [len(ends)] for unit in units]
     flat = np.array([output for some in outputs for output in some], np.int64)
     starts = np.cumsum([0, *(len(some) for some in outputs[:-1])])[: len(units)]
-    good: Floats = np.minimum.reduceat(found[flat], starts) if units else np.zeros(0)
-    times = topology.timeouts
-    # A policy may ask for outputs as if they were units: these have no boxes.
     bound = np.array([min([math.inf, *(times[box] for box in unit.boxes if times)]) for unit in units], np.float64)
-    return Zones(units, good, _others(good), np.zeros(0), found, graded, flat, starts, bound)
-
-
-def _others(good: Floats) -> Floats:
-    """Return by unit the shortest good zone among all others, infinite where there is none."""
-    others: Floats = np.full(len(good), np.inf)
-    if len(good) > 1:
-        shortest = int(np.argmin(good))
-        others[:] = good[shortest]
-        others[shortest] = np.partition(good, 1)[1]
-    return others
+    return Zones(np.array([*ends, DEFAULT_GOOD]), graded, flat, starts, bound)

@@ -14,29 +14,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headway.catalog import BoxReadings
-from headway.scheduling.paths import ByPath, PathPriorities, Paths, unit_levels, unit_priorities
-from headway.scheduling.policy import Term, register_policy
-from headway.scheduling.snapshot import Floats, Snapshot
+from headway.catalog import BoxReadings, Floats
+from headway.scheduling.paths import ByPath, Paths
+from headway.scheduling.policy import register_policy
 
 
 @dataclass(frozen=True)
 class PathCapacity(ByPath):
     """Serve the ready units by the capacity of their path, then from its end to its beginning."""
 
+    priority = "capacity"
+
     def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
         """Return by box the capacity of its path."""
         whole = paths.stretches(boxes)
         whole = whole.joined(~whole.begins)
         return paths.largest(whole, 1.0 / whole.cost)
-
-    def terms(self, snapshot: Snapshot, memory: PathPriorities) -> tuple[Term, ...]:
-        """Return the capacity, how far downstream, and the oldest timestamp."""
-        return (
-            Term("capacity", unit_priorities(snapshot, memory), largest=True),
-            Term("level", unit_levels(snapshot, memory), largest=True),
-            Term("oldest", snapshot.oldest),
-        )
 
 
 register_policy(

@@ -12,17 +12,19 @@ computed for every plan.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
+from typing import ClassVar
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Topology
+from headway.catalog import BoxReadings, Floats, Topology
 from headway.clock import SECOND
-from headway.columns import Int64s, Mask
-from headway.scheduling.policy import Places, Ranked
-from headway.scheduling.snapshot import Floats, Snapshot, Unit
+from headway.columns import Mask
+from headway.costs import Places
+from headway.scheduling.policy import Ranked, Term
+from headway.scheduling.snapshot import Layout, Snapshot
 
 TINY = 1e-12
 """Seconds that a tuple costs at least, so that what was never measured counts as very fast."""
@@ -143,53 +145,30 @@ class Paths:
         if not len(self.box):
             return np.zeros(0)
         by_place = np.repeat(values, np.diff(stretches.first, append=len(self.box)))
-        found: Floats = np.maximum.reduceat(by_place[self._by_box], self._box_starts)
-        return found
-
-
-class UnitBoxes:
-    """The boxes of units, laid end to end."""
-
-    def __init__(self, units: Sequence[Unit]) -> None:
-        """Lay them out once; every unit has a box."""
-        lengths = np.array([len(unit.boxes) for unit in units], np.intp)
-        self._flat = np.array([box for unit in units for box in unit.boxes], np.intp)
-        self._starts = np.cumsum(lengths) - lengths
-        self._single = bool((lengths == 1).all())
-
-    def largest(self, values: Floats, waiting: Int64s) -> Floats:
-        """Return by unit the largest value among its boxes at which tuples wait, or among all where none waits."""
-        if self._single:
-            return values[self._flat]
-        mine = values[self._flat]
-        some: Floats = np.maximum.reduceat(np.where(waiting[self._flat] > 0, mine, -np.inf), self._starts)
-        return np.where(some > -np.inf, some, np.maximum.reduceat(mine, self._starts))
+        return np.maximum.reduceat(by_place[self._by_box], self._box_starts)
 
 
 @dataclass(frozen=True, slots=True)
 class PathPriorities:
-    """What a policy over paths remembers: how the network lies, and the priorities of its boxes at some moment."""
+    """What a policy over paths remembers: the paths of its network, and the priorities of its boxes at some moment."""
 
-    topology: Topology
-    units: tuple[Unit, ...]
     paths: Paths
-    members: UnitBoxes
     moment: int
     boxes: Floats
     """By box: its priority, above -infinity."""
 
-    def holds(self, snapshot: Snapshot) -> bool:
-        """Return whether it may still be used: the same units, and not older than the pause."""
-        pause = max(PAUSE, _PLACE * len(self.paths.box))
-        return self.units is snapshot.units and 0 <= snapshot.now - self.moment < pause
-
 
 class ByPath(Ranked):
-    """Orders units by priorities of boxes that follow from their paths.
+    """Orders units by priorities of boxes that follow from their paths; of a unit, the boxes count where tuples wait.
 
     A box that has seen no tuple yet comes before all others, so that something is learnt about it; unless somebody has
-    declared what it costs.
+    declared what it costs. Equals go by how far downstream they are and by their oldest tuple.
     """
+
+    priority: ClassVar[str]
+    """What the priority is called."""
+    oldest_first: ClassVar[bool] = False
+    """Whether the oldest tuple counts more than how far downstream a unit is."""
 
     @abstractmethod
     def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
@@ -197,29 +176,25 @@ class ByPath(Ranked):
 
     def prepare(self, snapshot: Snapshot, memory: PathPriorities | None) -> PathPriorities:
         """Return the priorities that were kept, or new ones."""
-        if memory is not None and memory.holds(snapshot):
+        paths = snapshot.layout.once(_paths)
+        pause = max(PAUSE, _PLACE * len(paths.box))
+        if memory is not None and memory.paths is paths and 0 <= snapshot.now - memory.moment < pause:
             return memory
-        if memory is None or memory.topology is not snapshot.topology:
-            paths = Paths(snapshot.topology)
-        else:
-            paths = memory.paths
-        if memory is None or memory.units is not snapshot.units:
-            members = UnitBoxes(snapshot.units)
-        else:
-            members = memory.members
         boxes = snapshot.boxes
         made = np.where((boxes.tuples_in > 0) | (boxes.cost > 0), self.priorities(paths, boxes), np.inf)
-        return PathPriorities(snapshot.topology, snapshot.units, paths, members, snapshot.now, made)
+        return PathPriorities(paths, snapshot.now, made)
+
+    def terms(self, snapshot: Snapshot, memory: PathPriorities) -> tuple[Term, ...]:
+        """Return the priority, how far downstream, and the oldest timestamp."""
+        members, waiting = snapshot.layout.members, snapshot.box_waiting
+        priority = Term(self.priority, members.largest(memory.boxes, waiting), largest=True)
+        level = Term("level", members.largest(memory.paths.level, waiting), largest=True)
+        oldest = Term("oldest", snapshot.oldest)
+        return (priority, oldest, level) if self.oldest_first else (priority, level, oldest)
 
 
-def unit_priorities(snapshot: Snapshot, kept: PathPriorities) -> Floats:
-    """Return by unit the largest priority among its boxes at which tuples wait."""
-    return kept.members.largest(kept.boxes, snapshot.box_waiting)
-
-
-def unit_levels(snapshot: Snapshot, kept: PathPriorities) -> Floats:
-    """Return by unit how far downstream the furthest of its boxes is at which tuples wait."""
-    return kept.members.largest(kept.paths.level, snapshot.box_waiting)
+def _paths(layout: Layout) -> Paths:
+    return Paths(layout.topology)
 
 
 def _routes(topology: Topology, most: int) -> Iterator[tuple[int, ...]]:

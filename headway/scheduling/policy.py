@@ -8,17 +8,16 @@ it returns with the plan and is handed back.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from headway.errors import PolicyError, choices, unknown
+from headway.costs import Places
+from headway.errors import PolicyError, choices, unknown, within
 from headway.scheduling.snapshot import Snapshot
-
-Places = npt.NDArray[np.intp]
 
 WORK = 0.002
 """Seconds of expected work in a plan; after that, readings have changed enough to look again."""
@@ -173,7 +172,7 @@ def foremost(units: Places, keys: Sequence[npt.NDArray[Any]], count: int) -> Pla
     return first[np.lexsort([key[first] for key in reversed(keys)])] if keys else first
 
 
-def apart(snapshot: Snapshot, order: Places, most: int) -> list[int]:
+def apart(snapshot: Snapshot, order: Iterable[int], most: int) -> list[int]:
     """Return the first units that can run at once, at most so many."""
     chosen: list[int] = []
     used: set[int] = set()
@@ -327,7 +326,5 @@ def make_policy(text: str) -> Policy:
     if colon and not entry.takes_argument:
         raise PolicyError(f"policy '{name}' takes no argument, not '{argument}'")
     made = entry.make(argument if colon else None)
-    try:
+    with within(f"policy '{name}'"):
         return as_policy(made)
-    except PolicyError as error:
-        raise PolicyError(f"policy '{name}': {error}") from None

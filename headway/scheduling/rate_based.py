@@ -23,11 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from headway.catalog import Floats
 from headway.columns import Int64s
 from headway.costs import UnitCosts
 from headway.scheduling.paths import TINY
 from headway.scheduling.policy import Ranked, Term, register_policy
-from headway.scheduling.snapshot import Floats, Snapshot
+from headway.scheduling.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,7 @@ class RateBased(Ranked):
 def output_rates(costs: UnitCosts, tuples: Int64s, spent: Floats | float) -> Floats:
     """Return by unit the results per second of a step on so many tuples that has had some seconds of work already."""
     rest = costs.cost + (costs.overhead - spent) / np.maximum(tuples, 1)
-    rates: Floats = costs.yields / np.maximum(rest, TINY)
-    return rates
+    return costs.yields / np.maximum(rest, TINY)
 
 
 register_policy(

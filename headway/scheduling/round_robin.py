@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from headway.boxes.durations import Duration
-from headway.errors import NetworkError, PolicyError
-from headway.scheduling.policy import Plan, Policy, Step, register_policy
+from headway.errors import PolicyError, within
+from headway.scheduling.policy import Plan, Policy, Step, apart, register_policy
 from headway.scheduling.snapshot import Snapshot
 
 LONGEST = 256
@@ -29,13 +29,8 @@ class Turn(NamedTuple):
     """The unit from which on the next one is looked for."""
     passed: tuple[int, ...] = ()
     """Units that were ready in their turn, but a box of theirs was at work or about to be: they come first."""
-
-
-class TimeSlice(NamedTuple):
-    """Whose turn it is, and until when."""
-
-    turn: Turn = Turn()
     until: int | None = None
+    """The end of a time slice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +52,11 @@ class RoundRobin(Policy):
         """Whether steps end with their slice."""
         return self.slice is not None
 
-    def start(self) -> Turn | TimeSlice:
+    def start(self) -> Turn:
         """Begin with the first unit."""
-        return Turn() if self.slice is None else TimeSlice()
+        return Turn()
 
-    def plan(self, snapshot: Snapshot, memory: Any) -> tuple[Plan, Any]:
+    def plan(self, snapshot: Snapshot, memory: Turn) -> tuple[Plan, Turn]:
         """Return a step for each ready unit, or, with slices, for those whose turn it is."""
         if self.slice is not None:
             return self._plan_slices(snapshot, memory, self.slice)
@@ -69,20 +64,20 @@ class RoundRobin(Policy):
         train = snapshot.train
         return Plan(tuple([Step(unit, train) for unit in chosen])), turn
 
-    def rule(self, snapshot: Snapshot, memory: Any, unit: int) -> str:
+    def rule(self, snapshot: Snapshot, memory: Turn, unit: int) -> str:
         """Return the only rule."""
         return IN_TURN
 
-    def _plan_slices(self, snapshot: Snapshot, memory: TimeSlice, length: int) -> tuple[Plan, TimeSlice]:
+    def _plan_slices(self, snapshot: Snapshot, memory: Turn, length: int) -> tuple[Plan, Turn]:
         ready = np.flatnonzero(snapshot.ready)
         running: list[int] = ready[snapshot.busy[ready]].tolist()
         within = memory.until is not None and snapshot.now < memory.until
         if within and len(running) == min(len(ready), snapshot.workers):
             return Plan(tuple([Step(unit, snapshot.train) for unit in running]), memory.until), memory
-        chosen = in_turn(ready.tolist(), memory.turn)[: snapshot.workers]
+        chosen = in_turn(ready.tolist(), memory)[: snapshot.workers]
         until = snapshot.now + length
         steps = tuple([Step(unit, snapshot.train) for unit in chosen])
-        return Plan(steps, until), TimeSlice(Turn((chosen[-1] + 1) % len(snapshot.units)), until)
+        return Plan(steps, until), Turn((chosen[-1] + 1) % len(snapshot.units), until=until)
 
 
 def next_in_turn(snapshot: Snapshot, turn: Turn) -> tuple[list[int], Turn]:
@@ -96,7 +91,10 @@ def next_in_turn(snapshot: Snapshot, turn: Turn) -> tuple[list[int], Turn]:
     if snapshot.workers == snapshot.free == 1:  # then nothing is under way
         chosen, passed = order[:most], tuple[int, ...]()
     else:
-        chosen, passed = _apart(snapshot, order, min(most, snapshot.free))
+        now = min(most, snapshot.free)
+        chosen = apart(snapshot, [unit for unit in order if not snapshot.busy[unit]], now)
+        reached = order[: order.index(chosen[-1])] if 0 < len(chosen) == now else order
+        passed = tuple([unit for unit in reached if unit not in chosen])
         if chosen and most > snapshot.free:
             first = set(chosen)
             chosen += [unit for unit in order if unit not in first][: most - len(chosen)]
@@ -118,29 +116,11 @@ def in_turn(ready: list[int], turn: Turn) -> list[int]:
     return order
 
 
-def _apart(snapshot: Snapshot, order: list[int], most: int) -> tuple[list[int], tuple[int, ...]]:
-    chosen: list[int] = []
-    passed: list[int] = []
-    used: set[int] = set()
-    for unit in order:
-        if len(chosen) >= most:
-            break
-        boxes = snapshot.units[unit].boxes
-        if snapshot.busy[unit] or (snapshot.exclusive and not used.isdisjoint(boxes)):
-            passed.append(unit)
-        else:
-            used.update(boxes)
-            chosen.append(unit)
-    return chosen, tuple(passed)
-
-
 def _make(argument: str | None) -> Policy:
     if argument is None:
         return RoundRobin()
-    try:
+    with within(f"policy 'round-robin:{argument}': a slice of time stands after the colon"):
         length = Duration.parse(argument)
-    except NetworkError as error:
-        raise PolicyError(f"policy 'round-robin:{argument}': a slice of time stands after the colon: {error}") from None
     if length.microseconds < 1:
         raise PolicyError(f"policy 'round-robin:{argument}': a slice is longer than 0")
     return RoundRobin(length.nanoseconds)

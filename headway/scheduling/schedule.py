@@ -82,7 +82,7 @@ class Schedule:
             schedule = replace(schedule, policy=as_policy(text))
         elif text is not None:
             policy, *rest = text.split("/")
-            schedule = schedule._with_policy(policy)
+            schedule = schedule._with("policy", policy)
             for part in rest:
                 schedule = schedule._with_part(part, text)
         for name, value in {"train": train, **parts}.items():
@@ -96,18 +96,14 @@ class Schedule:
         given = {key: mapping.get(key) for key in PARTS[1:]}
         return cls.parse(mapping.get("policy"), given.pop("train"), default, **given)
 
-    def _with_policy(self, text: str) -> Schedule:
-        make_policy(text)
-        return replace(self, policy=text)
-
     def _with_part(self, part: str, text: str) -> Schedule:
+        name, colon, value = part.partition(":")
+        if colon and name in ("wait", "plan"):
+            return self._with(name, value)
         if part in TRAVERSALS:
             return replace(self, traversal=part)
         if _is_unit(part):
             return replace(self, unit=part)
-        for name in ("wait", "plan"):
-            if part.startswith(f"{name}:"):
-                return self._with(name, part.removeprefix(f"{name}:"))
         try:
             return replace(self, train=parse_train(part))
         except PolicyError as error:
@@ -128,9 +124,13 @@ class Schedule:
                 raise PolicyError(unknown("traversal", str(value), TRAVERSALS))
             return replace(self, traversal=value)
         if name == "policy":
-            return self._with_policy(value)
+            make_policy(value)
+            return replace(self, policy=value)
         if name == "plan":
-            return self._with_plan(value)
+            text = str(value)
+            if isinstance(value, bool) or not text.isdecimal() or not 1 <= int(text) <= DEFAULT_PLAN:
+                raise PolicyError(f"plan: must be a number of steps from 1 to {DEFAULT_PLAN}, not {value!r}")
+            return replace(self, plan=int(text))
         if name != "wait":
             raise PolicyError(unknown("part of a schedule", name, PARTS))
         try:
@@ -140,12 +140,6 @@ class Schedule:
         if wait is not None and wait.microseconds < 1:
             raise PolicyError(f"wait: must be more than 0, not {value!r}; or 'off'")
         return replace(self, wait=wait)
-
-    def _with_plan(self, value: object) -> Schedule:
-        text = str(value)
-        if isinstance(value, bool) or not text.isdecimal() or not 1 <= int(text) <= DEFAULT_PLAN:
-            raise PolicyError(f"plan: must be a number of steps from 1 to {DEFAULT_PLAN}, not {value!r}")
-        return replace(self, plan=int(text))
 
     def __str__(self) -> str:
         """Return the schedule as text that `parse` reads."""

@@ -18,15 +18,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headway.catalog import BoxReadings
-from headway.scheduling.paths import ByPath, PathPriorities, Paths, Stretches, unit_levels, unit_priorities
-from headway.scheduling.policy import Term, register_policy
-from headway.scheduling.snapshot import Floats, Snapshot
+from headway.catalog import BoxReadings, Floats
+from headway.scheduling.paths import ByPath, Paths, Stretches
+from headway.scheduling.policy import register_policy
 
 
 @dataclass(frozen=True)
 class SegmentPolicy(ByPath):
     """Serve the ready units by the release of their segment, then from its end to its beginning."""
+
+    priority = "release"
 
     def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
         """Return by box the release of its segment."""
@@ -36,14 +37,6 @@ class SegmentPolicy(ByPath):
     def segments(self, single: Stretches) -> Stretches:
         """Return the segments of paths that are given box by box."""
         return single.joined(single.steeper())
-
-    def terms(self, snapshot: Snapshot, memory: PathPriorities) -> tuple[Term, ...]:
-        """Return the release, how far downstream, and the oldest timestamp."""
-        return (
-            Term("release", unit_priorities(snapshot, memory), largest=True),
-            Term("level", unit_levels(snapshot, memory), largest=True),
-            Term("oldest", snapshot.oldest),
-        )
 
 
 register_policy(

@@ -24,14 +24,16 @@ With tuples of one age both are the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from headway.catalog import Floats
 from headway.clock import SECOND
 from headway.errors import PolicyError
-from headway.scheduling.graphs import UnitGraphs, unit_graphs
+from headway.scheduling.graphs import unit_graphs
 from headway.scheduling.policy import Policy, Ranked, Term, register_policy
-from headway.scheduling.snapshot import Floats, Snapshot
+from headway.scheduling.snapshot import Snapshot
 
 _MOST_SAMPLES = 64
 _QOS_SAMPLES = 8
@@ -44,21 +46,15 @@ class SlopeSlack(Ranked):
     samples: int = 1
     """How many waiting tuples are looked at; 1 is the paper's mean."""
 
-    def prepare(self, snapshot: Snapshot, memory: UnitGraphs | None) -> UnitGraphs:
-        """Lay the graphs out as arrays, once for a network."""
-        if memory is None or memory.units is not snapshot.units:
-            return unit_graphs(snapshot.topology, snapshot.units)
-        return memory
-
-    def terms(self, snapshot: Snapshot, memory: UnitGraphs) -> tuple[Term, ...]:
+    def terms(self, snapshot: Snapshot, memory: Any) -> tuple[Term, ...]:
         """Return utility, slack and the oldest timestamp."""
-        expected = snapshot.costs.seconds(np.minimum(snapshot.waiting, snapshot.train))
-        utility, slack = self._priorities(snapshot, memory, expected)
+        utility, slack = self._priorities(snapshot)
         return Term("utility", utility, largest=True), Term("slack", slack), Term("oldest", snapshot.oldest)
 
-    def _priorities(self, snapshot: Snapshot, graphs: UnitGraphs, expected: Floats) -> tuple[Floats, Floats]:
+    def _priorities(self, snapshot: Snapshot) -> tuple[Floats, Floats]:
         """Return by unit its utility and its slack."""
-        mean = snapshot.latencies
+        expected = snapshot.costs.seconds(np.minimum(snapshot.waiting, snapshot.train))
+        graphs, mean = snapshot.layout.once(unit_graphs), snapshot.latencies
         if self.samples == 1:
             return graphs.slopes_and_slacks(mean + expected)
         some = snapshot.waiting > 0

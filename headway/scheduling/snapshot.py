@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from headway.catalog import BoxReadings, Topology
+from headway.catalog import BoxReadings, Floats, Topology
 from headway.columns import Int64s, Mask
-from headway.costs import UnitCosts
+from headway.costs import Places, UnitCosts
 
-Floats = npt.NDArray[np.float64]
+NEVER = int(np.iinfo(np.int64).max)
+"""The timestamp of no tuple, and the moment that does not come."""
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,9 @@ class Members:
         self._flat = np.concatenate(self.boxes) if units else np.zeros(0, np.intp)
         lengths = [len(boxes) for boxes in self.boxes]
         self._starts = np.cumsum([0, *lengths[:-1]]) if units else np.zeros(0, np.intp)
-        single = all(length == 1 for length in lengths) and bool((self._flat == np.arange(len(self._flat))).all())
-        self.plain = single or not units
+        self.lone: Places | None = self._flat if all(length == 1 for length in lengths) else None
+        """By unit: its box, if every unit has just one."""
+        self.plain = self.lone is not None and bool((self.lone == np.arange(len(lengths))).all())
         """Whether every unit is the box of its own number, so that readings of boxes are those of units."""
 
     def gather(self, ready: Mask, waiting: Int64s, oldest: Int64s) -> tuple[Mask, Int64s, Int64s]:
@@ -52,8 +55,7 @@ class Members:
         """Return by unit whether it holds for one of its boxes."""
         if self.plain:
             return boxes[: len(self.boxes)].copy()
-        some: Mask = np.logical_or.reduceat(boxes[self._flat], self._starts)
-        return some
+        return np.logical_or.reduceat(boxes[self._flat], self._starts)
 
     def means(self, sums: Floats, counts: Int64s) -> Floats:
         """Return by unit the mean of what was summed up by box, 0 where nothing was counted."""
@@ -63,6 +65,14 @@ class Members:
             sums = np.add.reduceat(sums[self._flat], self._starts)
             counts = np.add.reduceat(counts[self._flat], self._starts)
         return np.where(counts > 0, sums / np.maximum(counts, 1), 0.0)
+
+    def largest(self, values: Floats, waiting: Int64s) -> Floats:
+        """Return by unit the largest value among its boxes at which tuples wait, or among all where none waits."""
+        if self.lone is not None:
+            return values[self.lone]
+        mine = values[self._flat]
+        some: Floats = np.maximum.reduceat(np.where(waiting[self._flat] > 0, mine, -np.inf), self._starts)
+        return np.where(some > -np.inf, some, np.maximum.reduceat(mine, self._starts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,111 +96,102 @@ class QueueReadings:
     oldest: Floats
 
 
-class Layout(NamedTuple):
-    """What stays the same while a network runs."""
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What stays the same while a network runs, and whatever follows from it."""
 
     topology: Topology
     units: tuple[Unit, ...]
     exclusive: bool = True
     """Whether units that have a box in common cannot run at once; on Spark each query has boxes of its own."""
+    _made: dict[Callable[[Layout], Any], Any] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def members(self) -> Members:
+        """Which boxes belong to which unit."""
+        return Members(self.units)
+
+    def once(self, make: Callable[[Layout], Made]) -> Made:
+        """Return what a pure function makes of the layout. It is asked once for a network; nobody changes the answer.
+
+        So policies need not remember what they look up, and those that look up the same share it.
+        """
+        if make not in self._made:
+            self._made[make] = make(self)
+        found: Made = self._made[make]
+        return found
 
 
-class Waits(NamedTuple):
-    """What waits, as arrays by unit or by box."""
+class _Measures(Protocol):
+    """What is measured of a running network as of one moment, each part read when first asked for.
 
+    What has been read does not change any more. What has not been read by the time that the engine goes on can no
+    longer be read: that raises a PolicyError. What the parts are, `Snapshot` says.
+    """
+
+    @property
+    def rates(self) -> Floats: ...
+
+    @property
+    def boxes(self) -> BoxReadings: ...
+
+    @property
+    def outputs(self) -> OutputReadings: ...
+
+    @property
+    def queues(self) -> QueueReadings: ...
+
+    @property
+    def latencies(self) -> Floats: ...
+
+    @property
+    def costs(self) -> UnitCosts: ...
+
+    @property
+    def box_costs(self) -> UnitCosts: ...
+
+    @property
+    def held(self) -> Floats: ...
+
+    def latency_of(self, unit: int) -> float: ...
+
+
+class Snapshot(NamedTuple):
+    """Readings of the running network at one moment. All that a policy may look at; nothing in it ever changes."""
+
+    now: int
+    layout: Layout
     ready: Mask
-    """Whether a step there would do something now."""
-    tuples: Int64s
-    """The tuples that wait."""
+    """By unit: whether a step of it would do something now."""
+    waiting: Int64s
+    """By unit: the tuples that wait at its boxes."""
     oldest: Int64s
-    """The QoS timestamp of the oldest of them, the largest number where none waits."""
-
-
-class Occupation(NamedTuple):
-    """Who works, and on what; arrays by unit."""
-
+    """By unit: the QoS timestamp of its oldest waiting tuple, NEVER where none waits."""
+    box_ready: Mask
+    """By box: whether it has something to take."""
+    box_waiting: Int64s
+    """By box: the tuples that wait."""
+    box_oldest: Int64s
+    """By box: the timestamp of its oldest waiting tuple."""
     workers: int
     """How many steps may be under way at once."""
     free: int
     """How many more may be started now."""
     busy: Mask
-    """Whether a step that uses one of its boxes is under way."""
+    """By unit: whether a step that uses one of its boxes is under way."""
     spent: Floats
-    """Seconds of work done in the step under way, or in one that was preempted; 0 otherwise."""
+    """By unit: seconds of work done in the step under way, or in one that was preempted; 0 otherwise."""
     held: Int64s
-    """The tuples in that step. Those of a preempted one count as waiting, too."""
-
-
-class Measures(Protocol):
-    """What is measured of a running network as of one moment, each part read when first asked for.
-
-    What has been read does not change any more. What has not been read by the time that the engine goes on can no
-    longer be read: that raises a PolicyError.
-    """
-
-    @property
-    def rates(self) -> Floats:
-        """By source: tuples per second, lately."""
-        ...
-
-    @property
-    def boxes(self) -> BoxReadings:
-        """Cost, selectivity and so on of the boxes."""
-        ...
-
-    @property
-    def outputs(self) -> OutputReadings:
-        """How the outputs do."""
-        ...
-
-    @property
-    def queues(self) -> QueueReadings:
-        """What waits before each box."""
-        ...
-
-    @property
-    def latencies(self) -> Floats:
-        """By unit: the mean latency in seconds of its waiting tuples, 0 where none waits."""
-        ...
-
-    @property
-    def costs(self) -> UnitCosts:
-        """By unit: what a step costs until its tuples are delivered."""
-        ...
-
-    @property
-    def box_costs(self) -> UnitCosts:
-        """By box: what a step of it alone costs until its tuples are delivered."""
-        ...
-
-    @property
-    def held(self) -> Floats:
-        """By output: the seconds by which results are older than what caused them; see `Snapshot.held_inside`."""
-        ...
-
-    def latency_of(self, unit: int) -> float:
-        """Return one unit's entry of `latencies`, without reading the others."""
-        ...
-
-
-class Snapshot(NamedTuple):
-    """Readings of the running network at one moment. All that a policy may look at; nothing in it ever changes.
-
-    What it is asked for most stands in it as plain attributes, whichever group holds it.
-    """
-
-    now: int
-    layout: Layout
-    by_unit: Waits
-    by_box: Waits
-    occupation: Occupation
+    """By unit: the tuples in that step. Those of a preempted one count as waiting, too."""
     memory: int
     """Bytes in all queues."""
     train: int
     """The most tuples that a step should take from a queue, unless the policy knows better."""
     room: int
     """How many steps of a plan the engine will carry out before it asks again."""
-    measures: Measures
+    measures: _Measures
+    """What the properties below read; and by box (`box_costs`) what a step of it alone costs until its tuples are
+    delivered."""
     changed: Sequence[int] | None = None
     """Units whose readings may have changed since this policy was last asked; None if any may have."""
     more: bool = True
@@ -212,61 +213,6 @@ class Snapshot(NamedTuple):
     def exclusive(self) -> bool:
         """Whether units that have a box in common cannot run at once."""
         return self.layout.exclusive
-
-    @property
-    def ready(self) -> Mask:
-        """By unit: whether a step of it would do something now."""
-        return self.by_unit.ready
-
-    @property
-    def waiting(self) -> Int64s:
-        """By unit: the tuples that wait at its boxes."""
-        return self.by_unit.tuples
-
-    @property
-    def oldest(self) -> Int64s:
-        """By unit: the timestamp of its oldest waiting tuple, the largest number where none waits."""
-        return self.by_unit.oldest
-
-    @property
-    def box_ready(self) -> Mask:
-        """By box: whether it has something to take."""
-        return self.by_box.ready
-
-    @property
-    def box_waiting(self) -> Int64s:
-        """By box: the tuples that wait."""
-        return self.by_box.tuples
-
-    @property
-    def box_oldest(self) -> Int64s:
-        """By box: the timestamp of its oldest waiting tuple."""
-        return self.by_box.oldest
-
-    @property
-    def workers(self) -> int:
-        """How many steps may be under way at once."""
-        return self.occupation.workers
-
-    @property
-    def free(self) -> int:
-        """How many more may be started now."""
-        return self.occupation.free
-
-    @property
-    def busy(self) -> Mask:
-        """By unit: whether a step that uses one of its boxes is under way."""
-        return self.occupation.busy
-
-    @property
-    def spent(self) -> Floats:
-        """By unit: seconds of work done in the step under way or preempted."""
-        return self.occupation.spent
-
-    @property
-    def held(self) -> Int64s:
-        """By unit: the tuples in that step."""
-        return self.occupation.held
 
     @property
     def rates(self) -> Floats:
@@ -316,14 +262,6 @@ class Snapshot(NamedTuple):
         costs, tuples = self.costs, min(int(self.waiting[unit]), self.train)
         return float(costs.overhead[unit]) + float(costs.cost[unit]) * tuples
 
-    def narrowed(
-        self, ready: Mask, train: int, occupation: Occupation | None = None, room: int | None = None
-    ) -> Snapshot:
-        """Return what a policy inside another one sees: other ready units, trains and workers, the same readings."""
-        return self._replace(
-            by_unit=self.by_unit._replace(ready=ready),
-            occupation=self.occupation if occupation is None else occupation,
-            train=train,
-            room=self.room if room is None else room,
-            changed=None,
-        )
+    def narrowed(self, ready: Mask, **others: Any) -> Snapshot:
+        """Return what a policy inside another one sees: other ready units, trains, workers, ...; the same readings."""
+        return self._replace(ready=ready, changed=None, **others)

@@ -28,10 +28,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.catalog import Topology, paths_to_outputs
+from headway.catalog import Floats, Topology, paths_to_outputs
 from headway.columns import Int64s, Mask
 from headway.scheduling.graphs import unit_graphs
-from headway.scheduling.snapshot import Floats, Snapshot, Unit
+from headway.scheduling.snapshot import Layout, Snapshot, Unit
 
 Boxes = Sequence[int]
 """The boxes of a unit, in post-order, as `Unit.boxes` has them."""
@@ -52,7 +52,7 @@ _LEAST = 1e-12
 
 def box_units(topology: Topology) -> tuple[Unit, ...]:
     """Return every box as a unit."""
-    reach = paths_to_outputs(topology, range(len(topology.boxes)))
+    reach = paths_to_outputs(topology)
     return tuple(Unit(name, (at,), reach[at]) for at, name in enumerate(topology.boxes))
 
 
@@ -169,13 +169,13 @@ def min_memory(view: TraversalView, boxes: Boxes) -> Calls:
     return (*sequence, *flow.rest())
 
 
-def choose(view: TraversalView, boxes: Boxes) -> tuple[str, Calls]:
-    """Return the name and the calls of min-cost or min-latency: whichever has the lower mean latency.
+def best(view: TraversalView, boxes: Boxes) -> Calls:
+    """Return the calls of min-cost or min-latency: whichever has the lower mean latency.
 
     Among equals it is min-cost, which never costs more in all.
     """
     plain, quick = min_cost(view.topology, boxes), min_latency(view, boxes)
-    return ("ml", quick) if mean_latency(view, quick) < mean_latency(view, plain) else ("mc", plain)
+    return quick if expected(view, quick)[1] < expected(view, plain)[1] else plain
 
 
 def spanner(view: TraversalView, boxes: Boxes, priorities: Floats, k: int) -> Calls:
@@ -223,27 +223,15 @@ def output_costs(view: TraversalView, boxes: Boxes) -> dict[int, float]:
 
 def memory_rates(view: TraversalView) -> Floats:
     """Return by box the bytes that it is expected to free in a second; below 0 where it adds some."""
-    rates: Floats = view.size * (1.0 - view.selectivity) / np.maximum(view.cost, _LEAST)
-    return rates
+    return view.size * (1.0 - view.selectivity) / np.maximum(view.cost, _LEAST)
 
 
-def total_cost(view: TraversalView, sequence: Calls) -> float:
-    """Return the seconds that a sequence of calls is expected to take, with what waits now."""
-    return _timed(view, sequence)[0]
+def expected(view: TraversalView, sequence: Calls) -> tuple[float, float]:
+    """Return the seconds that a sequence of calls will take with what waits now, and how late results come out of it.
 
-
-def mean_latency(view: TraversalView, sequence: Calls) -> float:
-    """Return the mean seconds, from the start of the sequence, until its results come out; 0 where none do.
-
-    Within a call, tuples come out one after the other. Results are what boxes emit that feed an output, or none of
-    the sequence's boxes.
+    That is the mean of the seconds from the start of the sequence, 0 where nothing comes out. Within a call, tuples
+    come out one after the other. Results are what boxes emit that feed an output, or none of the sequence's boxes.
     """
-    _, results, latency = _timed(view, sequence)
-    return latency / results if results > 0 else 0.0
-
-
-def _timed(view: TraversalView, sequence: Calls) -> tuple[float, float, float]:
-    """Return the seconds in all, the number of results and the sum of their latencies."""
     own = np.array(sequence, np.intp)
     queued = dict(zip(sequence, view.waiting[own].astype(np.float64).tolist(), strict=True))
     seconds, overhead = view.cost[own].tolist(), view.overhead[own].tolist()
@@ -262,7 +250,7 @@ def _timed(view: TraversalView, sequence: Calls) -> tuple[float, float, float]:
             latency += emitted * (start + seconds[at] * (tuples + 1) / 2)
         for one in consumers[box]:
             queued[one] += emitted
-    return now, results, latency
+    return now, latency / results if results > 0 else 0.0
 
 
 class _Flow:
@@ -319,10 +307,7 @@ TRAVERSALS = {
     "mc": Traversal(lambda view, boxes: min_cost(view.topology, boxes), "min-cost: post-order, each box once"),
     "ml": Traversal(min_latency, "min-latency: the nearest results first, boxes called again for each"),
     "mm": Traversal(min_memory, "min-memory: the box that frees most bytes per second first"),
-    "best": Traversal(
-        lambda view, boxes: choose(view, boxes)[1],
-        "min-cost or min-latency, whichever has the lower mean latency by measured cost",
-    ),
+    "best": Traversal(best, "min-cost or min-latency, whichever has the lower mean latency by measured cost"),
 }
 """By name: the order of calls within a superbox."""
 
@@ -339,7 +324,7 @@ class Traverser:
         self._view: TraversalView | None = None
         self._priorities: Floats = np.zeros(0)
         if span is not None:
-            self._graphs = unit_graphs(topology, box_units(topology))
+            self._graphs = unit_graphs(Layout(topology, box_units(topology)))
 
     def order(self, unit: int, snapshot: Snapshot) -> Calls | None:
         """Return the boxes to call for a step of a unit; None where its own order will do."""
@@ -366,14 +351,8 @@ class Traverser:
             np.maximum(boxes.tuple_size, 1.0),
             snapshot.box_ready,
         )
-        if self._span is not None:
-            self._priorities = self._urgency(snapshot)
-
-    def _urgency(self, snapshot: Snapshot) -> Floats:
-        """Return by box how urgent it is: its place in the order of p-tuples, from the end."""
-        expected = snapshot.measures.box_costs.seconds(np.minimum(snapshot.box_waiting, snapshot.train))
-        utility, slack = self._graphs.slopes_and_slacks(snapshot.queues.latency + expected)
-        order = np.lexsort((slack, -utility))
-        urgency: Floats = np.empty(len(order))
-        urgency[order] = np.arange(len(order), 0, -1)
-        return urgency
+        if self._span is not None:  # how urgent a box is: its place in the order of p-tuples, from the end
+            seconds = snapshot.measures.box_costs.seconds(np.minimum(snapshot.box_waiting, snapshot.train))
+            utility, slack = self._graphs.slopes_and_slacks(snapshot.queues.latency + seconds)
+            self._priorities = np.empty(len(utility))
+            self._priorities[np.lexsort((slack, -utility))] = np.arange(len(utility), 0, -1)

@@ -15,13 +15,14 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from headway.boxes.durations import Duration
+from headway.catalog import Floats
 from headway.clock import SECOND
-from headway.columns import Int64s, Mask
+from headway.columns import Mask
 from headway.errors import NetworkError, PolicyError, choices
 from headway.scheduling.graphs import Zones, unit_zones
 from headway.scheduling.policy import Plan, Policy, Step, Term, Wrapper, terms_of
@@ -138,7 +139,7 @@ class Share(TrainRule):
 
     def size(self, snapshot: Snapshot, unit: int) -> int:
         """Return the share."""
-        return _at_most(snapshot, unit, math.ceil(self.percent * int(snapshot.waiting[unit]) / 100 - _ROUNDING))
+        return _of_each(snapshot, unit, math.ceil(self.percent * int(snapshot.waiting[unit]) / 100 - _ROUNDING))
 
     def __str__(self) -> str:
         return f"{_plain(self.percent)}%"
@@ -155,7 +156,7 @@ class Budget(TrainRule):
         overhead, cost = float(snapshot.costs.overhead[unit]), float(snapshot.costs.cost[unit])
         if cost <= 0:
             return MOST if overhead > 0 else FIRST
-        return _at_most(snapshot, unit, _whole((self.time.seconds - overhead) / cost + _ROUNDING))
+        return _of_each(snapshot, unit, _whole((self.time.seconds - overhead) / cost + _ROUNDING))
 
     def __str__(self) -> str:
         return str(self.time)
@@ -173,7 +174,7 @@ class Bytes(TrainRule):
         size, tuples = int(queues.bytes[boxes].sum()), int(queues.tuples[boxes].sum())
         if size <= 0 or tuples <= 0:
             return FIRST
-        return _at_most(snapshot, unit, self.bytes * tuples // size)
+        return _of_each(snapshot, unit, self.bytes * tuples // size)
 
     def __str__(self) -> str:
         unit = next(name for name, factor in _BYTES.items() if self.bytes % factor == 0)
@@ -198,7 +199,7 @@ class LatencySpread(TrainRule):
         apart = 2 * (age - snapshot.latency_of(unit))  # the oldest and the newest
         if apart <= self.time.seconds:
             return MOST
-        return _at_most(snapshot, unit, 1 + _whole(self.time.seconds * (waiting - 1) / apart + _ROUNDING))
+        return _of_each(snapshot, unit, 1 + _whole(self.time.seconds * (waiting - 1) / apart + _ROUNDING))
 
     def __str__(self) -> str:
         return f"spread:{self.time}"
@@ -223,10 +224,20 @@ class Overhead(TrainRule):
             return MOST if overhead > 0 else FIRST
         enough = (overhead + snapshot.planning) * (100 / self.percent - 1) / cost
         enough = max(enough, math.isqrt(int(snapshot.waiting[unit])))
-        return _at_least(snapshot, unit, math.ceil(min(MOST, enough) - _ROUNDING))
+        return _of_each(snapshot, unit, math.ceil(min(MOST, enough) - _ROUNDING), at_least=True)
 
     def __str__(self) -> str:
         return f"overhead:{_plain(self.percent)}%"
+
+
+class Patience(NamedTuple):
+    """What is remembered of how long tuples may wait; see `Zones.patience`."""
+
+    inner: Any
+    zones: Zones | None = None
+    inside: Floats = np.zeros(0)
+    good: Floats = np.zeros(0)
+    others: Floats = np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,45 +253,42 @@ class Patient(Wrapper):
     The inner policy may take fewer.
     """
 
-    def start(self) -> tuple[Zones | None, Any]:
+    def start(self) -> Patience:
         """Nothing is prepared; the inner policy's memory comes along."""
-        return None, self.policy.start()
+        return Patience(self.policy.start())
 
-    def inner(self, memory: tuple[Zones | None, Any]) -> Any:
+    def inner(self, memory: Patience) -> Any:
         """Return the inner policy's memory."""
-        return memory[1]
+        return memory.inner
 
-    def plan(self, snapshot: Snapshot, memory: tuple[Zones | None, Any]) -> tuple[Plan, tuple[Zones | None, Any]]:
+    def plan(self, snapshot: Snapshot, memory: Patience) -> tuple[Plan, Patience]:
         """Return the inner policy's plan for the units that should not wait, with steps of the right size."""
-        zones, inner = memory
-        inside = snapshot.held_inside
-        if zones is None or zones.units is not snapshot.units:
-            zones = unit_zones(snapshot.topology, snapshot.units).with_held(inside)
-        elif not np.array_equal(zones.held, inside):
-            zones = zones.with_held(inside)
-        held, until = _held(snapshot, zones)
+        zones, inside = snapshot.layout.once(unit_zones), snapshot.held_inside
+        if memory.zones is not zones or not np.array_equal(memory.inside, inside):
+            memory = Patience(memory.inner, zones, inside, *zones.patience(inside))
+        held, until = _held(snapshot, memory.good)
         if self.preemptive:
             held &= ~(snapshot.busy | (snapshot.spent > 0))  # what has begun is not kept from going on
         ready = snapshot.ready & ~held
         if not ready.any():
-            return Plan((), until), (zones, inner)
-        plan, inner = self.policy.plan(snapshot.narrowed(ready, MOST), inner)
+            return Plan((), until), memory
+        plan, inner = self.policy.plan(snapshot.narrowed(ready, train=MOST), memory.inner)
         costs = snapshot.costs
         # With a worker for each unit nobody waits for one.
         crowded = len(plan.steps) >= snapshot.free and len(snapshot.units) > snapshot.workers
         steps = []
         for unit, tuples in plan.steps:
-            room = SHARE * float(zones.others[unit]) if crowded else math.inf
+            room = SHARE * float(memory.others[unit]) if crowded else math.inf
             steps.append(Step(unit, min(tuples, _fitting(float(costs.overhead[unit]), float(costs.cost[unit]), room))))
         moments = [moment for moment in (until, plan.until) if moment is not None]
-        return Plan(tuple(steps), min(moments, default=None)), (zones, inner)
+        return Plan(tuple(steps), min(moments, default=None)), memory._replace(inner=inner)
 
-    def terms(self, snapshot: Snapshot, memory: tuple[Zones | None, Any]) -> tuple[Term, ...]:
+    def terms(self, snapshot: Snapshot, memory: Patience) -> tuple[Term, ...]:
         """Return the inner policy's terms; units that are kept waiting have some, too."""
-        return terms_of(self.policy, snapshot.narrowed(snapshot.ready, MOST), memory[1])
+        return terms_of(self.policy, snapshot.narrowed(snapshot.ready, train=MOST), memory.inner)
 
 
-def _held(snapshot: Snapshot, zones: Zones) -> tuple[Mask, int | None]:
+def _held(snapshot: Snapshot, good: Floats) -> tuple[Mask, int | None]:
     """Return which units should wait, and until when."""
     none: Mask = np.zeros(len(snapshot.units), np.bool_)
     if not snapshot.more:
@@ -291,7 +299,7 @@ def _held(snapshot: Snapshot, zones: Zones) -> tuple[Mask, int | None]:
     own = costs.seconds(waiting)
     # What else there is to do may come first: without it, units that wait for the same moment would all be late.
     rest = float(own[snapshot.ready].sum()) - own
-    spare = SHARE * zones.good - (age + own + rest / max(1, snapshot.workers))
+    spare = SHARE * good - (age + own + rest / max(1, snapshot.workers))
     held = able & (spare > 0)
     if not held.any():
         return none, None
@@ -308,20 +316,28 @@ def _fitting(overhead: float, cost: float, room: float) -> int:
 
 def parse_train(value: int | str) -> TrainRule:
     """Return the rule that a number or a text says. Raises a PolicyError that lists the forms."""
+    rule: TrainRule | None = None
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return Tuples(value)
-    if not isinstance(value, str):
-        raise _refused(value)
-    text = value.strip()
+        rule = Tuples(value)
+    elif isinstance(value, str):
+        rule = _parsed(value.strip())
+    if rule is None:
+        raise PolicyError(
+            f"train {value!r} is none of these forms: {choices(TRAINS)}; numbers are above 0, shares up to 100%, "
+            "and that of overhead below"
+        )
+    return rule
+
+
+def _parsed(text: str) -> TrainRule | None:
+    """Return the rule that a text says, or None where it is of no form."""
     kind, colon, rest = text.partition(":")
+    if kind == "spread" and colon:
+        time = _duration(rest)
+        return LatencySpread(time) if time else None
     if colon:
-        if kind == "spread":
-            return LatencySpread(_duration(rest, value))
-        if kind == "overhead":
-            percent = _percent(rest)
-            if percent is not None and percent < 100:
-                return Overhead(percent)
-        raise _refused(value)
+        percent = _percent(rest) if kind == "overhead" else None
+        return Overhead(percent) if percent is not None and percent < 100 else None
     if text == AUTO:
         return Auto()
     if re.fullmatch("[0-9]+", text) and int(text) > 0:
@@ -332,10 +348,9 @@ def parse_train(value: int | str) -> TrainRule:
     memory = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?(B|kB|KB|MB|GB)", text)
     if memory:
         bytes = Decimal(memory[1]) * _BYTES[memory[2].replace("KB", "kB")]
-        if bytes >= 1 and bytes == int(bytes):
-            return Bytes(int(bytes))
-        raise _refused(value)
-    return Budget(_duration(text, value))
+        return Bytes(int(bytes)) if bytes >= 1 and bytes == int(bytes) else None
+    time = _duration(text)
+    return Budget(time) if time else None
 
 
 def _percent(text: str) -> float | None:
@@ -345,21 +360,13 @@ def _percent(text: str) -> float | None:
     return percent if 0 < percent <= 100 else None
 
 
-def _duration(text: str, value: str) -> Duration:
+def _duration(text: str) -> Duration | None:
+    """Return a duration above 0, or None where a text is none."""
     try:
         time = Duration.parse(text)
     except NetworkError:
-        raise _refused(value) from None
-    if time.microseconds <= 0:
-        raise _refused(value)
-    return time
-
-
-def _refused(value: object) -> PolicyError:
-    return PolicyError(
-        f"train {value!r} is none of these forms: {choices(TRAINS)}; numbers are above 0, shares up to 100%, "
-        "and that of overhead below"
-    )
+        return None
+    return time if time.microseconds > 0 else None
 
 
 def _plain(number: float) -> str:
@@ -372,32 +379,17 @@ def _whole(number: float) -> int:
     return math.floor(max(0.0, min(MOST, number)))
 
 
-def _at_most(snapshot: Snapshot, unit: int, total: int) -> int:
-    """Return the largest number of tuples of each queue that takes no more than `total` of a unit; at least 1."""
-    boxes = snapshot.units[unit].boxes
-    if len(boxes) == 1:
-        return max(1, min(total, MOST))
-    queued = np.sort(snapshot.box_waiting[list(boxes)])
-    if total >= int(queued.sum()):
-        return max(1, min(total, MOST))
-    return max(1, _level(queued, total))
+def _of_each(snapshot: Snapshot, unit: int, total: int, *, at_least: bool = False) -> int:
+    """Return the largest number of tuples of each queue that takes no more than `total` of a unit.
 
-
-def _at_least(snapshot: Snapshot, unit: int, total: int) -> int:
-    """Return the smallest number of tuples of each queue that takes `total` of a unit, or all; at least 1."""
-    boxes = snapshot.units[unit].boxes
-    if len(boxes) == 1:
-        return max(1, min(total, MOST))
-    queued = np.sort(snapshot.box_waiting[list(boxes)])
-    if total > int(queued.sum()):
-        return max(1, min(total, MOST))
-    return _level(queued, total - 1) + 1 if total > 0 else 1
-
-
-def _level(queued: Int64s, total: int) -> int:
-    """Return the largest number of tuples of each queue that takes no more than `total`, fewer than wait in all."""
-    count = len(queued)
-    below = np.cumsum(queued) - queued  # what the shorter queues hold
-    levels = (total - below) // np.arange(count, 0, -1)
-    # The first queue that is longer than the number which it and the longer ones could share.
-    return int(levels[np.argmax(queued > levels)])
+    Or, with `at_least`, the smallest that takes so many, or all. At least 1.
+    """
+    boxes, below = snapshot.units[unit].boxes, total - at_least
+    if len(boxes) > 1:
+        queued = np.sort(snapshot.box_waiting[list(boxes)])
+        if 0 <= below < int(queued.sum()):
+            shorter = np.cumsum(queued) - queued  # what the shorter queues hold
+            levels = (below - shorter) // np.arange(len(queued), 0, -1)
+            # The first queue that is longer than the number which it and the longer ones could share.
+            return max(1, int(levels[np.argmax(queued > levels)]) + at_least)
+    return max(1, min(total, MOST))

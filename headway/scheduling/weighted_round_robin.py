@@ -19,25 +19,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.catalog import Topology
+from headway.catalog import Floats, Topology
 from headway.errors import PolicyError, unknown
 from headway.scheduling.policy import Plan, Policy, Step, register_policy
 from headway.scheduling.round_robin import IN_TURN, Turn, next_in_turn
-from headway.scheduling.snapshot import Floats, Snapshot, Unit
+from headway.scheduling.snapshot import Layout, Snapshot
 
 _READS_SOURCE = 2.0
 _SEVERAL_INPUTS = 2.0
 _HEAVIEST = 1e6
 """The largest weight, so that a quantum is a sensible number of tuples."""
-
-
-@dataclass(frozen=True, slots=True)
-class Weighed:
-    """What the units of a network weigh, and whose turn it is."""
-
-    units: tuple[Unit, ...] | None
-    weights: Floats
-    turn: Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,30 +40,28 @@ class WeightedRoundRobin(Policy):
 
     fair = True
 
-    def start(self) -> Weighed:
-        """Begin with the first unit; weights are not known before a network is."""
-        return Weighed(None, np.zeros(0), Turn())
+    def start(self) -> Turn:
+        """Begin with the first unit."""
+        return Turn()
 
-    def plan(self, snapshot: Snapshot, memory: Weighed) -> tuple[Plan, Weighed]:
+    def plan(self, snapshot: Snapshot, memory: Turn) -> tuple[Plan, Turn]:
         """Return a step for each ready unit, of its quantum.
 
         Raises a PolicyError at the first plan of a network that lacks a named unit.
         """
-        if memory.units is not snapshot.units:
-            memory = Weighed(snapshot.units, self._weigh(snapshot), Turn())
-        chosen, turn = next_in_turn(snapshot, memory.turn)
-        quanta = np.maximum(1, np.rint(memory.weights[chosen] * snapshot.train)).astype(np.int64).tolist()
-        plan = Plan(tuple([Step(unit, tuples) for unit, tuples in zip(chosen, quanta, strict=True)]))
-        return plan, Weighed(memory.units, memory.weights, turn)
+        weights = snapshot.layout.once(self._weigh)
+        chosen, turn = next_in_turn(snapshot, memory)
+        quanta = np.maximum(1, np.rint(weights[chosen] * snapshot.train)).astype(np.int64).tolist()
+        return Plan(tuple([Step(unit, tuples) for unit, tuples in zip(chosen, quanta, strict=True)])), turn
 
-    def rule(self, snapshot: Snapshot, memory: Weighed, unit: int) -> str:
+    def rule(self, snapshot: Snapshot, memory: Turn, unit: int) -> str:
         """Return the only rule."""
         return IN_TURN
 
-    def _weigh(self, snapshot: Snapshot) -> Floats:
-        units = snapshot.units
+    def _weigh(self, layout: Layout) -> Floats:
+        units = layout.units
         if not self.weights:
-            of_boxes = box_weights(snapshot.topology).tolist()
+            of_boxes = box_weights(layout.topology).tolist()
             return np.array([max([of_boxes[box] for box in unit.boxes]) for unit in units], np.float64)
         given = dict(self.weights)
         names = [unit.name for unit in units]
@@ -87,8 +76,7 @@ def box_weights(topology: Topology) -> Floats:
     for readers in topology.readers:
         np.add.at(sources, list(readers), 1)
     inputs = sources + np.array([len(some) for some in topology.producers], np.int64)
-    weights: Floats = np.where(sources > 0, _READS_SOURCE, 1.0) * np.where(inputs > 1, _SEVERAL_INPUTS, 1.0)
-    return weights
+    return np.where(sources > 0, _READS_SOURCE, 1.0) * np.where(inputs > 1, _SEVERAL_INPUTS, 1.0)
 
 
 def _make(argument: str | None) -> Policy:

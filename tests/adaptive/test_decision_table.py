@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.adaptive.decisions import STRATEGIES, DecisionTable
-from headway.adaptive.goals import MEASURES, Priorities
+from headway.adaptive.goals import MEASURES, priorities
 from headway.errors import PolicyError
 
 TABLE = DecisionTable()
@@ -32,7 +32,7 @@ def test_table_3_all_violated() -> None:
 
 
 def test_tables_4_and_5_latency_satisfied_and_memory_violated() -> None:
-    classes = Priorities.of()
+    classes = priorities()
     latency, memory, throughput = classes["must-satisfy"], classes["best-effort"], classes["dont-care"]
     assert (latency.weight, memory.weight, throughput.weight) == (1, 0.5, 0.01)
     reduced = latency.reduced(MEASURES["latency"].spare(1, 2))

@@ -21,16 +21,16 @@ from headway.adaptive.decisions import (
     decide,
     in_conflict,
 )
-from headway.adaptive.goals import MEASURES, Goal, Priorities, Priority, Target
+from headway.adaptive.goals import MEASURES, Goal, Priority, Target, priorities
 from headway.clock import SECOND
 
 RULES = Rules(STRATEGIES, DecisionTable(), 3 * SECOND, SECOND)
 RR, PC, SEG, SS = range(4)
-MUST, EFFORT, CARE = Priorities.of().classes
+MUST, EFFORT, CARE = priorities().values()
 
 
 def goal(measure: str, value: float, priority: str = "must-satisfy") -> Goal:
-    return Goal(MEASURES[measure], Target.constant(value), Priorities.of()[priority])
+    return Goal(MEASURES[measure], Target.constant(value), priorities()[priority])
 
 
 BOTH = (goal("latency", 1), goal("memory", 100))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.adaptive.master import MOST_OWED, Master, MasterMemory
-from headway.catalog import BoxReadings
+from headway.catalog import Statistics
 from headway.clock import MILLISECOND, SECOND
 from headway.costs import UnitCosts
 from headway.errors import PolicyError
@@ -67,7 +67,14 @@ def master(*policies: Policy, quantum: float = 0.002) -> Master:
 
 
 def begun(policy: Master, by_unit: Sequence[int]) -> MasterMemory:
-    return policy.assign_all(policy.start(), by_unit)
+    return policy.assign(policy.start(), by_unit)
+
+
+def changed(policy: Master, memory: MasterMemory, some: Sequence[int], place: int) -> MasterMemory:
+    """Return the memory in which some units have another policy."""
+    assert memory.assigned is not None
+    by_unit = memory.assigned.tolist()
+    return policy.assign(memory, [place if unit in some else one for unit, one in enumerate(by_unit)])
 
 
 def units(plan: Plan) -> list[int]:
@@ -179,8 +186,7 @@ def test_what_is_owed_is_forgiven_when_nobody_waits_for_it() -> None:
 def test_a_step_counts_for_its_box_and_not_for_what_follows() -> None:
     # Both units take 1 ms a step, but what follows the first takes another 9.
     seen = costing([10.0, 1.0], room=1)
-    none = np.zeros(2, np.int64)
-    boxes = BoxReadings(none, none, none, none, np.zeros(2), np.array([0.001] * 2), np.zeros(2))
+    boxes = replace(Statistics(2).readings(), overhead=np.array([0.001] * 2))
     policy = master(RoundRobin(), RoundRobin())
     made = plans(policy, replace(seen, read_boxes=lambda: boxes), begun(policy, [0, 1]), 8)
     assert made == [[0], [0], [1], [1]] * 2
@@ -314,30 +320,25 @@ def test_several_workers_of_preemptive_policies() -> None:
 def test_all_units_belong_to_the_first_policy_until_somebody_says_otherwise() -> None:
     policy = master(Says((Step(0, 1),)), Says((Step(1, 1),)))
     memory, seen = policy.start(), snapshot([True] * 2)
-    assert policy.assigned(memory) is None
+    assert memory.assigned is None
     assert units(policy.plan(seen, memory)[0]) == [0]
-    told = policy.assign_all(memory, [0, 1])
-    moved = policy.assign(told, [0], 1)
+    told = policy.assign(memory, [0, 1])
+    moved = policy.assign(told, [1, 1])
     for one, expected, planned in ((told, [0, 1], [0, 1]), (moved, [1, 1], [1])):
-        found = policy.assigned(one)
-        assert found is not None
-        assert found.tolist() == expected
+        assert one.assigned is not None
+        assert one.assigned.tolist() == expected
         assert units(policy.plan(seen, one)[0]) == planned
-    assert policy.assigned(memory) is None, "memories do not change"
+    assert memory.assigned is None, "memories do not change"
 
 
 def test_assignments_that_do_not_fit() -> None:
     policy = Master([RoundRobin(), SlopeSlack()], ["round-robin", "slope-slack"])
     memory = policy.start()
     with pytest.raises(PolicyError, match="no policy 2; the policies are 0 \\(round-robin\\), 1 \\(slope-slack\\)"):
-        policy.assign_all(memory, [0, 2])
-    with pytest.raises(PolicyError, match="assign_all comes before assign"):
-        policy.assign(memory, [0], 1)
-    memory = policy.assign_all(memory, [0, 1])
+        policy.assign(memory, [0, 2])
+    memory = policy.assign(memory, [0, 1])
     with pytest.raises(PolicyError, match="no policy -1"):
-        policy.assign(memory, [0], -1)
-    with pytest.raises(PolicyError, match="no unit 2; the units are 0 to 1"):
-        policy.assign(memory, [2], 1)
+        policy.assign(memory, [-1, 1])
     seen = snapshot([True] * 3)
     with pytest.raises(PolicyError, match="assigned to 2 units, but the network has 3"):
         policy.plan(seen, memory)
@@ -353,7 +354,7 @@ def test_what_has_changed_is_told_only_to_who_was_asked_last() -> None:
     first, second = having(seen, True, True, False), having(seen, False, False, True)
     for one in (first, first, second, first, first, seen, first):
         _, memory = policy.plan(one, memory)
-    _, memory = policy.plan(first, policy.assign(memory, [2], 1))
+    _, memory = policy.plan(first, changed(policy, memory, [2], 1))
     told = [one.changed for one in memory.inner[0]]
     assert told == [None, [1], None, [1], None, None, None], "the first time, after others, after a shared plan, anew"
     assert memory.inner[0][1] is first, "and it is shown the snapshot itself"
@@ -475,7 +476,7 @@ def test_only_what_is_ready_and_no_more_than_there_is_room(data: st.DataObject) 
     memory = begun(policy, data.draw(st.lists(owners, min_size=6, max_size=6)))
     for at in range(5):
         now = moved(data, seen, at, preemptive)
-        ready, owner = now.ready.copy(), policy.assigned(memory)
+        ready, owner = now.ready.copy(), memory.assigned
         assert owner is not None
         before = owner.copy()
         plan, after = policy.plan(now, memory)
@@ -495,7 +496,7 @@ def test_only_what_is_ready_and_no_more_than_there_is_room(data: st.DataObject) 
                     assert has >= holds, "nobody else takes its workers"
         elif not alone:
             assert len(named) == len(set(named)) <= now.room
-        memory = policy.assign(after, [data.draw(st.integers(0, 5))], data.draw(owners))
+        memory = changed(policy, after, [data.draw(st.integers(0, 5))], data.draw(owners))
         assert (owner == before).all()
 
 
@@ -554,7 +555,7 @@ def test_whoever_is_moved_where_nobody_starves(data: st.DataObject, room: int, s
                 break
         assert not missing
         moving = data.draw(st.lists(st.integers(0, count - 1), unique=True))
-        memory = policy.assign(memory, moving, data.draw(st.integers(0, places - 1)))
+        memory = changed(policy, memory, moving, data.draw(st.integers(0, places - 1)))
 
 
 @given(data=st.data())

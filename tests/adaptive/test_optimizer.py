@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from headway.adaptive.goals import Target
 from headway.adaptive.layer import Action, Shed, Switch, make_adaptive
-from headway.adaptive.optimizer import NEVER, Optimizer, OptimizerMemory
+from headway.adaptive.optimizer import Optimizer, OptimizerMemory
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.errors import PolicyError
 from headway.network.qos import Graph, QoS
+from headway.scheduling.snapshot import NEVER
 from headway.totals import Totals
 from tests.scheduling.snapshots import topology
 from tests.searching import examples
@@ -125,7 +126,7 @@ def test_each_query_has_its_own_schedule_and_its_own_interval_of_time() -> None:
         looks.append((now - START) // SECOND)
         run.until(looks[-1], [0.5, 0.5])
     assert looks == [2, 3, 4, 6, 8]
-    assert [(one.now - START) // SECOND for one in run.memory.seen] == [8, 6]
+    assert [(one.seen.now - START) // SECOND for one in run.memory.queries] == [8, 6]
     # The last look at o1 was at 6: only what came since then counts, (20 * 0.5 + 10 * 2.5) / 30 = 1.17, not all, 0.72.
     run.until(9, [0.5, 2.5])
     assert run.said == [(9, Switch, 1, PC)]
@@ -330,13 +331,13 @@ def test_it_is_pure_and_memory_knows_what_was_said(looks: list[tuple[float, floa
         old = run.memory
         totals = run.totals
         run.until(3 * at, [latency], [memory])
-        state = run.memory.states[0]
+        state = run.memory.queries[0].state
         assert (run.policies[0], run.shedding[0]) == (state.current, state.shedding)
         assert same(before, old)
         again = run.layer.look(run.totals, old)
-        assert again[1].states == run.memory.states
+        assert again[1].queries == run.memory.queries
         assert totals.now < run.totals.now
 
 
 def same(one: OptimizerMemory, other: OptimizerMemory) -> bool:
-    return one.states == other.states and one.queries == other.queries and one.due.tolist() == other.due.tolist()
+    return one.queries == other.queries and one.due.tolist() == other.due.tolist()

@@ -11,8 +11,6 @@ from headway.adaptive.scoring import (
     Specification,
     Synopsis,
     algorithm_score,
-    decayed,
-    normalised,
     positions,
     statistics_scores,
 )
@@ -32,20 +30,24 @@ def by_metric(**values: float) -> tuple[float, ...]:
     return tuple(values.get(name, 0.0) for name in ORDER)
 
 
+HISTORY = Synopsis(2, same(8), same(9), same(1))
+
+
 def test_the_normalised_part_of_equation_1() -> None:
     # Mean 2 of a history from 1 to 9 with mean 4: two eighths below it.
-    assert normalised(2, 4, 9, 1) == -0.25
-    assert normalised(9, 4, 9, 1) == 0.625
+    assert positions(same(2), HISTORY) == same(-0.25)
+    assert positions(same(9), HISTORY) == same(0.625)
 
 
 def test_a_history_without_range_has_nobody_above_the_mean() -> None:
-    assert normalised(3, 3, 3, 3) == 0
+    assert positions(same(3), Synopsis.of([same(3)])) == same(0)
 
 
 def test_the_decay() -> None:
-    assert decayed(-0.25, 0.5, 0.2) == pytest.approx(-0.1)  # -0.25 * 0.8 + 0.5 * 0.2
-    assert decayed(-0.25, None, 0.2) == -0.25
-    assert decayed(-0.25, 0.5, 0) == -0.25
+    turn = Synopsis.of([same(2)])
+    assert statistics_scores(turn, HISTORY, same(0.5), 0.2) == pytest.approx(same(-0.1))  # -0.25 * 0.8 + 0.5 * 0.2
+    assert statistics_scores(turn, HISTORY, None, 0.2) == same(-0.25)
+    assert statistics_scores(turn, HISTORY, same(0.5), 0) == same(-0.25)
 
 
 def test_equation_1_of_two_turns() -> None:

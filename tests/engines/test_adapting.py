@@ -80,7 +80,7 @@ class Run:
     @property
     def assigned(self) -> list[int]:
         """The policy of each unit."""
-        found = self.master.assigned(self.memory.inner if self.bounded else self.memory)
+        found = (self.memory.inner if self.bounded else self.memory).assigned
         assert found is not None
         return found.tolist()  # type: ignore[no-any-return]
 

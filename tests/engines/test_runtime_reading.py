@@ -86,6 +86,10 @@ def _seen(readings: RuntimeReading) -> dict[str, list[Any]]:
     return {name: getattr(readings, name).tolist() for name in names}
 
 
+def arrays(seen: Snapshot) -> list[Any]:
+    return [seen.ready, seen.waiting, seen.oldest, seen.box_ready, seen.box_waiting, seen.box_oldest]
+
+
 def _snapshot(readings: RuntimeReading, now: int = 0) -> Snapshot:
     return readings.snapshot(
         now,
@@ -93,7 +97,7 @@ def _snapshot(readings: RuntimeReading, now: int = 0) -> Snapshot:
         train=10,
         room=1,
         more=True,
-        occupation=readings.occupation(1),
+        free=1,
     )
 
 
@@ -243,10 +247,10 @@ def test_a_snapshot_never_changes(monkeypatch: pytest.MonkeyPatch, large: bool, 
         readings.refresh()
         seen = _snapshot(readings)
         latencies = seen.latencies
-        taken.append((seen, [array.copy() for array in (*seen.by_unit, *seen.by_box)], latencies, latencies.copy()))
+        taken.append((seen, [array.copy() for array in arrays(seen)], latencies, latencies.copy()))
     assert len({tuple(seen.box_waiting.tolist()) for seen, *_ in taken}) > 3
     for seen, before, latencies, copied in taken:
-        assert [now.tolist() for now in (*seen.by_unit, *seen.by_box)] == [one.tolist() for one in before]
+        assert [now.tolist() for now in arrays(seen)] == [one.tolist() for one in before]
         assert seen.latencies is latencies
         assert (latencies == copied).all()
 
@@ -256,7 +260,7 @@ def test_what_was_not_read_of_a_snapshot_is_gone_when_the_engine_goes_on() -> No
     readings = RuntimeReading(running.checked, running.runtime, box_units(running.runtime.topology))
     readings.refresh()
     seen = _snapshot(readings)
-    assert seen.narrowed(seen.ready, 1).costs is seen.costs
+    assert seen.narrowed(seen.ready).costs is seen.costs
     readings.refresh()
     assert len(seen.costs.cost) == 8
     with pytest.raises(PolicyError, match="a snapshot is of the past"):

@@ -58,7 +58,7 @@ def fixed(seen: Snapshot) -> Snapshot:
     """Return the snapshot with arrays that nobody can write to."""
     readings = (seen.costs, seen.outputs, seen.queues, seen.boxes)
     parts = [getattr(reading, one.name) for reading in readings for one in fields(reading)]
-    for value in (*seen.by_unit, *seen.by_box, *seen.occupation, *parts, seen.latencies, seen.rates, seen.held_inside):
+    for value in (*seen, *parts, seen.latencies, seen.rates, seen.held_inside):
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
     return seen
@@ -112,7 +112,7 @@ def later(data: st.DataObject, seen: Snapshot) -> Snapshot:
 def test_planning_twice_changes_nothing(name: str, policy: Policy, data: st.DataObject, first: Snapshot) -> None:
     memory = policy.start()
     if isinstance(policy, Master):
-        memory = policy.assign_all(memory, [at % 2 for at in range(len(first.units))])
+        memory = policy.assign(memory, [at % 2 for at in range(len(first.units))])
     seen = first
     for _ in range(4):
         fixed(seen)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from headway.catalog import BoxReadings, Topology
+from headway.catalog import BoxReadings, Statistics, Topology
 from headway.costs import CostModel, UnitCostModel
 from headway.scheduling.policy import Policy
 from headway.scheduling.snapshot import Snapshot, Unit
@@ -39,8 +39,16 @@ def readings(boxes: Row, sizes: Sequence[float] | None = None, overhead: Sequenc
     many = np.full(count, MANY, np.int64)
     out = np.array([round(passed * MANY) for _, passed in boxes], np.int64)
     cost = np.array([cost for cost, _ in boxes], np.float64)
-    return BoxReadings(
-        many, many, out, many, np.array(sizes or [0.0] * count, float), np.array(overhead or [0.0] * count, float), cost
+    return replace(
+        Statistics(count).readings(),
+        calls=many,
+        tuples_in=many,
+        tuples_out=out,
+        busy=many,
+        tuple_size=np.array(sizes or [0.0] * count, float),
+        overhead=np.array(overhead or [0.0] * count, float),
+        cost=cost,
+        selectivity=out / many,
     )
 
 

@@ -14,7 +14,7 @@ from headway.catalog import Statistics, Topology
 from headway.clock import SECOND
 from headway.costs import UnitCosts
 from headway.network.qos import Graph, QoS
-from headway.scheduling.snapshot import Layout, Occupation, OutputReadings, QueueReadings, Snapshot, Unit, Waits
+from headway.scheduling.snapshot import Layout, OutputReadings, QueueReadings, Snapshot, Unit
 
 
 def topology(reads: Mapping[str, Sequence[str]], outputs: Mapping[str, str]) -> Topology:
@@ -75,16 +75,6 @@ class Given:
 
 
 Made = TypeVar("Made", bound=Any)
-PLACES = {
-    **{name: ("layout", name) for name in Layout._fields},
-    **{name: ("by_unit", place) for name, place in (("ready", "ready"), ("waiting", "tuples"), ("oldest", "oldest"))},
-    **{
-        f"box_{name}": ("by_box", place)
-        for name, place in (("ready", "ready"), ("waiting", "tuples"), ("oldest", "oldest"))
-    },
-    **{name: ("occupation", name) for name in Occupation._fields},
-}
-"""By name of a plain attribute of a snapshot: its group, and what it is called there."""
 
 
 def replace(made: Made, **changes: Any) -> Made:
@@ -93,9 +83,9 @@ def replace(made: Made, **changes: Any) -> Made:
         return dataclasses.replace(made, **changes)
     reads = {name.removeprefix("read_"): one for name, one in changes.items() if name.startswith("read_")}
     flat: dict[str, Any] = {name: one for name, one in changes.items() if not name.startswith("read_")}
-    for name in [name for name in flat if name in PLACES]:
-        group, place = PLACES[name]
-        flat[group] = flat.get(group, getattr(made, group))._replace(**{place: flat.pop(name)})
+    laid_out = {name: flat.pop(name) for name in ("topology", "units", "exclusive") if name in flat}
+    if laid_out:
+        flat["layout"] = dataclasses.replace(made.layout, **laid_out)
     if isinstance(made.measures, Given):
         flat["measures"] = Given(**made.measures.made | reads)
     return made._replace(**flat)
@@ -108,13 +98,20 @@ def snapshot(ready: Sequence[bool], train: int = 10) -> Snapshot:
     names = {f"b{at}": () for at in range(count)}
     waiting = mask.astype(np.int64)
     none = np.zeros(0)
-    waits = Waits(mask, waiting, np.zeros(count, np.int64))
     return Snapshot(
         now=0,
         layout=Layout(topology(names, {}), tuple(Unit(f"b{at}", (at,), ()) for at in range(count))),
-        by_unit=waits,
-        by_box=waits,
-        occupation=Occupation(1, 1, np.zeros(count, np.bool_), np.zeros(count), np.zeros(count, np.int64)),
+        ready=mask,
+        waiting=waiting,
+        oldest=np.zeros(count, np.int64),
+        box_ready=mask,
+        box_waiting=waiting,
+        box_oldest=np.zeros(count, np.int64),
+        workers=1,
+        free=1,
+        busy=np.zeros(count, np.bool_),
+        spent=np.zeros(count),
+        held=np.zeros(count, np.int64),
         memory=0,
         train=train,
         room=256,

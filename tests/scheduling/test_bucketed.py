@@ -266,7 +266,7 @@ def test_other_arguments_are_refused(argument: str) -> None:
 
 def utilities(seen: Snapshot) -> tuple[float, float]:
     """Return the least and the largest utility that any unit has at any latency."""
-    made, count = unit_graphs(seen.topology, seen.units), len(seen.units)
+    made, count = unit_graphs(seen.layout), len(seen.units)
     every = [made.slopes_and_slacks(np.full(count, x))[0] for x in np.arange(-1, 81) / 8]
     return float(np.min(every)), float(np.max(every))
 
@@ -283,7 +283,7 @@ def test_the_bucket_is_the_one_of_utility_and_slack(
     gradients, slacks = parts
     seen = measured(some, [data.draw(eighths) for _ in some])
     made = bucket_graphs(seen.topology, seen.units, gradients, slacks)
-    exact = unit_graphs(seen.topology, seen.units)
+    exact = unit_graphs(seen.layout)
     least, most = utilities(seen)
     placed = made.places(np.arange(len(some)), seen.latencies)
     for unit, (utility, slack) in enumerate(zip(*exact.slopes_and_slacks(seen.latencies), strict=True)):
@@ -319,7 +319,7 @@ def test_a_unit_stays_as_long_as_is_said(some: list[list[Points | None]], parts:
 
 
 def p_tuples(seen: Snapshot) -> list[tuple[float, float]]:
-    made = unit_graphs(seen.topology, seen.units).slopes_and_slacks(seen.latencies)
+    made = unit_graphs(seen.layout).slopes_and_slacks(seen.latencies)
     return [(float(utility), float(slack)) for utility, slack in zip(*made, strict=True)]
 
 

@@ -55,7 +55,7 @@ def looks(*snapshots: Snapshot, policy: Feedback | None = None) -> FeedbackMemor
     policy = policy or Feedback()
     memory = policy.start()
     for one in snapshots:
-        memory = policy.plan(replace(one, units=snapshots[0].units), memory)[1]
+        memory = policy.plan(replace(one, layout=snapshots[0].layout), memory)[1]
     assert isinstance(memory, FeedbackMemory)
     return memory
 

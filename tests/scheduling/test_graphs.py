@@ -17,7 +17,7 @@ some_graphs = st.lists(st.lists(st.one_of(st.none(), graphs()), max_size=3), min
 def test_the_arrays_agree_with_the_graphs(some: list[list[Points | None]], data: st.DataObject) -> None:
     latencies = [data.draw(eighths) for _ in some]
     seen = measured(some, latencies)
-    slopes, slacks = unit_graphs(seen.topology, seen.units).slopes_and_slacks(np.array(latencies))
+    slopes, slacks = unit_graphs(seen.layout).slopes_and_slacks(np.array(latencies))
     for unit, latency, slope, slack in zip(seen.units, latencies, slopes, slacks, strict=True):
         found = [graph for at in unit.outputs if (graph := seen.topology.qos[at].latency) is not None]
         assert slope == pytest.approx(-sum(graph.gradient(latency) for graph in found), abs=1e-5)
@@ -26,5 +26,5 @@ def test_the_arrays_agree_with_the_graphs(some: list[list[Points | None]], data:
 
 
 def test_no_units() -> None:
-    slopes, slacks = unit_graphs(measured([], []).topology, ()).slopes_and_slacks(np.zeros(0))
+    slopes, slacks = unit_graphs(measured([], []).layout).slopes_and_slacks(np.zeros(0))
     assert len(slopes) == len(slacks) == 0

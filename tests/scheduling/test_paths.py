@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.catalog import BoxReadings, Statistics, Topology
-from headway.scheduling.paths import PAUSE, ByPath, PathPriorities, Paths, UnitBoxes, unit_levels, unit_priorities
-from headway.scheduling.policy import Term
-from headway.scheduling.snapshot import Floats, Snapshot, Unit
+from headway.catalog import BoxReadings, Floats, Statistics, Topology
+from headway.scheduling.paths import PAUSE, ByPath, Paths
+from headway.scheduling.policy import terms_of
+from headway.scheduling.snapshot import Members, Snapshot, Unit
 from tests.scheduling.chains import Row, readings, row, rows, seen
 from tests.scheduling.snapshots import replace, topology
 from tests.scheduling.test_superboxes import topologies
@@ -132,22 +132,25 @@ def test_alike_paths_are_equal_to_the_bit() -> None:
 def test_a_unit_has_the_largest_value_of_the_boxes_where_tuples_wait() -> None:
     units = [Unit("u", (0, 1, 2), ()), Unit("v", (2, 3), ()), Unit("w", (3,), ())]
     values, waiting = np.array([5.0, 1.0, -3.0, 4.0]), np.array([0, 1, 1, 0])
-    assert UnitBoxes(units).largest(values, waiting).tolist() == [1, -3, 4]
-    assert UnitBoxes(units).largest(values, np.zeros(4, np.int64)).tolist() == [5, 4, 4]
-    single = UnitBoxes([Unit("x", (3,), ()), Unit("y", (0,), ())])
+    assert Members(units).largest(values, waiting).tolist() == [1, -3, 4]
+    assert Members(units).largest(values, np.zeros(4, np.int64)).tolist() == [5, 4, 4]
+    single = Members([Unit("x", (3,), ()), Unit("y", (0,), ())])
     assert single.largest(values, waiting).tolist() == [4, 5]
-    assert UnitBoxes([]).largest(values, waiting).tolist() == []
+    assert Members([]).largest(values, waiting).tolist() == []
 
 
 @dataclass(frozen=True)
 class Costs(ByPath):
     """Serves what costs most, to see when it looks."""
 
+    priority = "cost"
+
     def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
         return boxes.cost.copy()
 
-    def terms(self, snapshot: Snapshot, memory: PathPriorities) -> tuple[Term, ...]:
-        return (Term("cost", unit_priorities(snapshot, memory), largest=True),)
+
+def terms(at: Snapshot) -> list[list[float]]:
+    return [term.values.tolist() for term in terms_of(Costs(), at, None)]
 
 
 def test_priorities_are_kept_for_a_while_and_follow_the_units() -> None:
@@ -164,7 +167,7 @@ def test_priorities_are_kept_for_a_while_and_follow_the_units() -> None:
     other = seen(rows(plan[:1]), readings(plan[:1]), now=8)
     assert policy.plan(other, memory)[1].boxes.tolist() == [1]
     copied = first.units[::-1]
-    assert policy.plan(replace(first, units=copied), memory)[1].members is not memory.members
+    assert policy.plan(replace(first, units=copied), memory)[1].paths is not memory.paths
 
 
 def test_priorities_are_kept_longer_in_large_networks() -> None:
@@ -174,8 +177,8 @@ def test_priorities_are_kept_longer_in_large_networks() -> None:
     plan = [(1.0, 1.0)] * count
     first = replace(seen(rows(plan[:1]), readings(plan[:1])), topology=large, read_boxes=lambda: readings(plan))
     memory = Costs().prepare(first, None)
-    assert memory.holds(replace(first, now=2 * PAUSE - 1))
-    assert not memory.holds(replace(first, now=2 * PAUSE))
+    assert Costs().prepare(replace(first, now=2 * PAUSE - 1), memory) is memory
+    assert Costs().prepare(replace(first, now=2 * PAUSE), memory) is not memory
 
 
 def test_what_was_never_tried_comes_first() -> None:
@@ -183,16 +186,15 @@ def test_what_was_never_tried_comes_first() -> None:
     tried = readings(plan)
     tried.tuples_in[2] = 0
     at = seen(rows(plan), tried)
-    assert unit_priorities(at, Costs().prepare(at, None)).tolist() == [1, 2, math.inf]
+    assert terms(at)[0] == [1, 2, math.inf]
     fresh = replace(at, read_boxes=Statistics(3).readings)
-    assert unit_priorities(fresh, Costs().prepare(fresh, None)).tolist() == [math.inf] * 3
+    assert terms(fresh)[0] == [math.inf] * 3
 
 
 def test_levels_are_those_of_waiting_boxes() -> None:
     at = seen(FORK, readings([(1.0, 1.0)] * 5), waiting=[1, 1, 0, 0, 0], units=(Unit("u", (0, 1, 3), ()),))
-    kept = Costs().prepare(at, None)
-    assert kept.paths.level.tolist() == [0, 1, 1, 2, 2]
-    assert unit_levels(at, kept).tolist() == [1]
+    assert Costs().prepare(at, None).paths.level.tolist() == [0, 1, 1, 2, 2]
+    assert terms(at)[1] == [1]
 
 
 def test_a_network_without_boxes() -> None:

@@ -32,7 +32,7 @@ def order(seen: Snapshot) -> list[int]:
 
 def p_tuples(seen: Snapshot) -> list[tuple[float, float]]:
     expected = seen.costs.seconds(np.minimum(seen.waiting, seen.train))
-    made = unit_graphs(seen.topology, seen.units).slopes_and_slacks(seen.latencies + expected)
+    made = unit_graphs(seen.layout).slopes_and_slacks(seen.latencies + expected)
     return [(round(float(utility), 6), round(float(slack), 6)) for utility, slack in zip(*made, strict=True)]
 
 

@@ -243,17 +243,17 @@ def test_steps_are_cut_and_everything_else_stays() -> None:
     assert policy.plan(seen, 5) == (Plan((Step(1, 3), Step(0, 10)), NOW + 9), 6)
 
 
-WRAPPED: list[tuple[Policy, Any]] = [
-    (Sized(SlopeSlack(), Share(50)), None),
-    (Patient(SlopeSlack()), (None, None)),
+WRAPPED: list[Policy] = [
+    Sized(SlopeSlack(), Share(50)),
+    Patient(SlopeSlack()),
 ]
 
 
-@pytest.mark.parametrize(("policy", "memory"), WRAPPED)
-def test_terms_come_from_the_inner_policy(policy: Policy, memory: Any) -> None:
+@pytest.mark.parametrize("policy", WRAPPED)
+def test_terms_come_from_the_inner_policy(policy: Policy) -> None:
     graph = ((0.0, 1.0), (1.0, 1.0), (3.0, 0.0))
     seen = measured([[graph]] * 2, [0.5, 2.0], oldest=[NOW - SECOND // 2, NOW - 2 * SECOND], train=MOST)
-    told = terms_of(policy, seen, memory)  # before its first plan
+    told = terms_of(policy, seen, policy.start())  # before its first plan
     assert [(term.name, term.values.tolist(), term.largest) for term in told] == [
         ("utility", [0, 0.5], True),
         ("slack", [0.5, np.inf], False),

@@ -100,7 +100,7 @@ def test_the_turn_goes_on_where_it_ended() -> None:
     assert turns == [[0, 1], [2, 3], [4, 0], [1, 2]]
     idle, after = policy.plan(replace(seen, ready=np.zeros(5, np.bool_)), memory)
     assert idle.steps == ()
-    assert after.turn.first == memory.turn.first == 3
+    assert after.first == memory.first == 3
 
 
 def test_the_room_and_the_longest_plan_are_kept() -> None:

@@ -25,7 +25,7 @@ from headway.costs import UnitCosts
 from headway.network.qos import Graph, QoS
 from headway.scheduling.policy import Policy
 from headway.scheduling.schedule import Schedule
-from headway.scheduling.snapshot import Layout, Occupation, Snapshot, Unit, Waits
+from headway.scheduling.snapshot import Layout, Snapshot, Unit
 from headway_experiments.scheduling.loads import LOOSE, TIGHT, draw_costs
 
 NEVER = np.iinfo(np.int64).max
@@ -192,7 +192,6 @@ class _State:
         self._waiting = np.zeros(count, np.int64)
         self._oldest = np.full(count, NEVER)
         self._sums = np.zeros(count, np.int64)
-        self._occupation = Occupation(1, 1, np.zeros(count, np.bool_), np.zeros(count), np.zeros(count, np.int64))
         self._changed: set[int] | None = None  # None: the policy has not been asked yet
         self.count = 0
         """Boxes at which something waits."""
@@ -230,17 +229,25 @@ class _State:
 
     def snapshot(self, now: int) -> Snapshot:
         """Return what the policy sees."""
-        chains, waits = self._chains, Waits(self._ready, self._waiting, self._oldest)
+        chains, count = self._chains, len(self._queues)
         return Snapshot(
             now=now,
             layout=chains.layout,
-            by_unit=waits,
-            by_box=waits,
-            occupation=self._occupation,
+            ready=self._ready,
+            waiting=self._waiting,
+            oldest=self._oldest,
+            box_ready=self._ready,
+            box_waiting=self._waiting,
+            box_oldest=self._oldest,
+            workers=1,
+            free=1,
+            busy=np.zeros(count, np.bool_),
+            spent=np.zeros(count),
+            held=np.zeros(count, np.int64),
             memory=0,
             train=1,
             room=1,
-            measures=_Measures(now, waits, self._sums, chains.unit_costs),
+            measures=_Measures(now, self._waiting, self._sums, chains.unit_costs),
             changed=None if self._changed is None else list(self._changed),
         )
 
@@ -248,18 +255,18 @@ class _State:
 class _Measures:
     """What policies for chains read."""
 
-    def __init__(self, now: int, waits: Waits, sums: Int64s, costs: UnitCosts) -> None:
+    def __init__(self, now: int, waiting: Int64s, sums: Int64s, costs: UnitCosts) -> None:
         self.costs = self.box_costs = costs
         self.held: Floats = np.zeros(0)
-        self._now, self._waits, self._sums = now, waits, sums
+        self._now, self._waiting, self._sums = now, waiting, sums
 
     @cached_property
     def latencies(self) -> Floats:
-        waits = self._waits
-        return np.where(waits.ready, (self._now - self._sums / np.maximum(waits.tuples, 1)) / SECOND, 0.0)
+        waiting = self._waiting
+        return np.where(waiting > 0, (self._now - self._sums / np.maximum(waiting, 1)) / SECOND, 0.0)
 
     def latency_of(self, unit: int) -> float:
-        return float(self._now - self._sums[unit] / self._waits.tuples[unit]) / SECOND
+        return float(self._now - self._sums[unit] / self._waiting[unit]) / SECOND
 
     @property
     def _unread(self) -> Any:

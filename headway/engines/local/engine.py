@@ -184,7 +184,8 @@ class Local(InRealTime):
             train=self.train,
             room=self.schedule.plan,
             more=not self.filled() and (self.sources.more_in_turn or not self.sources.ended),
-            occupation=readings.occupation(self.free, busy),
+            free=self.free,
+            busy=busy,
             planning=self.loop.planning_seconds,
         )
 

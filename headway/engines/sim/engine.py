@@ -140,17 +140,16 @@ class Simulation(Process):
         if seen:
             readings.told()
         readings.refresh()
-        occupation, waits = processors.view(now, self.loop.preemptive)
-        return readings.snapshot(
+        found = readings.snapshot(
             now,
             queued=self.runtime.board.bytes,
             train=self.train,
             room=self.schedule.plan if self._following is not None else processors.free or processors.count,
             more=admits and (self.sources.more_in_turn or not self.sources.ended),
-            occupation=occupation,
-            waits=waits,
+            free=self._processors.free,
             planning=self._costs.scheduler / SECOND,
         )
+        return processors.view(found, self.loop.preemptive)
 
     def _effort(self) -> Effort:
         """Return what processors have done."""

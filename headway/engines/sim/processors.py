@@ -15,7 +15,7 @@ from headway.engines.traces import CallRecord, Recorder
 from headway.errors import HeadwayError, RunError
 from headway.kernels.results import whole
 from headway.scheduling.policy import Step
-from headway.scheduling.snapshot import Occupation, Snapshot, Waits
+from headway.scheduling.snapshot import Snapshot
 from headway.scheduling.superboxes import Traverser
 from headway.trains import Train
 
@@ -76,15 +76,18 @@ class Processors:
 
     # What policies see
 
-    def view(self, now: int, preemptive: bool) -> tuple[Occupation, Waits | None]:
-        """Return what is under way; and what waits, if units under way can be chosen, too, by a preemptive policy."""
+    def view(self, snapshot: Snapshot, preemptive: bool) -> Snapshot:
+        """Return a snapshot with what is under way; a preemptive policy may choose such units, too.
+
+        Steps under way change units without anybody hearing of it, so for it any unit may have changed.
+        """
         works = self._works()
         if not works:
-            return self._readings.occupation(self.free), None
-        readings, units = self._readings, len(self._readings.units)
+            return snapshot
+        readings, units, now = self._readings, len(self._readings.units), snapshot.now
         busy = readings.members.any(self._boxes_at_work())
         spent, held = np.zeros(units), np.zeros(units, np.int64)
-        ready, waiting, oldest = readings.ready, readings.waiting, readings.oldest
+        ready, waiting, oldest = snapshot.ready, snapshot.waiting, snapshot.oldest
         if preemptive:
             ready, waiting, oldest = ready.copy(), waiting.copy(), oldest.copy()
         for work in works:
@@ -97,8 +100,8 @@ class Processors:
                 oldest[work.unit] = min(int(oldest[work.unit]), work.call.oldest)
                 if work.worker < 0:
                     waiting[work.unit] += work.call.tuples
-        occupation = Occupation(self.count, self.free, busy, spent, held)
-        return occupation, Waits(ready, waiting, oldest) if preemptive else None
+        snapshot = snapshot._replace(busy=busy, spent=spent, held=held)
+        return snapshot._replace(ready=ready, waiting=waiting, oldest=oldest, changed=None) if preemptive else snapshot
 
     def _boxes_at_work(self) -> Mask:
         """Return which boxes belong to steps under way; those of preempted ones may be asked for."""

@@ -25,7 +25,7 @@ from headway.engines.spark.driver.delivery import Collector
 from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.summary import status
 from headway.program import Program
-from headway.scheduling.snapshot import Occupation, QueueReadings, Snapshot, Unit, Waits
+from headway.scheduling.snapshot import QueueReadings, Snapshot, Unit
 from headway.storage.log import Commit, Log
 from headway.storage.segments import quote_name
 from headway.totals import Spent, Totals
@@ -268,13 +268,20 @@ class QueryReading(Reading):
         free = max(0, self.workers - int((~asking).sum()))
         self.looks += 1
         self._counts, self._means, self._box_waiting, self._box_oldest = counts, means, box_waiting, box_oldest
-        none = np.zeros(len(self.units), np.int64)
         return Snapshot(
             now=now,
             layout=self.layout,
-            by_unit=Waits(asking & ((counts > 0) | np.array(marked, np.bool_)), counts, oldest),
-            by_box=Waits(box_waiting > 0, box_waiting, box_oldest),
-            occupation=Occupation(self.workers, free, ~asking, np.zeros(len(self.units)), none),
+            ready=asking & ((counts > 0) | np.array(marked, np.bool_)),
+            waiting=counts,
+            oldest=oldest,
+            box_ready=box_waiting > 0,
+            box_waiting=box_waiting,
+            box_oldest=box_oldest,
+            workers=self.workers,
+            free=free,
+            busy=~asking,
+            spent=np.zeros(len(self.units)),
+            held=np.zeros(len(self.units), np.int64),
             memory=self.queued,
             train=self._settings.schedule.most,
             room=free,
