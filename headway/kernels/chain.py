@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headway.columns import UNREAD, Column, Int64s, Mask, numpy_type
+from headway.columns import UNREAD, Column, Int64s, Mask, numpy_type, truth
 from headway.expressions import EvaluationError, Expression
 from headway.expressions.nodes import Run
 from headway.kernels.kernel import DeadLetter, Kernel, Result
@@ -196,9 +196,3 @@ class _Work:
             self.stamps, self.numbers = take_numbers(self.stamps, indices), self.numbers.take(indices)
             self.count = self.alive
         self.live = None
-
-
-def truth(answer: Column) -> Mask:
-    """Return where a predicate is true; NULL is not."""
-    mask: Mask = answer.values if answer.valid is None else answer.values & answer.valid
-    return mask

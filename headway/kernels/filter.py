@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headway.columns import truth
 from headway.expressions import Expression
-from headway.kernels.chain import truth
 from headway.kernels.kernel import DeadLetter, Kernel, Result
 from headway.kernels.results import evaluate
 from headway.network.schema import Schema

@@ -17,9 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from headway.boxes.join import Join, joined
-from headway.columns import Column, Int64s, Mask, Values
+from headway.columns import Column, Int64s, Mask, Values, truth
 from headway.expressions import Expression, Functions
-from headway.kernels.chain import truth
 from headway.kernels.codec import pack, pack_train, under, unpack, unpack_train
 from headway.kernels.grid import band, near
 from headway.kernels.groups import expand

@@ -17,10 +17,9 @@ import numpy as np
 from headway.boxes.aggregate import Aggregate
 from headway.boxes.bsort import BSort
 from headway.boxes.order import Order
-from headway.columns import Column, Int64s, Mask, Values
+from headway.columns import Column, Int64s, Mask, Values, truth
 from headway.expressions import EvaluationError, Functions
 from headway.kernels.bsort import BSortKernel, BSortState
-from headway.kernels.chain import truth
 from headway.kernels.codec import pack, pack_train, unpack, unpack_train
 from headway.kernels.grid import far
 from headway.kernels.groups import expand
