@@ -281,17 +281,17 @@ class Loop:
                         break
             busy = carrier.busy
             idle = not busy and not begun
-            starved, held = idle and (refused or not ready), idle and ready
-            if sources.ended and starved and not ready:
+            starved, held = idle and not ready, idle and ready
+            if sources.ended and starved:
                 if self._ended:
                     break
                 self._ended = True
                 yield End()
                 this = Round(now)
                 continue
-            if sources.ended and held and refused:
+            if held and refused and (sources.ended or not admits):  # nothing will come that the policy could wait for
                 raise self.unserved()
-            this = yield Wait(self._until if ready or busy else None, held, admits or starved)
+            this = yield Wait(self._until if ready or busy else None, held, admits)
         yield Finish()
 
     def part_ended(self, now: int, arrived: bool) -> bool:

@@ -185,20 +185,24 @@ def test_full_queues_hold_sources_back_unless_nothing_else_can_be_done() -> None
     assert script.carrier.admits == [False]
     script.carrier.waiting = (0, 0)
     assert script.send(Started(1)) == wait(admits=False)
-    assert script.later(1, 1) == wait()  # what waits cannot be taken
+    assert script.later(1, 1) == wait(admits=False)  # what waits cannot be taken
     assert script.later() == Admit(False)
 
 
-def test_a_policy_that_waits_for_more_gets_it_although_queues_are_full() -> None:
-    script = Script(First([Plan(()), Plan(())]))
+def test_a_policy_that_serves_nobody_while_queues_are_full_is_an_error() -> None:
+    """It was told that nothing more comes: without an error the run would wait for ever."""
+    script = Script(First([Plan(())]))
     script.carrier.full, script.carrier.waiting = True, (1, 0)
     assert isinstance(script.begin(), Start)
-    assert script.send(Started(0)) == wait(held=True)
-    assert script.later() == Admit(True)
-    assert isinstance(script.send(), Start)
-    script.send(Started(0))
-    script.carrier.sources.ended = True
-    assert script.later() == Admit(True)
+    with pytest.raises(RunError, match="serves none of the units that are ready: 'b0'"):
+        script.send(Started(0))
+
+
+def test_a_policy_that_says_until_when_waits_also_while_queues_are_full() -> None:
+    script = Script(First([Plan((), 500)]))
+    script.carrier.full, script.carrier.waiting = True, (1, 0)
+    assert isinstance(script.begin(), Start)
+    assert script.send(Started(0)) == wait(500, held=True, admits=False)
 
 
 def test_a_policy_that_lets_all_wait_gets_more_tuples_and_is_asked_when_it_said() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import headway as hw
 from headway.clock import MILLISECOND, SECOND, ManualClock
+from headway.errors import RunError
 from headway.scheduling import Plan, Snapshot, Step
 from headway.scheduling.policy import Policy
 from headway.scheduling.trains import MOST
@@ -135,3 +136,22 @@ def test_files_are_not_waited_for_beyond_the_memory() -> None:
     ).summary
     assert summary["tuples_out"] == 400_000 < MOST
     assert summary["peak_queued_bytes"] < 5 << 20
+
+
+@dataclass(frozen=True)
+class Idle(Policy):
+    """Serves nobody, and does not say until when."""
+
+    def start(self) -> None:
+        return None
+
+    def plan(self, snapshot: Snapshot, memory: None) -> tuple[Plan, None]:
+        return Plan(()), None
+
+
+@pytest.mark.parametrize("memory", ["1K", "1G"], ids=["full", "ended"])
+def test_a_policy_that_serves_nobody_ends_the_run(memory: str) -> None:
+    """With full queues nothing more arrives, and without an error the run would wait for ever."""
+    made = network({"b": POSITIVE}, {"o": "b"})
+    with pytest.raises(RunError, match="serves none of the units that are ready: 'o'"):
+        hw.run(made, {"s": rows(100_000)}, policy=Idle(), memory=memory, engine="local")
