@@ -149,8 +149,8 @@ class Idle(Policy):
         return Plan(()), None
 
 
-@pytest.mark.parametrize("memory", ["1K", "1G"], ids=["full", "ended"])
-def test_a_policy_that_serves_nobody_ends_the_run(memory: str) -> None:
+@pytest.mark.parametrize("memory", [1_000, 1 << 30], ids=["full", "ended"])
+def test_a_policy_that_serves_nobody_ends_the_run(memory: int) -> None:
     """With full queues nothing more arrives, and without an error the run would wait for ever."""
     made = network({"b": POSITIVE}, {"o": "b"})
     with pytest.raises(RunError, match="serves none of the units that are ready: 'o'"):
