@@ -183,3 +183,29 @@ def join_trains(trains: Sequence[Train]) -> Train:
         tuple([tick for train in trains for tick in train.ticks]),
         trains[-1].end,
     )
+
+
+def merge(trains: Sequence[Train]) -> Train:
+    """Return trains of several streams as one, sorted by arrival number; equal numbers come in the streams' order."""
+    marks = common_marks(trains)
+    filled = [train for train in trains if len(train)]
+    merged = filled[0] if filled else trains[0]
+    if len(filled) > 1:
+        merged = join_trains(filled)
+        merged = merged.take(np.argsort(merged.numbers, kind="stable"))
+    return Train(merged.columns, merged.stamps, merged.numbers, marks.progress, marks.ticks, marks.end)
+
+
+def common_marks(trains: Sequence[Train]) -> Train:
+    """Return an empty train with the progress, the ticks and the end that trains of several streams have together."""
+    # The same tick arrives on every input; it counts once.
+    ticks = tuple(sorted({tick for train in trains for tick in train.ticks}))
+    return Train((), _NONE, _NONE, min(train.progress for train in trains), ticks, all(train.end for train in trains))
+
+
+def arrival_places(trains: Sequence[Train]) -> Int64s:
+    """Return for each tuple, train after train, its place in the merged order of arrival, from 0."""
+    order = np.argsort(np.concatenate([train.numbers for train in trains]), kind="stable")
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return places

@@ -19,16 +19,15 @@ import pyarrow as pa
 from headway.boxes.join import Join, joined
 from headway.columns import Column, Int64s, Mask, Values, truth
 from headway.expressions import Expression, Functions
-from headway.kernels.codec import pack, pack_train, under, unpack, unpack_train
+from headway.kernels.codec import pack_train, under, unpack_train
 from headway.kernels.grid import band, near
 from headway.kernels.groups import expand
-from headway.kernels.kernel import DeadLetter, Kernel, Result
+from headway.kernels.kernel import DeadLetter, Kernel, Result, Tables
 from headway.kernels.order import OrderedInput, OrderState, order_dtype
 from headway.kernels.partitions import Partitions
 from headway.kernels.results import BYTES, evaluate, evaluate_beside
-from headway.kernels.union import arrival_places, common_marks
 from headway.network.schema import Schema
-from headway.trains import NOTHING, Train, join_trains
+from headway.trains import NOTHING, Train, arrival_places, common_marks, join_trains
 
 _NONE: Int64s = np.zeros(0, np.int64)
 _PAIRS = 1 << 20
@@ -126,22 +125,14 @@ class JoinState:
 
 
 class JoinKernel(Kernel):
-    """The running Join; `table` is a static side's content, `table_side` which side it is."""
+    """The running Join, of two streams or of a stream and a static table."""
 
     def __init__(
-        self,
-        box: str,
-        spec: Join,
-        schemas: Sequence[Schema],
-        functions: Functions | None,
-        table: pa.Table | None = None,
-        table_side: int | None = None,
+        self, spec: Join, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
     ) -> None:
-        """Compile a specification for two schemas."""
+        super().__init__(spec, box, schemas, tables, functions)
         left, right = schemas
-        self._box = box
-        self._schemas = (left, right)
-        self._table_side = table_side
+        self._table_side = next((side for side, table in enumerate(tables) if table is not None), None)
         self._ordered = spec.ordered
         condition = spec.condition(left, right, functions)
         self._keys = (
@@ -162,7 +153,7 @@ class JoinKernel(Kernel):
         size = spec.distance(left, right)
         self._size: Any = None if size is None else np.array(size, self._dtype)[()]
         self._partners = self._pruning_partners(condition.names)
-        self._static = None if table is None else self._static_run(table)
+        self._static = None if self._table_side is None else self._static_run(tables[self._table_side])
 
     def _pruning_partners(self, names: Sequence[tuple[str, str]]) -> tuple[tuple[int, ...] | None, ...]:
         """Return per side the fields that equal the other side's `by` fields; None where pruning is impossible."""
@@ -422,18 +413,16 @@ class JoinKernel(Kernel):
             return
         state.keys = Partitions([one.type for one in self._keys[0]])
         for side in (0, 1):
-            runs = []
-            for run in state.sides[side].runs:
-                columns = [key.evaluate(run.rows.columns, len(run.keys)) for key in self._keys[side]]
-                runs.append(
-                    SortedRun(
-                        run.rows, self._codes(state.keys, columns, len(run.keys)), run.values, run.places
-                    ).sorted()
-                )
-            state.sides[side].runs = runs
+            mine = state.sides[side]
+            mine.runs = [self._keyed(state.keys, side, run.rows, run.values, run.places) for run in mine.runs]
 
-    def dump(self, state: JoinState) -> bytes:
-        """Write the state to bytes; a static side is not part of it."""
+    def _keyed(self, keys: Partitions, side: int, rows: Train, values: Values, places: Int64s) -> SortedRun:
+        """Return tuples, whose keys were evaluated before, with the numbers of their keys."""
+        columns = [key.evaluate(rows.columns, len(rows)) for key in self._keys[side]]
+        return SortedRun(rows, self._codes(keys, columns, len(rows)), values, places).sorted()
+
+    def _saved(self, state: JoinState) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the state without a static side."""
         arrays: dict[str, Any] = {}
         for side in (0, 1):
             mine = state.sides[side]
@@ -446,25 +435,18 @@ class JoinKernel(Kernel):
             if mine.order is not None:
                 own |= mine.order.dump()
             arrays |= {f"{side}.{name}": array for name, array in own.items()}
-        return pack({"op": "join", "place": state.place}, arrays)
+        return {"op": "join", "place": state.place}, arrays
 
-    def load(self, data: bytes) -> JoinState:
-        """Read a state back."""
-        meta, arrays = unpack(data)
-        state = self.initial()
+    def _restore(self, state: JoinState, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
         state.place = meta["place"]
         for side in (0, 1):
             mine = state.sides[side]
             own = under(f"{side}.", arrays)
             if mine.order is not None:
                 mine.order.restore(own)
-            if side == self._table_side or len(own["places"]) == 0:
-                continue
-            rows = unpack_train("column", own, len(self._schemas[side]))
-            keys = [key.evaluate(rows.columns, len(rows)) for key in self._keys[side]]
-            codes = self._codes(state.keys, keys, len(rows))
-            mine.runs = [SortedRun(rows, codes, own["values"], own["places"]).sorted()]
-        return state
+            if side != self._table_side and len(own["places"]):
+                rows = unpack_train("column", own, len(self._schemas[side]))
+                mine.runs = [self._keyed(state.keys, side, rows, own["values"], own["places"])]
 
 
 def _cut(counts: Int64s) -> list[int]:

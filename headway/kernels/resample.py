@@ -17,21 +17,22 @@ import numpy as np
 from headway.boxes.resample import Resample
 from headway.columns import Column, Int64s, Values, concat, empty
 from headway.expressions import Functions
-from headway.kernels.codec import pack, pack_columns, under, unpack, unpack_columns
+from headway.kernels.codec import pack_columns, under, unpack_columns
 from headway.kernels.grid import band, horizon, near
 from headway.kernels.groups import expand
-from headway.kernels.kernel import Kernel, Result
+from headway.kernels.kernel import Kernel, Result, Tables
 from headway.kernels.order import OrderedInput, OrderState, lowest, order_dtype
 from headway.kernels.results import ROWS, Emission, Emitted, evaluate_beside, in_pieces, portions
 from headway.kernels.selects import CompiledSelect, Rows
-from headway.kernels.union import arrival_places, common_marks
 from headway.network.schema import Schema
-from headway.trains import Train
+from headway.trains import Train, arrival_places, common_marks
 
 _NEVER = np.iinfo(np.int64).max
 _NONE: Int64s = np.zeros(0, np.int64)
 _PAIRS = 1 << 20
 """Pairs that are looked at together."""
+_BEATS = ("values", "stamps", "places")
+_READINGS = ("partition", "values", "stamps")
 
 
 @dataclass(slots=True)
@@ -127,18 +128,18 @@ class ResampleState:
 class ResampleKernel(Kernel):
     """The running Resample."""
 
-    def __init__(self, box: str, spec: Resample, schemas: Sequence[Schema], functions: Functions | None) -> None:
-        """Compile a specification for two schemas."""
-        self._box = box
-        self._schemas = tuple(schemas)
+    def __init__(
+        self, spec: Resample, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
+    ) -> None:
+        super().__init__(spec, box, schemas, tables, functions)
         self._dtype = order_dtype(*zip(schemas, spec.orders, strict=True))
         self._orders = tuple(
             OrderedInput(schema, order, self._dtype) for schema, order in zip(schemas, spec.orders, strict=True)
         )
         self._size: Any = np.array(spec.distance(*schemas), self._dtype)[()]
         self._select = CompiledSelect(spec.results(schemas[1], functions), in_order=True, whole=True, hold_all=True)
-        (output,) = spec.infer(box, schemas, functions)
-        self._emission = Emission(box, self._select, output, self._orders[1].by_types, order_last=True)
+        (self._output,) = spec.infer(box, schemas, functions)
+        self._emission = Emission(box, self._select, self._output, self._orders[1].by_types, order_last=True)
 
     def initial(self) -> ResampleState:
         """Return a state in which nothing waits."""
@@ -175,7 +176,7 @@ class ResampleKernel(Kernel):
         self._prune(state)
         cause = common_marks(trains)
         flushed = self._flush(state, second.progress) if cause.end else None
-        return emitted.result(self._emission.schema, cause, flushed)
+        return emitted.result(self._output, cause, flushed)
 
     def _beats(self, state: ResampleState, train: Train, places: Int64s, emitted: Emitted) -> Beats:
         _, values, _, at, late = self._orders[0].admit(state.orders[0], train)
@@ -339,34 +340,23 @@ class ResampleKernel(Kernel):
         if 2 * int(wanted.sum()) < len(wanted):
             state.samples = state.samples.take(np.flatnonzero(wanted))
 
-    def dump(self, state: ResampleState) -> bytes:
-        """Write the state to bytes."""
-        arrays: dict[str, Any] = {
-            "beats.values": state.beats.values,
-            "beats.stamps": state.beats.stamps,
-            "beats.places": state.beats.places,
-            "readings.partition": state.samples.partition,
-            "readings.values": state.samples.values,
-            "readings.stamps": state.samples.stamps,
+    def _saved(self, state: ResampleState) -> tuple[dict[str, Any], dict[str, Any]]:
+        arrays = {
+            **{f"beats.{name}": getattr(state.beats, name) for name in _BEATS},
+            **{f"readings.{name}": getattr(state.samples, name) for name in _READINGS},
             "settled": state.settled,
             **pack_columns("reading", state.samples.columns, self._select.held_types),
         }
         for side in (0, 1):
             arrays |= {f"{side}.{name}": array for name, array in state.orders[side].dump().items()}
-        return pack({"op": "resample", "place": state.place, "known": state.known}, arrays)
+        return {"op": "resample", "place": state.place, "known": state.known}, arrays
 
-    def load(self, data: bytes) -> ResampleState:
-        """Read a state back."""
-        meta, arrays = unpack(data)
-        state = self.initial()
+    def _restore(self, state: ResampleState, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
         state.place, state.known = meta["place"], meta["known"]
         state.settled = arrays["settled"]
-        state.beats = Beats(arrays["beats.values"], arrays["beats.stamps"], arrays["beats.places"])
+        state.beats = Beats(*[arrays[f"beats.{name}"] for name in _BEATS])
         columns = unpack_columns("reading", arrays, len(self._select.held_types))
-        state.samples = Samples(
-            arrays["readings.partition"], arrays["readings.values"], arrays["readings.stamps"], columns
-        )
+        partition, values, stamps = (arrays[f"readings.{name}"] for name in _READINGS)
+        state.samples = Samples(partition, values, stamps, columns)
         for side in (0, 1):
-            own = under(f"{side}.", arrays)
-            state.orders[side].restore(own)
-        return state
+            state.orders[side].restore(under(f"{side}.", arrays))

@@ -11,14 +11,14 @@ processes each piece before it asks for the next.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import Column, Int64s, Values, concat, numpy_type
+from headway.columns import Column, Int64s, Values, numpy_type
 from headway.expressions import EvaluationError, Expression
 from headway.kernels.accumulators import Arrays
 from headway.kernels.kernel import DeadLetter, Result
@@ -185,37 +185,18 @@ def whole(result: Result) -> Result:
     )
 
 
+@dataclass(slots=True)
 class Emitted:
-    """What one call of a kernel has emitted so far."""
+    """What one call of a kernel has emitted so far: results in their order, dead letters, and how many it ignored."""
 
-    __slots__ = ("_parts", "dead", "ignored")
-
-    def __init__(self) -> None:
-        """Start with nothing."""
-        self._parts: list[Train] = []
-        self.dead: list[DeadLetter] = []
-        self.ignored = 0
-
-    def add(self, part: Train) -> None:
-        """Add results, in their order."""
-        self._parts.append(part)
+    parts: list[Train] = field(default_factory=list)
+    dead: list[DeadLetter] = field(default_factory=list)
+    ignored: int = 0
 
     def train(self, schema: Schema, cause: Train) -> Train:
         """Return all results as one train, with the progress, ticks and end of the train that caused them."""
-        parts = self._parts
-        if not parts:
-            return Train.empty(schema, cause.progress, cause.ticks, cause.end)
-        if len(parts) == 1:
-            whole = parts[0]
-            return Train(whole.columns, whole.stamps, whole.numbers, cause.progress, cause.ticks, cause.end)
-        return Train(
-            tuple(concat([part.columns[at] for part in parts]) for at in range(len(schema))),
-            np.concatenate([part.stamps for part in parts]),
-            np.concatenate([part.numbers for part in parts]),
-            cause.progress,
-            cause.ticks,
-            cause.end,
-        )
+        every = join_trains(self.parts) if self.parts else Train.empty(schema)
+        return Train(every.columns, every.stamps, every.numbers, cause.progress, cause.ticks, cause.end)
 
     def result(self, schema: Schema, cause: Train, more: Iterator[Emitted] | None = None) -> Result:
         """Return all results, and those of `more` when they are asked for; the last bring what `cause` does."""
@@ -229,7 +210,7 @@ class Emitted:
         last = self
         for following in more:
             if last.rows + following.rows <= ROWS:
-                last._parts += following._parts
+                last.parts += following.parts
                 last.dead += following.dead
                 last.ignored += following.ignored
             else:
@@ -239,8 +220,8 @@ class Emitted:
 
     @property
     def rows(self) -> int:
-        """The results so far."""
-        return sum([len(part.numbers) for part in self._parts])
+        """How many results there are so far."""
+        return sum([len(part.numbers) for part in self.parts])
 
 
 class Emission:
@@ -258,7 +239,6 @@ class Emission:
         order_last: bool = False,
     ) -> None:
         """Compile for a result schema."""
-        self.schema = schema
         self._box = box
         self._select = select
         self._results = [expression for _, expression in select.results]
@@ -302,4 +282,4 @@ class Emission:
         width = len(calls)
         by, order = inner.columns[width:-1], inner.columns[-1]
         head = (*by, order) if self._order_last else (order, *by)
-        emitted.add(Train((*head, *results), inner.stamps, inner.numbers))
+        emitted.parts.append(Train((*head, *results), inner.stamps, inner.numbers))

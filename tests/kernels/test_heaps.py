@@ -114,7 +114,7 @@ def test_both_ways_of_a_bounded_sort_agree(slack: int, monkeypatch: pytest.Monke
     values = np.random.default_rng(1).integers(0, 9, 200).tolist()
     for deep in (order.DEEP, 0):
         monkeypatch.setattr(order, "DEEP", deep)
-        kernel = BSortKernel(BSort(OrderKeys("a", slack)), Schema.parse("a bigint"))
+        kernel = BSortKernel(BSort(OrderKeys("a", slack)), "box", [Schema.parse("a bigint")], (), None)
         _, result = kernel.run(kernel.initial(), (_train(values),), 0)
         out = result.outputs[0]
         found.append((out.columns[0].values.tolist(), out.numbers.tolist()))
