@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import UNREAD, Chosen, Column, Indices, Int64s, concat, empty, from_arrow, to_arrow
+from headway.columns import UNREAD, Chosen, Column, Indices, Int64s, Mask, concat, empty, from_arrow, to_arrow
 from headway.network.schema import Schema
 
 NOTHING = -1
@@ -168,6 +168,41 @@ class Train:
     def empty(cls, schema: Schema, progress: int = NOTHING, ticks: tuple[Tick, ...] = (), end: bool = False) -> Train:
         """Return a train without tuples, which still brings progress."""
         return cls(tuple([empty(field.type) for field in schema.fields]), _NONE, _NONE, progress, ticks, end)
+
+
+class Aligned:
+    """Arrays, columns and trains side by side, with an entry for each of some tuples; dataclasses inherit from it."""
+
+    __slots__ = ()
+    __match_args__: ClassVar[tuple[str, ...]]
+
+    def __len__(self) -> int:
+        return len(getattr(self, self.__match_args__[0]))
+
+    def take(self, at: Indices) -> Self:
+        """Return some of the entries."""
+        return type(self)(*[_take(getattr(self, name), at) for name in self.__match_args__])
+
+    def keep(self, mask: Mask) -> Self:
+        """Return the entries for which the mask is true."""
+        return self.take(np.flatnonzero(mask))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return several as one."""
+        return cls(*[_join([getattr(part, name) for part in parts]) for name in cls.__match_args__])
+
+
+def _take(values: Any, at: Indices) -> Any:
+    return tuple([one.take(at) for one in values]) if isinstance(values, tuple) else values.take(at)
+
+
+def _join(parts: Sequence[Any]) -> Any:
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    if isinstance(parts[0], Train):
+        return join_trains(parts)
+    return tuple([concat(columns) for columns in zip(*parts, strict=True)])
 
 
 def join_trains(trains: Sequence[Train]) -> Train:

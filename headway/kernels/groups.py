@@ -8,12 +8,12 @@ each box is to count, and to look up the few groups there are.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from headway.columns import Column, Indices, Int64s, Values
-from headway.kernels.grid import Grid
+from headway.kernels.grid import Grid, band
 from headway.kernels.order import OrderedInput, OrderState
 from headway.trains import Train, ascends
 
@@ -105,6 +105,29 @@ def expand(starts: Int64s, stops: Int64s) -> tuple[Int64s, Int64s]:
     offsets = np.cumsum(lengths) - lengths
     elements = np.arange(int(lengths.sum())) - offsets[owners] + starts[owners]
     return owners, elements
+
+
+class KeyIndex(NamedTuple):
+    """Tuples sorted by (key, value): the distinct values, and by tuple a number that sorts as (key, value)."""
+
+    distinct: Values
+    numbers: Int64s
+
+    @classmethod
+    def of(cls, keys: Int64s, values: Values) -> KeyIndex:
+        """Return the index of tuples, in their order."""
+        distinct, ranks = np.unique(values, return_inverse=True)
+        return cls(distinct, keys * (len(distinct) + 1) + ranks)
+
+    def number(self, keys: Int64s, values: Values, side: Literal["left", "right"]) -> Int64s:
+        """Return the number below which the tuples of a key are that have smaller values, or (`right`) none above."""
+        return keys * (len(self.distinct) + 1) + np.searchsorted(self.distinct, values, side=side)
+
+    def within(self, keys: Int64s, values: Values, size: Any) -> tuple[Int64s, Int64s]:
+        """Return the ranges of tuples that have these keys and lie within the size of these values, floats about."""
+        low, high = band(values, size)
+        starts = np.searchsorted(self.numbers, self.number(keys, low, "left"))
+        return starts, np.searchsorted(self.numbers, self.number(keys, high, "right"))
 
 
 SHORTEST = 256

@@ -17,19 +17,18 @@ import numpy as np
 import pyarrow as pa
 
 from headway.boxes.join import Join, joined
-from headway.columns import Column, Int64s, Mask, Values, truth
+from headway.columns import Column, Int64s, Values, truth
 from headway.expressions import Expression, Functions
 from headway.kernels.codec import pack_train, under, unpack_train
 from headway.kernels.grid import band, near
-from headway.kernels.groups import expand
+from headway.kernels.groups import KeyIndex, expand
 from headway.kernels.kernel import DeadLetter, Kernel, Result, Tables
 from headway.kernels.order import OrderedInput, OrderState, order_dtype
 from headway.kernels.partitions import Partitions
 from headway.kernels.results import BYTES, evaluate, evaluate_beside
 from headway.network.schema import Schema
-from headway.trains import NOTHING, Train, arrival_places, common_marks, join_trains
+from headway.trains import NOTHING, Aligned, Train, arrival_places, common_marks, join_trains
 
-_NONE: Int64s = np.zeros(0, np.int64)
 _PAIRS = 1 << 20
 """Pairs that are looked at together; more would only cost memory."""
 _LEAST = 1024
@@ -37,40 +36,29 @@ _LEAST = 1024
 
 
 @dataclass(slots=True)
-class SortedRun:
+class SortedRun(Aligned):
     """Tuples sorted by (key, order value), with their places in the arrival order of both streams."""
 
     rows: Train
     keys: Int64s
     values: Values
     places: Int64s
-    _index: tuple[Values, Int64s] | None = field(default=None, init=False, repr=False)
+    _index: KeyIndex | None = field(default=None, init=False, repr=False)
 
-    def __len__(self) -> int:
-        """Return the number of tuples."""
-        return len(self.keys)
-
-    def index(self) -> tuple[Values, Int64s]:
-        """Return the distinct order values, and by tuple a number that sorts as (key, value); kept for next time."""
+    def index(self) -> KeyIndex:
+        """Return the index of keys and order values; kept for next time."""
         if self._index is None:
-            distinct, ranks = np.unique(self.values, return_inverse=True)
-            self._index = distinct, self.keys * (len(distinct) + 1) + ranks
+            self._index = KeyIndex.of(self.keys, self.values)
         return self._index
 
     @property
     def width(self) -> int:
         """About the bytes of a tuple."""
-        return self.rows.nbytes // max(1, len(self.keys))
+        return self.rows.nbytes // max(1, len(self))
 
     def sorted(self) -> SortedRun:
         """Return the same tuples sorted."""
-        order = np.lexsort((self.places, self.values, self.keys))
-        return SortedRun(self.rows.take(order), self.keys[order], self.values[order], self.places[order])
-
-    def keep(self, mask: Mask) -> SortedRun:
-        """Return some of the tuples."""
-        at = np.flatnonzero(mask)
-        return SortedRun(self.rows.take(at), self.keys[at], self.values[at], self.places[at])
+        return self.take(np.lexsort((self.places, self.values, self.keys)))
 
 
 Both = tuple[SortedRun, SortedRun]
@@ -87,18 +75,9 @@ class Meeting(NamedTuple):
     stops: Int64s
 
 
-def _merge(runs: Sequence[SortedRun]) -> SortedRun:
-    return SortedRun(
-        join_trains([run.rows for run in runs]),
-        np.concatenate([run.keys for run in runs]),
-        np.concatenate([run.values for run in runs]),
-        np.concatenate([run.places for run in runs]),
-    ).sorted()
-
-
 @dataclass(slots=True)
 class Side:
-    """One side of a join at run time."""
+    """One side of a join at run time: the tuples that it holds."""
 
     order: OrderState | None  # None for a static table's side, and for the stream that meets one
     runs: list[SortedRun]
@@ -107,12 +86,11 @@ class Side:
     def add(self, run: SortedRun) -> None:
         """Keep tuples; runs of like size become one."""
         self.runs.append(run)
-        while len(self.runs) > 1 and 2 * len(self.runs[-1].keys) >= len(self.runs[-2].keys):
-            self.runs[-2:] = [_merge(self.runs[-2:])]
+        while len(self.runs) > 1 and 2 * len(self.runs[-1]) >= len(self.runs[-2]):
+            self.runs[-2:] = [SortedRun.joined(self.runs[-2:]).sorted()]
 
     def __len__(self) -> int:
-        """Return the number of tuples held."""
-        return sum(len(run.keys) for run in self.runs)
+        return sum(len(run) for run in self.runs)
 
 
 @dataclass(slots=True)
@@ -193,40 +171,35 @@ class JoinKernel(Kernel):
         return state
 
     def run(self, state: JoinState, trains: Sequence[Train], now: int) -> tuple[JoinState, Result]:
-        """Pair the new tuples with the old ones and with each other."""
-        if self._table_side is not None:
-            return self._run_static(state, trains[0])
-        left, right = trains
+        """Pair the new tuples with the old ones and with each other; a static table's side has no new ones."""
+        static = self._table_side is not None
         dead: list[DeadLetter] = []
-        places = state.place + arrival_places(trains)
-        state.place += len(places)
-        ignored = 0
+        places = state.place + (np.arange(len(trains[0])) if static else arrival_places(trains))
+        ignored, begin = 0, 0
         fresh: list[SortedRun] = []
-        for side, (train, at) in enumerate(((left, places[: len(left)]), (right, places[len(left) :]))):
-            run, late = self._admit(state, side, train, at, dead)
+        streams = iter(trains)
+        for side in (0, 1):
+            if side == self._table_side:
+                fresh.append(self._none(side))
+                continue
+            train = next(streams)
+            run, late = self._admit(state, side, train, places[begin : begin + len(train)], dead)
+            begin += len(train)
             ignored += late
             fresh.append(run)
         held = (tuple(state.sides[0].runs), tuple(state.sides[1].runs))
-        for side in (0, 1):
-            if len(fresh[side].keys):
-                state.sides[side].add(fresh[side])
-        self._prune(state)
+        if not static:
+            state.place += len(places)
+            for mine, run in zip(state.sides, fresh, strict=True):
+                if len(run):
+                    mine.add(run)
+            self._prune(state)
+        self._shrink_keys(state)
         return state, self._results_of((fresh[0], fresh[1]), held, common_marks(trains), dead)._replace(ignored=ignored)
 
-    def _run_static(self, state: JoinState, train: Train) -> tuple[JoinState, Result]:
-        assert self._table_side is not None
-        side = 1 - self._table_side
-        dead: list[DeadLetter] = []
-        rows, columns, failed = evaluate(self._keys[side], train, self._schemas[side], self._box)
-        dead += failed
-        codes = self._codes(state.keys, columns, len(rows))
-        places = np.arange(state.place, state.place + len(rows))
-        run = SortedRun(rows, codes, np.zeros(len(rows), self._dtype), places).keep(codes >= 0).sorted()
-        table = state.sides[self._table_side].runs[0]
-        self._shrink_keys(state)
-        none = run.keep(np.zeros(len(run), np.bool_))
-        fresh, held = ((run, none), ((), (table,))) if side == 0 else ((none, run), ((table,), ()))
-        return state, self._results_of(fresh, held, common_marks([train]), dead, static=True)
+    def _none(self, side: int) -> SortedRun:
+        none = np.zeros(0, np.int64)
+        return SortedRun(Train.empty(self._schemas[side]), none, np.zeros(0, self._dtype), none)
 
     def _codes(self, keys: Partitions, columns: Sequence[Column], count: int) -> Int64s:
         """Return the key of each tuple, -1 where a part of it is NULL: it equals nothing."""
@@ -244,25 +217,22 @@ class JoinKernel(Kernel):
         schema, mine = self._schemas[side], state.sides[side]
         rows, columns, failed, (places,) = evaluate_beside(self._keys[side], train, [places], schema, self._box)
         dead += failed
-        order = self._orders[side]
-        assert order is not None
-        assert mine.order is not None
         keys = self._codes(state.keys, columns, len(rows))
-        _, values, _, at, late = order.admit(mine.order, rows)
-        if at is not None:
-            rows, keys, places = rows.take(at), keys[at], places[at]
+        order, late, values = self._orders[side], 0, np.zeros(len(rows), self._dtype)
+        if order is not None and mine.order is not None:
+            _, values, _, at, late = order.admit(mine.order, rows)
+            if at is not None:
+                rows, keys, places = rows.take(at), keys[at], places[at]
         return SortedRun(rows, keys, values, places).keep(keys >= 0).sorted(), late
 
-    def _results_of(
-        self, fresh: Both, held: Held, cause: Train, dead: list[DeadLetter], static: bool = False
-    ) -> Result:
+    def _results_of(self, fresh: Both, held: Held, cause: Train, dead: list[DeadLetter]) -> Result:
         """Return the results of a call; more than a piece of them when they are asked for."""
         width = max([run.width for side in held for run in side] + [run.width for run in fresh], default=1)
         most = max(_LEAST, min(_PAIRS, BYTES // (2 * width + 16)))
         meetings, pairs = self._meet(fresh, held)
         if pairs <= most:
-            return self._result(self._emit(meetings, dead, static), cause, dead)
-        results = self._gather(self._divide(fresh, held, most, dead, static), cause, dead)
+            return self._result(self._emit(meetings, dead), cause, dead)
+        results = self._gather(self._divide(fresh, held, most, dead), cause, dead)
         return next(results)._replace(rest=results)
 
     def _result(self, output: Train, cause: Train, dead: list[DeadLetter], last: bool = True) -> Result:
@@ -283,7 +253,7 @@ class JoinKernel(Kernel):
                     some = []
         yield self._result(join_trains(some) if some else Train.empty(self._output), cause, dead)
 
-    def _divide(self, fresh: Both, held: Held, most: int, dead: list[DeadLetter], static: bool) -> Iterator[Train]:
+    def _divide(self, fresh: Both, held: Held, most: int, dead: list[DeadLetter]) -> Iterator[Train]:
         """Yield the results of new tuples piece by piece: the earlier ones' first, then those of the later ones.
 
         For the later ones the earlier ones are held.
@@ -291,15 +261,15 @@ class JoinKernel(Kernel):
         count = len(fresh[0]) + len(fresh[1])
         meetings, pairs = self._meet(fresh, held)
         if count <= 1 or pairs <= most:
-            yield self._emit(meetings, dead, static)
+            yield self._emit(meetings, dead)
             return
         middle = np.partition(np.concatenate([fresh[0].places, fresh[1].places]), count // 2)[count // 2]
         before = (fresh[0].keep(fresh[0].places < middle), fresh[1].keep(fresh[1].places < middle))
         after = (fresh[0].keep(fresh[0].places >= middle), fresh[1].keep(fresh[1].places >= middle))
-        yield from self._divide(before, held, most, dead, static)
-        if not static:
+        yield from self._divide(before, held, most, dead)
+        if self._table_side is None:
             held = ((*held[0], before[0]), (*held[1], before[1]))
-        yield from self._divide(after, held, most, dead, static)
+        yield from self._divide(after, held, most, dead)
 
     def _meet(self, fresh: Both, held: Held) -> tuple[list[Meeting], int]:
         """Return the runs that new tuples meet, each other and what is held, and how many pairs to look at."""
@@ -311,14 +281,14 @@ class JoinKernel(Kernel):
                 pairs += int((meeting.stops - meeting.starts).sum())
         return meetings, pairs
 
-    def _emit(self, meetings: Sequence[Meeting], dead: list[DeadLetter], static: bool = False) -> Train:
+    def _emit(self, meetings: Sequence[Meeting], dead: list[DeadLetter]) -> Train:
         """Return the results of runs paired left with right, in their order."""
         parts: list[Train] = []
         order_keys: list[tuple[Int64s, Int64s]] = []
         for meeting in meetings:
             left, right = (meeting.table, meeting.probe) if meeting.swapped else (meeting.probe, meeting.table)
             for left_at, right_at in self._candidates(meeting):
-                part, late, early = self._pair_up(left, left_at, right, right_at, dead, static)
+                part, late, early = self._pair_up(left, left_at, right, right_at, dead)
                 if len(part):
                     parts.append(part)
                     order_keys.append((late, early))
@@ -336,17 +306,11 @@ class JoinKernel(Kernel):
 
     def _ranges(self, left: SortedRun, right: SortedRun) -> Meeting:
         """Return, for each tuple of the shorter run, the range of the longer one with its key and in its distance."""
-        probe, table, swapped = (left, right, False) if len(left.keys) <= len(right.keys) else (right, left, True)
-        distinct, index = table.index()
-        span = len(distinct) + 1
-        if self._size is None:
-            low_rank, high_rank = np.zeros(len(probe.keys), np.int64), np.full(len(probe.keys), span - 1)
+        probe, table, swapped = (left, right, False) if len(left) <= len(right) else (right, left, True)
+        if self._size is not None:
+            starts, stops = table.index().within(probe.keys, probe.values, self._size)
         else:
-            low, high = band(probe.values, self._size)
-            low_rank = np.searchsorted(distinct, low, side="left")
-            high_rank = np.searchsorted(distinct, high, side="right")
-        starts = np.searchsorted(index, probe.keys * span + low_rank)
-        stops = np.searchsorted(index, probe.keys * span + high_rank)
+            starts, stops = (np.searchsorted(table.keys, probe.keys, side=side) for side in ("left", "right"))
         return Meeting(probe, table, swapped, starts, stops)
 
     def _candidates(self, meeting: Meeting) -> list[tuple[Int64s, Int64s]]:
@@ -365,17 +329,17 @@ class JoinKernel(Kernel):
         return pieces
 
     def _pair_up(
-        self, left: SortedRun, left_at: Int64s, right: SortedRun, right_at: Int64s, dead: list[DeadLetter], static: bool
+        self, left: SortedRun, left_at: Int64s, right: SortedRun, right_at: Int64s, dead: list[DeadLetter]
     ) -> tuple[Train, Int64s, Int64s]:
         one, two = left.rows.take(left_at), right.rows.take(right_at)
         places, others = left.places[left_at], right.places[right_at]
-        if static:
+        if self._table_side is None:
+            stamps, numbers = np.minimum(one.stamps, two.stamps), np.maximum(one.numbers, two.numbers)
+            late, early = np.maximum(places, others), np.minimum(places, others)
+        else:
             stream = one if self._table_side == 1 else two
             stamps, numbers = stream.stamps, stream.numbers
             late, early = (places, others) if self._table_side == 1 else (others, places)
-        else:
-            stamps, numbers = np.minimum(one.stamps, two.stamps), np.maximum(one.numbers, two.numbers)
-            late, early = np.maximum(places, others), np.minimum(places, others)
         pair = Train((*one.columns, *two.columns), stamps, numbers)
         if self._residual is not None:
             pair, (answer,), failed, (late, early) = evaluate_beside(
@@ -395,16 +359,15 @@ class JoinKernel(Kernel):
                 continue
             runs = []
             for run in mine.runs:
-                codes = other.order.partitions.codes([run.rows.columns[at] for at in partners], len(run.keys))
+                codes = other.order.partitions.codes([run.rows.columns[at] for at in partners], len(run))
                 other.order.grow()
                 frontier = other.order.frontiers.frontier()[codes]
                 _, high = band(run.values, self._size)
                 kept = run.keep(high >= frontier)
-                if len(kept.keys):
+                if len(kept):
                     runs.append(kept)
             mine.runs = runs
             mine.pruned_at = len(mine)
-        self._shrink_keys(state)
 
     def _shrink_keys(self, state: JoinState) -> None:
         """Give the keys new numbers when most of those known belong to no tuple any more."""
@@ -427,9 +390,9 @@ class JoinKernel(Kernel):
         for side in (0, 1):
             mine = state.sides[side]
             if side == self._table_side or not mine.runs:
-                rows = SortedRun(Train.empty(self._schemas[side]), *[np.zeros(0, np.int64)] * 3)
+                rows = self._none(side)
             else:
-                rows = _merge(mine.runs)
+                rows = SortedRun.joined(mine.runs).sorted()
             own = {"values": rows.values.astype(self._dtype), "places": rows.places}
             own |= pack_train("column", rows.rows, self._schemas[side].types)
             if mine.order is not None:

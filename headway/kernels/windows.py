@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from headway.boxes.aggregate import Aggregate
 from headway.boxes.approximate import HIDDEN, widened
-from headway.columns import Column, Indices, Int64s, Mask, Values, concat, empty
+from headway.columns import Column, Indices, Int64s, Mask, Values, empty
 from headway.expressions import Functions
 from headway.kernels.accumulators import Accumulator, Arrays
 from headway.kernels.codec import pack_columns, unpack_columns
@@ -22,7 +22,7 @@ from headway.kernels.results import Emitted, between_ticks, in_pieces
 from headway.kernels.selects import empty_array
 from headway.network.schema import Schema
 from headway.sieves import KeptShares, ShareLookup
-from headway.trains import Tick, Train, ascends
+from headway.trains import Aligned, Tick, Train, ascends
 
 FAR = np.iinfo(np.int64).max
 
@@ -124,6 +124,9 @@ class WindowKernel(Kernel):
         return replace(letter, train=train, schema=self._schemas[0])
 
 
+_BY_PANE = ("partition", "pane", "stamps", "opened")
+
+
 class Store:
     """The open panes, sorted by (partition, pane), with parallel arrays of what they hold.
 
@@ -133,7 +136,6 @@ class Store:
     __slots__ = ("accumulators", "arrays", "opened", "pane", "partition", "stamps")
 
     def __init__(self, accumulators: Sequence[Accumulator]) -> None:
-        """Start with nothing open."""
         self.accumulators = tuple(accumulators)
         self.partition: Int64s = np.zeros(0, np.int64)
         self.pane: Int64s = np.zeros(0, np.int64)
@@ -145,7 +147,6 @@ class Store:
         ]
 
     def __len__(self) -> int:
-        """Return the number of open panes."""
         return len(self.pane)
 
     def locate(self, partition: Int64s, pane: Int64s) -> Indices:
@@ -217,29 +218,32 @@ class Store:
         """Drop the panes for which the mask is false."""
         if mask.all():
             return
-        self.partition, self.pane = self.partition[mask], self.pane[mask]
-        self.stamps, self.opened = self.stamps[mask], self.opened[mask]
+        for name in _BY_PANE:
+            setattr(self, name, getattr(self, name)[mask])
         self.arrays = [{name: array[mask] for name, array in arrays.items()} for arrays in self.arrays]
 
     def dump(self) -> dict[str, Any]:
         """Return everything as named arrays."""
-        named: dict[str, Any] = {
-            "partition": self.partition,
-            "pane": self.pane,
-            "stamps": self.stamps,
-            "opened": self.opened,
-        }
+        named = {name: getattr(self, name) for name in _BY_PANE}
         for at, arrays in enumerate(self.arrays):
             named.update({f"acc{at}.{name}": array for name, array in arrays.items()})
         return named
 
     def restore(self, named: dict[str, Any]) -> None:
         """Take over what `dump` returned."""
-        self.partition, self.pane = named["partition"], named["pane"]
-        self.stamps, self.opened = named["stamps"], named["opened"]
+        for name in _BY_PANE:
+            setattr(self, name, named[name])
         self.arrays = [
             {name: named[f"acc{at}.{name}"] for name in one.fields} for at, one in enumerate(self.accumulators)
         ]
+
+
+@dataclass(slots=True)
+class _Held(Aligned):
+    partition: Int64s
+    pane: Int64s
+    values: Values
+    columns: tuple[Column, ...]
 
 
 class HeldTuples:
@@ -251,53 +255,45 @@ class HeldTuples:
         """Hold columns of these types."""
         self._types = tuple(types)
         none = np.zeros(0, np.int64)
-        columns = tuple(empty(type_) for type_ in self._types)
-        self._parts: list[tuple[Int64s, Int64s, Values, tuple[Column, ...]]] = [
-            (none, none, np.zeros(0, dtype), columns)
-        ]
+        self._parts = [_Held(none, none, np.zeros(0, dtype), tuple(empty(type_) for type_ in self._types))]
 
     def add(self, partition: Int64s, pane: Int64s, values: Values, columns: Sequence[Column]) -> None:
         """Hold tuples; they come in arrival order."""
-        self._parts.append((partition, pane, values, tuple(columns)))
+        self._parts.append(_Held(partition, pane, values, tuple(columns)))
 
-    def _gather(self) -> tuple[Int64s, Int64s, Values, tuple[Column, ...]]:
+    def _gather(self) -> _Held:
         """Return all tuples, sorted by (partition, pane, order value, arrival), and remember them so."""
         if len(self._parts) > 1:
-            partition = np.concatenate([part[0] for part in self._parts])
-            pane = np.concatenate([part[1] for part in self._parts])
-            values = np.concatenate([part[2] for part in self._parts])
-            order = np.lexsort((values, pane, partition))
-            columns = tuple(concat([part[3][at] for part in self._parts]).take(order) for at in range(len(self._types)))
-            self._parts = [(partition[order], pane[order], values[order], columns)]
+            every = _Held.joined(self._parts)
+            self._parts = [every.take(np.lexsort((every.values, every.pane, every.partition)))]
         return self._parts[0]
 
     def rows(self, partition: Int64s, first: Int64s, after: Int64s) -> tuple[Int64s, tuple[Column, ...]]:
         """Return the tuples of windows (partition, panes from first to after): the window of each, and the columns."""
-        partitions, panes, _, columns = self._gather()
-        owners, at = expand(*ranges((partitions, panes), partition, first, after))
-        return owners, tuple(column.take(at) for column in columns)
+        held = self._gather()
+        owners, at = expand(*ranges((held.partition, held.pane), partition, first, after))
+        return owners, tuple(column.take(at) for column in held.columns)
 
     def counts(self, partition: Int64s, first: Int64s, after: Int64s) -> Int64s:
         """Return how many tuples `rows` would return for each window."""
-        partitions, panes, _, _ = self._gather()
-        starts, stops = ranges((partitions, panes), partition, first, after)
+        held = self._gather()
+        starts, stops = ranges((held.partition, held.pane), partition, first, after)
         return stops - starts
 
-    def keep(self, wanted: Any) -> None:
+    def keep(self, wanted: Callable[[Int64s, Int64s], Mask]) -> None:
         """Keep the tuples for which ``wanted(partition, pane)`` is true."""
-        partition, pane, values, columns = self._gather()
-        mask = wanted(partition, pane)
+        held = self._gather()
+        mask = wanted(held.partition, held.pane)
         if not mask.all():
-            at = np.flatnonzero(mask)
-            self._parts = [(partition[at], pane[at], values[at], tuple(column.take(at) for column in columns))]
+            self._parts = [held.keep(mask)]
 
     def dump(self) -> dict[str, Any]:
         """Return everything as named arrays."""
-        partition, pane, values, columns = self._gather()
-        named = {"held.partition": partition, "held.pane": pane, "held.values": values}
-        return {**named, **pack_columns("held.", columns, self._types)}
+        held = self._gather()
+        named = {"held.partition": held.partition, "held.pane": held.pane, "held.values": held.values}
+        return {**named, **pack_columns("held.", held.columns, self._types)}
 
     def restore(self, named: dict[str, Any]) -> None:
         """Take over what `dump` returned."""
         columns = unpack_columns("held.", named, len(self._types))
-        self._parts = [(named["held.partition"], named["held.pane"], named["held.values"], columns)]
+        self._parts = [_Held(named["held.partition"], named["held.pane"], named["held.values"], columns)]
