@@ -22,12 +22,12 @@ from headway.expressions import Expression, Functions
 from headway.kernels.codec import pack_train, under, unpack_train
 from headway.kernels.grid import band, near
 from headway.kernels.groups import KeyIndex, expand
-from headway.kernels.kernel import DeadLetter, Kernel, Result, Tables
+from headway.kernels.kernel import Kernel, Result, Tables
 from headway.kernels.order import OrderedInput, OrderState, order_dtype
 from headway.kernels.partitions import Partitions
-from headway.kernels.results import BYTES, evaluate, evaluate_beside
+from headway.kernels.results import BYTES, Emitted, evaluate, evaluate_beside
 from headway.network.schema import Schema
-from headway.trains import NOTHING, Aligned, Train, arrival_places, common_marks, join_trains
+from headway.trains import Aligned, Train, arrival_places, common_marks, join_trains
 
 _PAIRS = 1 << 20
 """Pairs that are looked at together; more would only cost memory."""
@@ -173,20 +173,13 @@ class JoinKernel(Kernel):
     def run(self, state: JoinState, trains: Sequence[Train], now: int) -> tuple[JoinState, Result]:
         """Pair the new tuples with the old ones and with each other; a static table's side has no new ones."""
         static = self._table_side is not None
-        dead: list[DeadLetter] = []
+        emitted = Emitted()
         places = state.place + (np.arange(len(trains[0])) if static else arrival_places(trains))
-        ignored, begin = 0, 0
-        fresh: list[SortedRun] = []
-        streams = iter(trains)
-        for side in (0, 1):
-            if side == self._table_side:
-                fresh.append(self._none(side))
-                continue
-            train = next(streams)
-            run, late = self._admit(state, side, train, places[begin : begin + len(train)], dead)
+        fresh = [self._none(0), self._none(1)]
+        begin = 0
+        for side, train in zip([side for side in (0, 1) if side != self._table_side], trains, strict=True):
+            fresh[side] = self._admit(state, side, train, places[begin : begin + len(train)], emitted)
             begin += len(train)
-            ignored += late
-            fresh.append(run)
         held = (tuple(state.sides[0].runs), tuple(state.sides[1].runs))
         if not static:
             state.place += len(places)
@@ -195,7 +188,7 @@ class JoinKernel(Kernel):
                     mine.add(run)
             self._prune(state)
         self._shrink_keys(state)
-        return state, self._results_of((fresh[0], fresh[1]), held, common_marks(trains), dead)._replace(ignored=ignored)
+        return state, self._results_of((fresh[0], fresh[1]), held, common_marks(trains), emitted)
 
     def _none(self, side: int) -> SortedRun:
         none = np.zeros(0, np.int64)
@@ -210,50 +203,31 @@ class JoinKernel(Kernel):
                 codes = np.where(valid, codes, -1)
         return codes
 
-    def _admit(
-        self, state: JoinState, side: int, train: Train, places: Int64s, dead: list[DeadLetter]
-    ) -> tuple[SortedRun, int]:
-        """Return the tuples that are in order and have a key, sorted; and how many are out of order."""
+    def _admit(self, state: JoinState, side: int, train: Train, places: Int64s, emitted: Emitted) -> SortedRun:
+        """Return the tuples that are in order and have a key, sorted."""
         schema, mine = self._schemas[side], state.sides[side]
         rows, columns, failed, (places,) = evaluate_beside(self._keys[side], train, [places], schema, self._box)
-        dead += failed
+        emitted.dead += failed
         keys = self._codes(state.keys, columns, len(rows))
-        order, late, values = self._orders[side], 0, np.zeros(len(rows), self._dtype)
+        order, values = self._orders[side], np.zeros(len(rows), self._dtype)
         if order is not None and mine.order is not None:
             _, values, _, at, late = order.admit(mine.order, rows)
+            emitted.ignored += late
             if at is not None:
                 rows, keys, places = rows.take(at), keys[at], places[at]
-        return SortedRun(rows, keys, values, places).keep(keys >= 0).sorted(), late
+        return SortedRun(rows, keys, values, places).keep(keys >= 0).sorted()
 
-    def _results_of(self, fresh: Both, held: Held, cause: Train, dead: list[DeadLetter]) -> Result:
+    def _results_of(self, fresh: Both, held: Held, cause: Train, emitted: Emitted) -> Result:
         """Return the results of a call; more than a piece of them when they are asked for."""
         width = max([run.width for side in held for run in side] + [run.width for run in fresh], default=1)
         most = max(_LEAST, min(_PAIRS, BYTES // (2 * width + 16)))
         meetings, pairs = self._meet(fresh, held)
         if pairs <= most:
-            return self._result(self._emit(meetings, dead), cause, dead)
-        results = self._gather(self._divide(fresh, held, most, dead), cause, dead)
-        return next(results)._replace(rest=results)
+            self._emit(meetings, emitted)
+            return emitted.result(self._output, cause)
+        return emitted.result(self._output, cause, self._divide(fresh, held, most), self._ordered)
 
-    def _result(self, output: Train, cause: Train, dead: list[DeadLetter], last: bool = True) -> Result:
-        failed, dead[:] = tuple(dead), []
-        # Of the last number more may come with the next piece.
-        progress = cause.progress if last else int(output.numbers[-1]) - 1 if self._ordered else NOTHING
-        ticks, end = (cause.ticks, cause.end) if last else ((), False)
-        return Result((Train(output.columns, output.stamps, output.numbers, progress, ticks, end),), dead=failed)
-
-    def _gather(self, parts: Iterator[Train], cause: Train, dead: list[DeadLetter]) -> Iterator[Result]:
-        """Yield results that are large enough, and a last one."""
-        some: list[Train] = []
-        for part in parts:
-            if len(part):
-                some.append(part)
-                if sum([one.nbytes for one in some]) >= BYTES:
-                    yield self._result(join_trains(some), cause, dead, last=False)
-                    some = []
-        yield self._result(join_trains(some) if some else Train.empty(self._output), cause, dead)
-
-    def _divide(self, fresh: Both, held: Held, most: int, dead: list[DeadLetter]) -> Iterator[Train]:
+    def _divide(self, fresh: Both, held: Held, most: int) -> Iterator[Emitted]:
         """Yield the results of new tuples piece by piece: the earlier ones' first, then those of the later ones.
 
         For the later ones the earlier ones are held.
@@ -261,15 +235,17 @@ class JoinKernel(Kernel):
         count = len(fresh[0]) + len(fresh[1])
         meetings, pairs = self._meet(fresh, held)
         if count <= 1 or pairs <= most:
-            yield self._emit(meetings, dead)
+            emitted = Emitted()
+            self._emit(meetings, emitted)
+            yield emitted
             return
         middle = np.partition(np.concatenate([fresh[0].places, fresh[1].places]), count // 2)[count // 2]
         before = (fresh[0].keep(fresh[0].places < middle), fresh[1].keep(fresh[1].places < middle))
         after = (fresh[0].keep(fresh[0].places >= middle), fresh[1].keep(fresh[1].places >= middle))
-        yield from self._divide(before, held, most, dead)
+        yield from self._divide(before, held, most)
         if self._table_side is None:
             held = ((*held[0], before[0]), (*held[1], before[1]))
-        yield from self._divide(after, held, most, dead)
+        yield from self._divide(after, held, most)
 
     def _meet(self, fresh: Both, held: Held) -> tuple[list[Meeting], int]:
         """Return the runs that new tuples meet, each other and what is held, and how many pairs to look at."""
@@ -281,28 +257,26 @@ class JoinKernel(Kernel):
                 pairs += int((meeting.stops - meeting.starts).sum())
         return meetings, pairs
 
-    def _emit(self, meetings: Sequence[Meeting], dead: list[DeadLetter]) -> Train:
-        """Return the results of runs paired left with right, in their order."""
+    def _emit(self, meetings: Sequence[Meeting], emitted: Emitted) -> None:
+        """Emit the results of runs paired left with right, in their order."""
         parts: list[Train] = []
         order_keys: list[tuple[Int64s, Int64s]] = []
         for meeting in meetings:
             left, right = (meeting.table, meeting.probe) if meeting.swapped else (meeting.probe, meeting.table)
             for left_at, right_at in self._candidates(meeting):
-                part, late, early = self._pair_up(left, left_at, right, right_at, dead)
+                part, late, early = self._pair_up(left, left_at, right, right_at, emitted)
                 if len(part):
                     parts.append(part)
                     order_keys.append((late, early))
         if not parts:
-            return Train.empty(self._output)
-        whole = join_trains(parts)
-        late = np.concatenate([key[0] for key in order_keys])
-        early = np.concatenate([key[1] for key in order_keys])
-        whole = whole.take(np.lexsort((early, late)))
+            return
+        late, early = (np.concatenate(keys) for keys in zip(*order_keys, strict=True))
+        whole = join_trains(parts).take(np.lexsort((early, late)))
         if self._results is not None:
             whole, values, failed = evaluate(self._results, whole, self._pair, self._box)
-            dead += failed
+            emitted.dead += failed
             whole = whole.with_columns(values)
-        return whole
+        emitted.parts.append(whole)
 
     def _ranges(self, left: SortedRun, right: SortedRun) -> Meeting:
         """Return, for each tuple of the shorter run, the range of the longer one with its key and in its distance."""
@@ -329,7 +303,7 @@ class JoinKernel(Kernel):
         return pieces
 
     def _pair_up(
-        self, left: SortedRun, left_at: Int64s, right: SortedRun, right_at: Int64s, dead: list[DeadLetter]
+        self, left: SortedRun, left_at: Int64s, right: SortedRun, right_at: Int64s, emitted: Emitted
     ) -> tuple[Train, Int64s, Int64s]:
         one, two = left.rows.take(left_at), right.rows.take(right_at)
         places, others = left.places[left_at], right.places[right_at]
@@ -345,7 +319,7 @@ class JoinKernel(Kernel):
             pair, (answer,), failed, (late, early) = evaluate_beside(
                 (self._residual,), pair, [late, early], self._pair, self._box
             )
-            dead += failed
+            emitted.dead += failed
             at = np.flatnonzero(truth(answer))
             pair, late, early = pair.take(at), late[at], early[at]
         return pair, late, early

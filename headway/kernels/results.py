@@ -24,7 +24,7 @@ from headway.kernels.accumulators import Arrays
 from headway.kernels.kernel import DeadLetter, Result
 from headway.kernels.selects import CompiledSelect, Rows
 from headway.network.schema import Field, Schema, type_name
-from headway.trains import Tick, Train, join_trains
+from headway.trains import NOTHING, Tick, Train, join_trains
 
 
 def failures(expressions: Sequence[Expression], columns: Sequence[Column | None], count: int) -> list[tuple[int, str]]:
@@ -198,30 +198,37 @@ class Emitted:
         every = join_trains(self.parts) if self.parts else Train.empty(schema)
         return Train(every.columns, every.stamps, every.numbers, cause.progress, cause.ticks, cause.end)
 
-    def result(self, schema: Schema, cause: Train, more: Iterator[Emitted] | None = None) -> Result:
-        """Return all results, and those of `more` when they are asked for; the last bring what `cause` does."""
+    def result(
+        self, schema: Schema, cause: Train, more: Iterator[Emitted] | None = None, ordered: bool = True
+    ) -> Result:
+        """Return all results, and those of `more` when they are asked for; the last bring what `cause` does.
+
+        `ordered`: none of `more` has a smaller arrival number than those before it.
+        """
         if more is None:
             return Result((self.train(schema, cause),), self.ignored, tuple(self.dead))
-        return next(results := self._results(schema, cause, more))._replace(rest=results)
+        return next(results := self._results(schema, cause, more, ordered))._replace(rest=results)
 
-    def _results(self, schema: Schema, cause: Train, more: Iterator[Emitted]) -> Iterator[Result]:
-        # More may come at the end's own number.
-        before = Train((), cause.stamps[:0], cause.numbers[:0], cause.progress - 1)
+    def _results(self, schema: Schema, cause: Train, more: Iterator[Emitted], ordered: bool) -> Iterator[Result]:
         last = self
         for following in more:
-            if last.rows + following.rows <= ROWS:
+            if not last.size or last.size + following.size <= 1:
                 last.parts += following.parts
                 last.dead += following.dead
                 last.ignored += following.ignored
             else:
-                yield last.result(schema, before)
+                # More may come at the last one's own number.
+                upto = int(last.parts[-1].numbers[-1]) - 1 if ordered and last.size else NOTHING
+                yield last.result(schema, Train((), cause.stamps[:0], cause.numbers[:0], upto))
                 last = following
         yield last.result(schema, cause)
 
     @property
-    def rows(self) -> int:
-        """How many results there are so far."""
-        return sum([len(part.numbers) for part in self.parts])
+    def size(self) -> float:
+        """How large the results are so far, in pieces."""
+        return max(
+            sum([len(part.numbers) for part in self.parts]) / ROWS, sum([part.nbytes for part in self.parts]) / BYTES
+        )
 
 
 class Emission:
