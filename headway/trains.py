@@ -181,7 +181,10 @@ class Aligned:
 
     def take(self, at: Indices) -> Self:
         """Return some of the entries."""
-        return type(self)(*[_take(getattr(self, name), at) for name in self.__match_args__])
+        every = [getattr(self, name) for name in self.__match_args__]
+        return type(self)(
+            *[tuple([column.take(at) for column in one]) if isinstance(one, tuple) else one.take(at) for one in every]
+        )
 
     def keep(self, mask: Mask) -> Self:
         """Return the entries for which the mask is true."""
@@ -191,10 +194,6 @@ class Aligned:
     def joined(cls, parts: Sequence[Self]) -> Self:
         """Return several as one."""
         return cls(*[_join([getattr(part, name) for part in parts]) for name in cls.__match_args__])
-
-
-def _take(values: Any, at: Indices) -> Any:
-    return tuple([one.take(at) for one in values]) if isinstance(values, tuple) else values.take(at)
 
 
 def _join(parts: Sequence[Any]) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 
 from headway.columns import Column, Indices, Int64s, Values
 from headway.kernels.grid import Grid, band
-from headway.kernels.order import OrderedInput, OrderState
+from headway.kernels.order import OrderedInput, OrderState, last_places
 from headway.trains import Train, ascends
 
 _DENSE_FLOOR = 4096
@@ -267,16 +267,8 @@ def _note_last(
     partition_of: Int64s,
     state: OrderState,
 ) -> None:
-    """Take the last value of every key as its partition's largest; most are near the train's end."""
+    """Take the last value of every key as its partition's largest."""
     present = partition_of >= 0
-    piece = 8 * grouping.keys
-    while True:
-        piece = min(piece, len(ids))
-        at = np.full(grouping.keys, -1, np.int64)
-        at[ids[len(ids) - piece :] // grouping.span] = np.arange(len(ids) - piece, len(ids))
-        if piece == len(ids) or ((at >= 0) == present).all():
-            break
-        piece *= 8
-    rows = at[present]
+    rows = last_places(ids, grouping.keys, grouping.span, present)[present]
     last = values[rows if chosen is None else chosen[rows]]
     state.frontiers.note(partition_of[present], last)

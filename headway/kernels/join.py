@@ -130,6 +130,8 @@ class JoinKernel(Kernel):
         )
         size = spec.distance(left, right)
         self._size: Any = None if size is None else np.array(size, self._dtype)[()]
+        none = np.zeros(0, np.int64)
+        self._nothing = [SortedRun(Train.empty(one), none, np.zeros(0, self._dtype), none) for one in schemas]
         self._partners = self._pruning_partners(condition.names)
         self._static = None if self._table_side is None else self._static_run(tables[self._table_side])
 
@@ -175,7 +177,7 @@ class JoinKernel(Kernel):
         static = self._table_side is not None
         emitted = Emitted()
         places = state.place + (np.arange(len(trains[0])) if static else arrival_places(trains))
-        fresh = [self._none(0), self._none(1)]
+        fresh = list(self._nothing)
         begin = 0
         for side, train in zip([side for side in (0, 1) if side != self._table_side], trains, strict=True):
             fresh[side] = self._admit(state, side, train, places[begin : begin + len(train)], emitted)
@@ -189,10 +191,6 @@ class JoinKernel(Kernel):
             self._prune(state)
         self._shrink_keys(state)
         return state, self._results_of((fresh[0], fresh[1]), held, common_marks(trains), emitted)
-
-    def _none(self, side: int) -> SortedRun:
-        none = np.zeros(0, np.int64)
-        return SortedRun(Train.empty(self._schemas[side]), none, np.zeros(0, self._dtype), none)
 
     def _codes(self, keys: Partitions, columns: Sequence[Column], count: int) -> Int64s:
         """Return the key of each tuple, -1 where a part of it is NULL: it equals nothing."""
@@ -364,7 +362,7 @@ class JoinKernel(Kernel):
         for side in (0, 1):
             mine = state.sides[side]
             if side == self._table_side or not mine.runs:
-                rows = self._none(side)
+                rows = self._nothing[side]
             else:
                 rows = SortedRun.joined(mine.runs).sorted()
             own = {"values": rows.values.astype(self._dtype), "places": rows.places}
