@@ -114,28 +114,18 @@ class Train:
 
     def take(self, indices: Indices) -> Train:
         """Return the tuples at these positions, with this train's progress, ticks and end."""
-        return Train(
-            tuple([column.take(indices) for column in self.columns]),
-            take_numbers(self.stamps, indices),
-            self.numbers.take(indices),
-            self.progress,
-            self.ticks,
-            self.end,
-        )
+        return self._picked(tuple([column.take(indices) for column in self.columns]), indices)
 
     def choose(self, indices: Indices, wanted: Container[int]) -> Train:
         """Return the tuples at these positions, with only the columns wanted, which are taken when they are read."""
         columns = [Chosen(column, indices) if at in wanted else UNREAD for at, column in enumerate(self.columns)]
-        chosen = Train(
-            tuple(columns),
-            take_numbers(self.stamps, indices),
-            self.numbers.take(indices),
-            self.progress,
-            self.ticks,
-            self.end,
-        )
+        chosen = self._picked(tuple(columns), indices)
         chosen.base = Selection(self, indices)
         return chosen
+
+    def _picked(self, columns: tuple[Column, ...], indices: Indices) -> Train:
+        stamps, numbers = take_numbers(self.stamps, indices), self.numbers.take(indices)
+        return Train(columns, stamps, numbers, self.progress, self.ticks, self.end)
 
     def with_columns(self, columns: Sequence[Column]) -> Train:
         """Return the same tuples with other fields."""

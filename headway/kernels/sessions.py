@@ -32,19 +32,26 @@ from headway.kernels.results import Emission, Emitted, dead_letters, evaluate, f
 from headway.kernels.selects import CompiledSelect, Rows
 from headway.kernels.windows import WindowKernel
 from headway.network.schema import Schema
-from headway.trains import Tick, Train, join_trains
+from headway.trains import Aligned, Tick, Train
 
 _PIECE = 64
 
 
 @dataclass(slots=True)
-class SessionState:
-    """What data-driven windows remember: the tuples of the open windows, at most one window per partition."""
+class Open(Aligned):
+    """The tuples of open windows, at most one window per partition: their partitions and order values."""
 
-    order: OrderState
     rows: Train
     codes: Int64s
     values: Values
+
+
+@dataclass(slots=True)
+class SessionState:
+    """What data-driven windows remember."""
+
+    order: OrderState
+    open: Open
     opened: Int64s  # per partition: when the open window was opened
     expired: Mask  # per partition: whether a timeout has emitted the open window
     sorter: Any  # what the sorter remembers, where there is one
@@ -56,21 +63,17 @@ class SessionState:
 
 
 class _Table:
-    """The tuples of open windows and new ones, sorted by (partition, arrival)."""
+    """The tuples of open windows and new ones, sorted by (partition, arrival); the first `old` are not new."""
 
-    __slots__ = ("codes", "heads", "new", "origin", "rows", "starts", "tails", "values")
-
-    def __init__(self, rows: Train, codes: Int64s, values: Values, old: int) -> None:
-        order = stable_order(codes)
-        self.rows = rows.take(order)
-        self.codes = codes[order]
-        self.values = values[order]
+    def __init__(self, every: Open, old: int) -> None:
+        order = stable_order(every.codes)
+        self.every = every.take(order)
+        self.rows, self.codes, self.values = self.every.rows, self.every.codes, self.every.values
         self.origin = order - old  # the place in the train; negative for the old ones
         self.new: Mask = self.origin >= 0
-        first = np.diff(self.codes, prepend=-1) != 0
-        self.heads = np.flatnonzero(first)
-        self.tails = np.append(self.heads[1:], len(codes))
-        self.starts: Mask = first  # a partition's first tuple here starts its window
+        self.starts: Mask = np.diff(self.codes, prepend=-1) != 0  # a partition's first tuple here starts its window
+        self.heads = np.flatnonzero(self.starts)
+        self.tails = np.append(self.heads[1:], len(order))
 
 
 class SessionKernel(WindowKernel):
@@ -100,16 +103,14 @@ class SessionKernel(WindowKernel):
         none = np.zeros(0, np.int64)
         return SessionState(
             self._order.initial(),
-            Train.empty(self._schema),
-            none,
-            np.zeros(0, self._order.dtype),
+            Open(Train.empty(self._schema), none, np.zeros(0, self._order.dtype)),
             none,
             np.zeros(0, np.bool_),
             None if self._sorter is None else self._sorter.initial(),
         )
 
     def _opened(self, state: SessionState) -> Int64s:
-        waiting = np.unique(state.codes)
+        waiting = np.unique(state.open.codes)
         return state.opened[waiting[~state.expired[waiting]]]
 
     def _take(self, state: SessionState, train: Train, now: int, emitted: Emitted) -> None:
@@ -135,12 +136,7 @@ class SessionKernel(WindowKernel):
         self, state: SessionState, train: Train, codes: Int64s, values: Values, now: int, emitted: Emitted
     ) -> None:
         """Divide the tuples into windows, emit those that are closed, keep the open ones."""
-        table = _Table(
-            join_trains([state.rows, train]),
-            np.concatenate([state.codes, codes]),
-            np.concatenate([state.values, values]),
-            len(state.codes),
-        )
+        table = _Table(Open.joined([state.open, Open(train, codes, values)]), len(state.open))
         bad = self._search(table)
         if bad:
             # A tuple on which the predicate fails is no part of any window: go on without it.
@@ -257,9 +253,9 @@ class SessionKernel(WindowKernel):
         self._remember(state, table, rows)
 
     def _remember(self, state: SessionState, table: _Table, rows: Int64s) -> None:
-        taken = table.rows.take(rows)
-        state.rows = Train(taken.columns, taken.stamps, taken.numbers)
-        state.codes, state.values = table.codes[rows], table.values[rows]
+        state.open = table.every.take(rows)
+        rest = state.open.rows
+        state.open.rows = Train(rest.columns, rest.stamps, rest.numbers)
 
     def _emit(
         self, state: SessionState, table: _Table, begin: Int64s, end: Int64s, numbers: Int64s, emitted: Emitted
@@ -282,13 +278,13 @@ class SessionKernel(WindowKernel):
         )
 
     def _open_table(self, state: SessionState) -> tuple[_Table, Int64s, Int64s]:
-        table = _Table(state.rows, state.codes, state.values, len(state.codes))
+        table = _Table(state.open, len(state.open))
         waiting = ~state.expired[table.codes[table.heads]]
         return table, table.heads[waiting], table.tails[waiting]
 
     def _expire(self, state: SessionState, tick: Tick, emitted: Emitted) -> None:
         assert self._timeout is not None
-        if len(state.codes) == 0:
+        if len(state.open) == 0:
             return
         table, begin, end = self._open_table(state)
         due = state.opened[table.codes[begin]] <= tick.moment - self._timeout
@@ -303,7 +299,7 @@ class SessionKernel(WindowKernel):
         # Let in what the sorter holds, in its order, then close every window by (start, partition).
         if self._sorter is not None:
             self._take(state, Train.empty(self._schema, number, end=True), now, emitted)
-        if len(state.codes):
+        if len(state.open):
             table, begin, end = self._open_table(state)
             order = np.lexsort((table.codes[begin], table.values[begin]))
             self._emit(state, table, begin[order], end[order], np.full(len(begin), number), emitted)
@@ -314,11 +310,11 @@ class SessionKernel(WindowKernel):
         state.grow()
         arrays = {
             **state.order.dump(),
-            "codes": state.codes,
-            "values": state.values,
+            "codes": state.open.codes,
+            "values": state.open.values,
             "opened": state.opened[:count],
             "expired": state.expired[:count],
-            **pack_train("row", state.rows, self._schema.types),
+            **pack_train("row", state.open.rows, self._schema.types),
         }
         if self._sorter is not None:
             arrays["sorter"] = np.frombuffer(self._sorter.dump(state.sorter), np.uint8)
@@ -326,9 +322,8 @@ class SessionKernel(WindowKernel):
 
     def _restore(self, state: SessionState, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
         state.order.restore(arrays)
-        state.rows = unpack_train("row", arrays, len(self._schema))
-        for name in ("codes", "values", "opened", "expired"):
-            setattr(state, name, arrays[name])
+        state.open = Open(unpack_train("row", arrays, len(self._schema)), arrays["codes"], arrays["values"])
+        state.opened, state.expired = arrays["opened"], arrays["expired"]
         if self._sorter is not None:
             state.sorter = self._sorter.load(arrays["sorter"].tobytes())
 
