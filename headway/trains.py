@@ -177,12 +177,15 @@ class Aligned:
         )
 
     def keep(self, mask: Mask) -> Self:
-        """Return the entries for which the mask is true."""
-        return self.take(np.flatnonzero(mask))
+        """Return the entries for which the mask is true; itself if these are all."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Return several as one."""
+        """Return several as one, which may be one of them."""
+        filled = [part for part in parts if len(part)]
+        if len(filled) == 1 and type(filled[0]) is cls:
+            return filled[0]
         return cls(*[_join([getattr(part, name) for part in parts]) for name in cls.__match_args__])
 
 

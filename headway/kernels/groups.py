@@ -8,12 +8,12 @@ each box is to count, and to look up the few groups there are.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from headway.columns import Column, Indices, Int64s, Values
-from headway.kernels.grid import Grid, band
+from headway.kernels.grid import Grid, band, near
 from headway.kernels.order import OrderedInput, OrderState, last_places
 from headway.trains import Train, ascends
 
@@ -119,15 +119,24 @@ class KeyIndex(NamedTuple):
         distinct, ranks = np.unique(values, return_inverse=True)
         return cls(distinct, keys * (len(distinct) + 1) + ranks)
 
-    def number(self, keys: Int64s, values: Values, side: Literal["left", "right"]) -> Int64s:
-        """Return the number below which the tuples of a key are that have smaller values, or (`right`) none above."""
-        return keys * (len(self.distinct) + 1) + np.searchsorted(self.distinct, values, side=side)
+    def above(self, keys: Int64s, values: Values) -> Int64s:
+        """Return numbers that are larger than those of a key's tuples up to a value, and of no others of the key."""
+        return keys * (len(self.distinct) + 1) + self.distinct.searchsorted(values, "right")
 
     def within(self, keys: Int64s, values: Values, size: Any) -> tuple[Int64s, Int64s]:
         """Return the ranges of tuples that have these keys and lie within the size of these values, floats about."""
         low, high = band(values, size)
-        starts = np.searchsorted(self.numbers, self.number(keys, low, "left"))
-        return starts, np.searchsorted(self.numbers, self.number(keys, high, "right"))
+        lowest = keys * (len(self.distinct) + 1) + self.distinct.searchsorted(low)
+        return self.numbers.searchsorted(lowest), self.numbers.searchsorted(self.above(keys, high))
+
+
+def close_pairs(starts: Int64s, stops: Int64s, values: Values, others: Values, size: Any) -> tuple[Int64s, Int64s]:
+    """Return the pairs of values and of those others in their ranges, by place, without floats beyond the size."""
+    owners, at = expand(starts, stops)
+    if size is not None and values.dtype.kind == "f":
+        close = near(values[owners], others[at], size)
+        owners, at = owners[close], at[close]
+    return owners, at
 
 
 SHORTEST = 256

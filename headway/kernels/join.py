@@ -20,8 +20,8 @@ from headway.boxes.join import Join, joined
 from headway.columns import Column, Int64s, Values, truth
 from headway.expressions import Expression, Functions
 from headway.kernels.codec import pack_train, under, unpack_train
-from headway.kernels.grid import band, near
-from headway.kernels.groups import KeyIndex, expand
+from headway.kernels.grid import band
+from headway.kernels.groups import KeyIndex, close_pairs
 from headway.kernels.kernel import Kernel, Result, Tables
 from headway.kernels.order import OrderedInput, OrderState, order_dtype
 from headway.kernels.partitions import Partitions
@@ -44,6 +44,9 @@ class SortedRun(Aligned):
     values: Values
     places: Int64s
     _index: KeyIndex | None = field(default=None, init=False, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.keys)  # quicker than the general way
 
     def index(self) -> KeyIndex:
         """Return the index of keys and order values; kept for next time."""
@@ -291,11 +294,9 @@ class JoinKernel(Kernel):
         pieces = []
         cuts = _cut(stops - starts)
         for begin, end in pairwise(cuts):
-            owner, at = expand(starts[begin:end], stops[begin:end])
+            some = probe.values[begin:end]
+            owner, at = close_pairs(starts[begin:end], stops[begin:end], some, table.values, self._size)
             owner += begin
-            if self._size is not None and self._dtype.kind == "f":
-                close = near(probe.values[owner], table.values[at], self._size)
-                owner, at = owner[close], at[close]
             if len(at):
                 pieces.append((at, owner) if swapped else (owner, at))
         return pieces

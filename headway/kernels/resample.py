@@ -18,8 +18,8 @@ from headway.boxes.resample import Resample
 from headway.columns import Column, Int64s, Values, empty
 from headway.expressions import Functions
 from headway.kernels.codec import pack_columns, under, unpack_columns
-from headway.kernels.grid import band, horizon, near
-from headway.kernels.groups import KeyIndex, expand
+from headway.kernels.grid import band, horizon
+from headway.kernels.groups import KeyIndex, close_pairs
 from headway.kernels.kernel import Kernel, Result, Tables
 from headway.kernels.order import OrderedInput, OrderState, lowest, order_dtype
 from headway.kernels.results import ROWS, Emission, Emitted, evaluate_beside, in_pieces, portions
@@ -67,7 +67,7 @@ class NewSamples(Samples):
             return np.full(len(ends), _NEVER)
         order = np.lexsort((self.places, self.partition))
         index = KeyIndex.of(self.partition, self.steps)
-        numbers, wanted = index.numbers[order], index.number(partition, ends, "right")
+        numbers, wanted = index.numbers[order], index.above(partition, ends)
         at = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
         found = (numbers[at] >= wanted) & (self.partition[order][at] == partition)
         return np.where(found, self.places[order][at], _NEVER)
@@ -92,11 +92,10 @@ class ResampleKernel(Kernel):
         self, spec: Resample, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
     ) -> None:
         super().__init__(spec, box, schemas, tables, functions)
+        one, two = schemas
         self._dtype = order_dtype(*zip(schemas, spec.orders, strict=True))
-        self._orders = tuple(
-            OrderedInput(schema, order, self._dtype) for schema, order in zip(schemas, spec.orders, strict=True)
-        )
-        self._size: Any = np.array(spec.distance(*schemas), self._dtype)[()]
+        self._orders = (OrderedInput(one, spec.orders[0], self._dtype), OrderedInput(two, spec.orders[1], self._dtype))
+        self._size: Any = np.array(spec.distance(one, two), self._dtype)[()]
         self._select = CompiledSelect(spec.results(schemas[1], functions), in_order=True, whole=True, hold_all=True)
         (self._output,) = spec.infer(box, schemas, functions)
         self._emission = Emission(box, self._select, self._output, self._orders[1].by_types, order_last=True)
@@ -256,10 +255,7 @@ class ResampleKernel(Kernel):
     ) -> None:
         """Answer pairs over the samples from starts to stops."""
         samples = state.samples
-        owner, at = expand(starts, stops)
-        if self._dtype.kind == "f":
-            close = near(beats.values[owner], samples.values[at], self._size)
-            owner, at = owner[close], at[close]
+        owner, at = close_pairs(starts, stops, beats.values, samples.values, self._size)
         chosen, owner = np.unique(owner, return_inverse=True)
         if len(chosen) == 0:
             return
