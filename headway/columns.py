@@ -237,6 +237,12 @@ def concat(columns: Sequence[Column]) -> Column:
     return Column(values, np.concatenate([column.is_valid() for column in columns]))
 
 
+def truth(answer: Column) -> Mask:
+    """Return where a predicate is true; NULL is not."""
+    mask: Mask = answer.values if answer.valid is None else answer.values & answer.valid
+    return mask
+
+
 def nulls(count: int, type_: pa.DataType) -> Column:
     """Return a column of NULLs."""
     dtype = _NUMPY.get(type_)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import UNREAD, Chosen, Column, Indices, Int64s, concat, empty, from_arrow, to_arrow
+from headway.columns import UNREAD, Chosen, Column, Indices, Int64s, Mask, concat, empty, from_arrow, to_arrow
 from headway.network.schema import Schema
 
 NOTHING = -1
@@ -114,28 +114,18 @@ class Train:
 
     def take(self, indices: Indices) -> Train:
         """Return the tuples at these positions, with this train's progress, ticks and end."""
-        return Train(
-            tuple([column.take(indices) for column in self.columns]),
-            take_numbers(self.stamps, indices),
-            self.numbers.take(indices),
-            self.progress,
-            self.ticks,
-            self.end,
-        )
+        return self._picked(tuple([column.take(indices) for column in self.columns]), indices)
 
     def choose(self, indices: Indices, wanted: Container[int]) -> Train:
         """Return the tuples at these positions, with only the columns wanted, which are taken when they are read."""
         columns = [Chosen(column, indices) if at in wanted else UNREAD for at, column in enumerate(self.columns)]
-        chosen = Train(
-            tuple(columns),
-            take_numbers(self.stamps, indices),
-            self.numbers.take(indices),
-            self.progress,
-            self.ticks,
-            self.end,
-        )
+        chosen = self._picked(tuple(columns), indices)
         chosen.base = Selection(self, indices)
         return chosen
+
+    def _picked(self, columns: tuple[Column, ...], indices: Indices) -> Train:
+        stamps, numbers = take_numbers(self.stamps, indices), self.numbers.take(indices)
+        return Train(columns, stamps, numbers, self.progress, self.ticks, self.end)
 
     def with_columns(self, columns: Sequence[Column]) -> Train:
         """Return the same tuples with other fields."""
@@ -170,6 +160,43 @@ class Train:
         return cls(tuple([empty(field.type) for field in schema.fields]), _NONE, _NONE, progress, ticks, end)
 
 
+class Aligned:
+    """Arrays, columns and trains side by side, with an entry for each of some tuples; dataclasses inherit from it."""
+
+    __slots__ = ()
+    __match_args__: ClassVar[tuple[str, ...]]
+
+    def __len__(self) -> int:
+        return len(getattr(self, self.__match_args__[0]))
+
+    def take(self, at: Indices) -> Self:
+        """Return some of the entries."""
+        every = [getattr(self, name) for name in self.__match_args__]
+        return type(self)(
+            *[tuple([column.take(at) for column in one]) if isinstance(one, tuple) else one.take(at) for one in every]
+        )
+
+    def keep(self, mask: Mask) -> Self:
+        """Return the entries for which the mask is true; itself if these are all."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return several as one, which may be one of them."""
+        filled = [part for part in parts if len(part)]
+        if len(filled) == 1 and type(filled[0]) is cls:
+            return filled[0]
+        return cls(*[_join([getattr(part, name) for part in parts]) for name in cls.__match_args__])
+
+
+def _join(parts: Sequence[Any]) -> Any:
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    if isinstance(parts[0], Train):
+        return join_trains(parts)
+    return tuple([concat(columns) for columns in zip(*parts, strict=True)])
+
+
 def join_trains(trains: Sequence[Train]) -> Train:
     """Return consecutive trains of one stream as one."""
     if len(trains) == 1:
@@ -183,3 +210,29 @@ def join_trains(trains: Sequence[Train]) -> Train:
         tuple([tick for train in trains for tick in train.ticks]),
         trains[-1].end,
     )
+
+
+def merge(trains: Sequence[Train]) -> Train:
+    """Return trains of several streams as one, sorted by arrival number; equal numbers come in the streams' order."""
+    marks = common_marks(trains)
+    filled = [train for train in trains if len(train)]
+    merged = filled[0] if filled else trains[0]
+    if len(filled) > 1:
+        merged = join_trains(filled)
+        merged = merged.take(np.argsort(merged.numbers, kind="stable"))
+    return Train(merged.columns, merged.stamps, merged.numbers, marks.progress, marks.ticks, marks.end)
+
+
+def common_marks(trains: Sequence[Train]) -> Train:
+    """Return an empty train with the progress, the ticks and the end that trains of several streams have together."""
+    # The same tick arrives on every input; it counts once.
+    ticks = tuple(sorted({tick for train in trains for tick in train.ticks}))
+    return Train((), _NONE, _NONE, min(train.progress for train in trains), ticks, all(train.end for train in trains))
+
+
+def arrival_places(trains: Sequence[Train]) -> Int64s:
+    """Return for each tuple, train after train, its place in the merged order of arrival, from 0."""
+    order = np.argsort(np.concatenate([train.numbers for train in trains]), kind="stable")
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return places

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.boxes.approximate import estimating, widened
-from headway.boxes.durations import Duration, Size, native_size, parse_size, parse_timeout, write_size
-from headway.boxes.keys import Key, Settings, check_keys, inside, parse_flag, parse_select, parse_text
+from headway.boxes.durations import Duration, Size, native_size, parse_size, write_size
+from headway.boxes.keys import Key, check_keys, inside, one_of, parse_text
 from headway.boxes.operator import Operator, read_keys, register, result_schema
 from headway.boxes.order import ORDER, Order
-from headway.errors import NetworkError, unknown
+from headway.errors import NetworkError
 from headway.expressions import AggregateSelect, Expression, Functions
 from headway.expressions.compiling import compile_aggregates, compile_predicate
 from headway.expressions.model import Scope
@@ -55,12 +55,6 @@ def _write_advance(advance: Size | When) -> Any:
     return {"when": advance.predicate} if isinstance(advance, When) else write_size(advance)
 
 
-def _parse_align(value: object) -> str:
-    if value not in ALIGNMENTS:
-        raise NetworkError(unknown("alignment", str(value), ALIGNMENTS))
-    return str(value)
-
-
 @register
 @dataclass(frozen=True, slots=True)
 class Aggregate(Operator):
@@ -80,15 +74,9 @@ class Aggregate(Operator):
     op = "aggregate"
     doc = "Windows over an ordered stream: one result per window and partition."
     keys = (
-        Key("select", "select", "the results, such as `count(*) as n, avg(pos) as mean`", True, parse_select),
+        Key("select", "select", "the results, such as `count(*) as n, avg(pos) as mean`", True),
         ORDER,
-        Key(
-            "size",
-            "size",
-            "the width of a window; may be left out only with `advance: {when: ...}`",
-            read=parse_size,
-            write=write_size,
-        ),
+        Key("size", "size", "the width of a window; may be left out only with `advance: {when: ...}`"),
         Key(
             "advance",
             "advance",
@@ -100,25 +88,18 @@ class Aggregate(Operator):
             "align",
             "align",
             "`grid`: windows start at multiples of advance (default); `first`: at the first value",
-            read=_parse_align,
+            read=one_of("alignment", ALIGNMENTS),
         ),
-        Key(
-            "timeout",
-            "duration",
-            "emit a window this long after it was opened, by the clock",
-            read=parse_timeout,
-            write=str,
-        ),
+        Key("timeout", "duration", "emit a window this long after it was opened, by the clock"),
         Key(
             "approximate",
             "flag",
             "true: count, sum and avg are estimates, with a field NAME_error each, where load was shed (default false)",
-            read=parse_flag,
         ),
     )
 
     @classmethod
-    def read(cls, settings: Settings) -> Aggregate:
+    def read(cls, settings: Mapping[str, Any]) -> Aggregate:
         """Read all keys; `size` may be missing only for data-driven windows."""
         made = read_keys(cls, settings)
         if made.size is None and not isinstance(made.advance, When):

@@ -114,11 +114,7 @@ def parse_size(value: object) -> Size:
             raise NetworkError(f"must be a finite number, not {value!r}")
         if value <= 0:
             raise NetworkError(f"must be larger than zero, not {_shown(value)}")
-        if isinstance(value, int):
-            _check_size(value, LARGEST_SIZE)
-        else:
-            _check_size(value, _LARGEST_FLOAT)
-        return value
+        return _check_size(value, LARGEST_SIZE if isinstance(value, int) else _LARGEST_FLOAT)
     if isinstance(value, str) and value.strip().startswith("-"):
         raise NetworkError(f"must be larger than zero, not '{value}'")
     duration = Duration.parse(value)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from headway.boxes.durations import Size, pair_size, parse_size, write_size
-from headway.boxes.keys import Key, Settings, inside, parse_select, parse_text
+from headway.boxes.durations import Size, pair_size
+from headway.boxes.keys import Key, inside
 from headway.boxes.operator import Operator, read_keys, register, result_schema
-from headway.boxes.order import Order, parse_orders, write_orders
+from headway.boxes.order import Order, orders_key
 from headway.boxes.union import ORDERED
 from headway.errors import NetworkError
 from headway.expressions import Expression, Functions, JoinCondition
@@ -34,37 +35,20 @@ class Join(Operator):
     op = "join"
     doc = "Pairs of tuples that lie within `size` of each other and fulfil a predicate."
     keys = (
-        Key("on", "text", "the predicate, such as `left.pos = right.pos`", True, parse_text),
-        Key(
-            "size",
-            "size",
-            "the largest distance of the order fields; not with a static table",
-            read=parse_size,
-            write=write_size,
-        ),
-        Key(
-            "order",
-            "orders",
-            "a list of two orders, left and right; not with a static table",
-            read=parse_orders,
-            write=write_orders,
-            field="orders",
-        ),
-        Key(
-            "select",
-            "select",
-            "the fields of the result (default: all, right ones prefixed where the name is taken)",
-            read=parse_select,
-        ),
+        Key("on", "text", "the predicate, such as `left.pos = right.pos`", True),
+        Key("size", "size", "the largest distance of the order fields; not with a static table"),
+        orders_key("a list of two orders, left and right; not with a static table"),
+        Key("select", "select", "the fields of the result (default: all, right ones prefixed where the name is taken)"),
         ORDERED,
     )
     inputs = (2, 2)
     takes_tables = True
 
     @classmethod
-    def read(cls, settings: Settings) -> Join:
+    def read(cls, settings: Mapping[str, Any]) -> Join:
         """Read all keys; `size` and `order` belong to two streams, not to a static table."""
-        tables = settings.tables
+        inputs = settings.get("in")
+        tables = [isinstance(item, Mapping) for item in (inputs if isinstance(inputs, list | tuple) else [inputs])]
         if all(tables):
             raise NetworkError("in: at least one input must be a stream, not a static table")
         for key in ("size", "order"):

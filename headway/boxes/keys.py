@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
+from headway.boxes.durations import parse_size, parse_timeout, write_size
 from headway.errors import NetworkError, choices, unknown
-
-T = TypeVar("T")
-D = TypeVar("D")
-
-
-def as_written(value: Any) -> Any:
-    """Return a value as it stands in the file."""
-    return value
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
     """A key of the network file: what kind of value it takes, one line about it, and how it is read and written.
 
-    `kind` names a fragment of the JSON Schema (see `headway.jsonschema`). `field` is where the specification keeps
-    the value, if not under the key's name. `write` is the way back, for values other than the field's default.
+    `kind` names a fragment of the JSON Schema (see `headway.jsonschema`), and says how the value is read and written
+    where that is not given. `field` is where the specification keeps the value, if not under the key's name. `write` is
+    the way back, for values other than the field's default.
     """
 
     name: str
     kind: str
     doc: str
     required: bool = False
-    read: Callable[[object], Any] = as_written
-    write: Callable[[Any], Any] = as_written
+    read: Callable[[Any], Any] | None = None
+    write: Callable[[Any], Any] | None = None
     field: str = ""
+
+    def value(self, written: object) -> Any:
+        """Return the value that stands in the file; errors name the key."""
+        read = self.read or _READERS.get(self.kind)
+        with inside(self.name):
+            return written if read is None else read(written)
+
+    def written(self, value: Any) -> Any:
+        """Return a value as the file has it."""
+        write = self.write or _WRITERS.get(self.kind)
+        return value if write is None else write(value)
 
 
 OP = Key("op", "op", "the operator", required=True)
@@ -42,36 +47,6 @@ IN = Key(
     "the input, or a list of inputs: names of sources or boxes, `box.port`, or {table: path}",
     required=True,
 )
-
-
-class Settings:
-    """A box's mapping, read key by key; an error names the key. NULL is the same as leaving the key out."""
-
-    def __init__(self, mapping: Mapping[str, Any]) -> None:
-        """Wrap a mapping whose keys were checked."""
-        self.mapping = mapping
-
-    def __contains__(self, key: str) -> bool:
-        """Return whether a key has a value."""
-        return self.mapping.get(key) is not None
-
-    def need(self, key: str, read: Callable[[object], T]) -> T:
-        """Return a required key's value."""
-        if key not in self:
-            raise NetworkError(f"{key}: is missing")
-        with inside(key):
-            return read(self.mapping[key])
-
-    def get(self, key: str, read: Callable[[object], T], default: D) -> T | D:
-        """Return an optional key's value."""
-        return self.need(key, read) if key in self else default
-
-    @property
-    def tables(self) -> tuple[bool, ...]:
-        """For each input, whether it is a static table."""
-        inputs = self.mapping.get("in")
-        listed = inputs if isinstance(inputs, list | tuple) else [inputs]
-        return tuple(isinstance(item, Mapping) for item in listed)
 
 
 @contextmanager
@@ -122,6 +97,17 @@ def parse_flag(value: object) -> bool:
     return value
 
 
+def one_of(kind: str, names: Collection[str]) -> Callable[[object], str]:
+    """Return a function that reads one of some names."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise NetworkError(unknown(kind, str(value), names))
+        return value
+
+    return read
+
+
 def parse_select(value: object) -> str:
     """Read a select list: text, or a list of texts, which is the same joined by commas."""
     if isinstance(value, list | tuple):
@@ -146,3 +132,14 @@ def parse_names(value: object) -> tuple[str, ...]:
             raise NetworkError(f"field '{name}' is named twice")
         seen.add(name.lower())
     return tuple(names)
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "text": parse_text,
+    "select": parse_select,
+    "flag": parse_flag,
+    "size": parse_size,
+    "duration": parse_timeout,
+}
+_WRITERS: dict[str, Callable[[Any], Any]] = {"size": write_size, "duration": str}
+"""By kind of value."""

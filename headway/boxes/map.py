@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headway.boxes.keys import Key, inside, parse_select
+from headway.boxes.keys import Key, inside
 from headway.boxes.operator import Operator, Projection, register, result_schema
 from headway.expressions import Expression, Functions
 from headway.expressions.compiling import compile_select
@@ -22,7 +22,7 @@ class Map(Operator):
 
     op = "map"
     doc = "One output tuple per input tuple, each field an expression."
-    keys = (Key("select", "select", "the fields of the result, such as `time, n * 2 as twice`", True, parse_select),)
+    keys = (Key("select", "select", "the fields of the result, such as `time, n * 2 as twice`", True),)
     projects = True
     traceable = True
     selectivity = 1.0

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
-from headway.boxes.keys import IN, OP, Key, Settings, check_count, check_keys, inside
+from headway.boxes.keys import IN, OP, Key, check_count, check_keys, inside
 from headway.errors import NetworkError, SchemaError, unknown
 from headway.expressions.safety import risk
 from headway.network.schema import Field, Schema
@@ -170,18 +170,18 @@ class Operator(ABC):
         """Read the specification from a box's mapping (``op`` and ``in`` may stand in it); errors name box and key."""
         with inside(f"box '{box}'"):
             check_keys(mapping, (OP, IN, *cls.keys), given=("op", "in"))
-            return cls.read(Settings(mapping))
+            return cls.read({key: value for key, value in mapping.items() if value is not None})
 
     @classmethod
-    def read(cls, settings: Settings) -> Self:
-        """Read the specification from checked settings."""
+    def read(cls, settings: Mapping[str, Any]) -> Self:
+        """Read the specification from a box's mapping, whose keys were checked; NULL is the same as no key."""
         return read_keys(cls, settings)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the file's keys, without ``op`` and ``in``; defaults are left out."""
         defaults = {field.name: field.default for field in fields(cast(Any, self))}
         values = [(key, name, getattr(self, name)) for key in self.keys for name in (key.field or key.name,)]
-        return {key.name: key.write(value) for key, name, value in values if value != defaults[name]}
+        return {key.name: key.written(value) for key, name, value in values if value != defaults[name]}
 
     def infer(self, box: str, inputs: Sequence[Schema], functions: Functions | None = None) -> tuple[Schema, ...]:
         """Return the schema of every port, or raise a NetworkError that starts with ``box 'NAME': ``."""
@@ -194,11 +194,10 @@ class Operator(ABC):
         """Return the schema of every port; errors name the key."""
 
 
-def read_keys(spec: type[S], settings: Settings) -> S:
-    """Return a specification with the values of all keys that are given or required."""
-    given = [key for key in spec.keys if key.required or key.name in settings]
+def read_keys(spec: type[S], settings: Mapping[str, Any]) -> S:
+    """Return a specification with the values of all keys that are given."""
     make: Callable[..., S] = spec
-    return make(**{key.field or key.name: settings.need(key.name, key.read) for key in given})
+    return make(**{key.field or key.name: key.value(settings[key.name]) for key in spec.keys if key.name in settings})
 
 
 def result_schema(first: Sequence[Field], results: Sequence[tuple[str, Expression]]) -> Schema:

@@ -125,6 +125,10 @@ def parse_orders(value: object) -> tuple[Order, Order]:
 ORDER = Key("order", "order", "the order field, the slack and the partitions", True, Order.parse, Order.to_mapping)
 
 
-def write_orders(orders: Sequence[Order | None]) -> list[dict[str, Any]]:
-    """Return the orders of two inputs as the file has them."""
+def orders_key(doc: str, required: bool = False) -> Key:
+    """Return the key for the orders of two inputs."""
+    return Key("order", "orders", doc, required, parse_orders, _write_orders, "orders")
+
+
+def _write_orders(orders: Sequence[Order | None]) -> list[dict[str, Any]]:
     return [order.to_mapping() for order in orders if order is not None]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headway.boxes.durations import Size, pair_size, parse_size, write_size
-from headway.boxes.keys import Key, inside, parse_select
+from headway.boxes.durations import Size, pair_size
+from headway.boxes.keys import Key, inside
 from headway.boxes.operator import Operator, register, result_schema
-from headway.boxes.order import Order, parse_orders, write_orders
+from headway.boxes.order import Order, orders_key
 from headway.boxes.union import ORDERED
 from headway.expressions import AggregateSelect, Functions
 from headway.expressions.compiling import compile_aggregates
@@ -29,9 +29,9 @@ class Resample(Operator):
     op = "resample"
     doc = "For each tuple of the first input: results over the tuples of the second within `size` of it."
     keys = (
-        Key("select", "select", "the results over the second input, such as `avg(pos) as pos`", True, parse_select),
-        Key("size", "size", "the largest distance of the order fields", True, parse_size, write_size),
-        Key("order", "orders", "a list of two orders, one per input", True, parse_orders, write_orders, "orders"),
+        Key("select", "select", "the results over the second input, such as `avg(pos) as pos`", True),
+        Key("size", "size", "the largest distance of the order fields", True),
+        orders_key("a list of two orders, one per input", True),
         ORDERED,
     )
     inputs = (2, 2)

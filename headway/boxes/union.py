@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headway.boxes.keys import Key, parse_flag
+from headway.boxes.keys import Key
 from headway.boxes.operator import Operator, register
 from headway.errors import SchemaError, choices
 from headway.expressions import Functions
 from headway.network.schema import Schema, type_name
 
-ORDERED = Key(
-    "ordered", "flag", "false: take tuples as they come, not in arrival order (default true)", read=parse_flag
-)
+ORDERED = Key("ordered", "flag", "false: take tuples as they come, not in arrival order (default true)")
 
 
 @register

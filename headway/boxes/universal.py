@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from headway.boxes.costs import NOTHING, Cost, parse_cost
-from headway.boxes.keys import Key
+from headway.boxes.keys import Key, one_of
 from headway.boxes.operator import Modelled, Operator, register
 from headway.boxes.union import ORDERED, Union
-from headway.errors import NetworkError, finite, unknown
+from headway.errors import NetworkError, finite
 from headway.expressions import Functions
 from headway.network.schema import Schema
 
@@ -39,12 +39,6 @@ def parse_selectivity(value: object) -> float:
 def _parse_seed(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise NetworkError(f"must be a whole number, zero or more, not {value!r}")
-    return value
-
-
-def _parse_mode(value: object) -> str:
-    if not isinstance(value, str) or value not in MODES:
-        raise NetworkError(unknown("mode", str(value), MODES))
     return value
 
 
@@ -78,7 +72,7 @@ class Universal(Operator):
             "mode",
             "mode",
             "`random`: each tuple by itself (default); `even`: exactly, counted over all tuples",
-            read=_parse_mode,
+            read=one_of("mode", MODES),
         ),
         Key("seed", "count", "what `random` and distributions of costs are drawn from (default 0)", read=_parse_seed),
         ORDERED,

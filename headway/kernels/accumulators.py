@@ -10,43 +10,13 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from headway.columns import Column, Hashes, Int64s, Mask, Values, numpy_type, splitmix64
 from headway.expressions import AggregateCall
 from headway.kernels.groups import expand
-
-
-class HyperLogLog:
-    """Flajolet's sketch with 1,024 registers of one byte: a standard error of 3.3 per cent (Spark's default is 5)."""
-
-    BITS = 10
-    WIDTH = 1 << BITS
-
-    @classmethod
-    def add(cls, registers: Values, ids: Int64s, column: Column, type_: pa.DataType) -> None:
-        """Note values, by group, in registers of shape (groups, WIDTH). NULLs do not count."""
-        valid = column.is_valid()
-        hashes = hash_values(column)[valid]
-        register = (hashes >> np.uint64(64 - cls.BITS)).astype(np.int64)
-        rest = hashes << np.uint64(cls.BITS)
-        # The rank is the number of leading zeros plus one; a float's exponent counts them for all at once.
-        exponent = np.frexp((rest >> np.uint64(11)).astype(np.float64))[1]
-        rank = np.where(rest == 0, 64 - cls.BITS + 1, 53 - exponent + 1).astype(np.uint8)
-        np.maximum.at(registers.reshape(-1), ids[valid] * cls.WIDTH + register, rank)
-
-    @classmethod
-    def estimate(cls, registers: Values) -> Int64s:
-        """Return the estimated number of distinct values per group, with the correction for small numbers."""
-        m = cls.WIDTH
-        raw = 0.7213 / (1 + 1.079 / m) * m * m / np.exp2(-registers.astype(np.float64)).sum(axis=1)
-        empty = (registers == 0).sum(axis=1)
-        small = m * np.log(m / np.maximum(empty, 1))
-        estimates: Int64s = np.rint(np.where((raw <= 2.5 * m) & (empty > 0), small, raw)).astype(np.int64)
-        return estimates
 
 
 def hash_values(column: Column) -> Hashes:
@@ -73,19 +43,26 @@ Arrays = dict[str, Values]
 
 
 class Accumulator(ABC):
-    """The numbers that a function keeps for each group, as arrays by group."""
+    """The numbers that a function keeps for each group, as arrays by group; `n` counts the values that are not NULL."""
 
-    fields: ClassVar[Mapping[str, tuple[Any, Any]]]
+    fields: Mapping[str, tuple[Any, Any]]
     """Name to (dtype, value of an empty group); a dtype may be a pair (dtype, width) for rows of numbers."""
     merges: Mapping[str, np.ufunc] = MappingProxyType({})
     """How the numbers of neighbouring groups make one, where that is not their sum."""
 
-    @abstractmethod
     def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
         """Add tuples, in arrival order, to their groups; `ids` are positions in the arrays.
 
         `counts`, if known, is the number of ids per group.
         """
+        assert column is not None
+        ids, values = _present(ids, column)
+        self._update(arrays, ids, values)
+        _count(arrays, ids, counts)
+
+    def _update(self, arrays: Arrays, ids: Int64s, values: Values) -> None:
+        """Add values that are not NULL to all but their number."""
+        raise NotImplementedError
 
     def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
         """Return the numbers of ranges of neighbouring groups, for windows made of panes."""
@@ -125,20 +102,18 @@ def _count(arrays: Arrays, ids: Int64s, counts: Int64s | None) -> None:
 
 
 class Count(Accumulator):
-    """count(*), count(x), count_if(x)."""
+    """count(*), count(x), and with `only_true` count_if(x)."""
 
-    fields: ClassVar[Mapping[str, tuple[Any, Any]]] = {"n": (np.int64, 0)}
+    fields = MappingProxyType({"n": (np.int64, 0)})
 
     def __init__(self, only_true: bool = False) -> None:
-        """Count tuples, values that are not NULL, or, for count_if, values that are true."""
         self._only_true = only_true
 
     def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
-        """Count."""
+        """Count tuples, values that are not NULL, or values that are true."""
         if column is not None:
             ids, values = _present(ids, column)
-            if self._only_true:
-                ids = ids[values]
+            ids = ids[values] if self._only_true else ids
         _count(arrays, ids, counts)
 
     def result(self, arrays: Arrays) -> Column:
@@ -146,24 +121,18 @@ class Count(Accumulator):
         return Column(arrays["n"])
 
 
-class Sum(Accumulator):
+class _Sum(Accumulator):
     """sum of floating-point numbers, and avg of any numbers."""
 
-    fields: ClassVar[Mapping[str, tuple[Any, Any]]] = {"n": (np.int64, 0), "s": (np.float64, 0.0)}
+    fields = MappingProxyType({"n": (np.int64, 0), "s": (np.float64, 0.0)})
 
     def __init__(self, average: bool) -> None:
-        """Return the sum, or the average."""
         self._average = average
 
-    def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
-        """Add the values up, in their order."""
-        assert column is not None
-        ids, values = _present(ids, column)
+    def _update(self, arrays: Arrays, ids: Int64s, values: Values) -> None:
         np.add.at(arrays["s"], ids, values.astype(np.float64, copy=False))
-        _count(arrays, ids, counts)
 
     def result(self, arrays: Arrays) -> Column:
-        """Return NULL for no values."""
         values = arrays["s"] / np.maximum(arrays["n"], 1) if self._average else arrays["s"]
         return nullable(values, arrays["n"] > 0)
 
@@ -171,16 +140,12 @@ class Sum(Accumulator):
 class IntegerSum(Accumulator):
     """sum of integers: exact; a sum beyond bigint is an overflow, seen by its floating-point shadow."""
 
-    fields: ClassVar[Mapping[str, tuple[Any, Any]]] = {"n": (np.int64, 0), "s": (np.int64, 0), "f": (np.float64, 0.0)}
+    fields = MappingProxyType({"n": (np.int64, 0), "s": (np.int64, 0), "f": (np.float64, 0.0)})
 
-    def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
-        """Add the values up."""
-        assert column is not None
-        ids, values = _present(ids, column)
+    def _update(self, arrays: Arrays, ids: Int64s, values: Values) -> None:
         values = values.astype(np.int64, copy=False)
         np.add.at(arrays["s"], ids, values)
         np.add.at(arrays["f"], ids, values.astype(np.float64))
-        _count(arrays, ids, counts)
 
     def result(self, arrays: Arrays) -> Column:
         """Return NULL for no values."""
@@ -193,11 +158,10 @@ class IntegerSum(Accumulator):
         return wrapped
 
 
-class Extreme(Accumulator):
+class _Extreme(Accumulator):
     """min, max, bool_and, bool_or. NaN is larger than every number, as in Spark."""
 
     def __init__(self, dtype: np.dtype[Any], largest: bool) -> None:
-        """Keep the largest or the smallest value of a numpy type."""
         self._ufunc: np.ufunc
         if dtype.kind == "f":
             start: Any = -np.inf if largest else np.nan
@@ -209,48 +173,35 @@ class Extreme(Accumulator):
             info = np.iinfo(dtype)
             start = info.min if largest else info.max
             self._ufunc = np.maximum if largest else np.minimum
-        self.fields = {"n": (np.int64, 0), "m": (dtype, start)}  # type: ignore[misc]  # depends on the type
+        self.fields = {"n": (np.int64, 0), "m": (dtype, start)}
         self.merges = {"m": self._ufunc}
 
-    def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
-        """Compare."""
-        assert column is not None
-        ids, values = _present(ids, column)
+    def _update(self, arrays: Arrays, ids: Int64s, values: Values) -> None:
         self._ufunc.at(arrays["m"], ids, values)
-        _count(arrays, ids, counts)
 
     def result(self, arrays: Arrays) -> Column:
-        """Return NULL for no values."""
         return nullable(arrays["m"], arrays["n"] > 0)
 
 
-class Variance(Accumulator):
-    """stddev and variance: sums of differences from the group's first value, which do not cancel out."""
+class _Variance(Accumulator):
+    """stddev and variance: sums of differences from the group's first value, which do not cancel out.
 
-    fields: ClassVar[Mapping[str, tuple[Any, Any]]] = {
-        "n": (np.int64, 0),
-        "k": (np.float64, 0.0),
-        "s1": (np.float64, 0.0),
-        "s2": (np.float64, 0.0),
-    }
+    Divided by n-1 for a sample, by n for a population; the root of it is the standard deviation.
+    """
+
+    fields = MappingProxyType({"n": (np.int64, 0), **dict.fromkeys(("k", "s1", "s2"), (np.float64, 0.0))})
 
     def __init__(self, sample: bool, root: bool) -> None:
-        """Divide by n-1 for a sample, by n for a population; the root of it is the standard deviation."""
         self._sample = sample
         self._root = root
 
-    def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
-        """Add differences and their squares."""
-        assert column is not None
-        ids, values = _present(ids, column)
+    def _update(self, arrays: Arrays, ids: Int64s, values: Values) -> None:
         values = values.astype(np.float64, copy=False)
-        fresh = arrays["n"][ids] == 0
-        backwards = np.flatnonzero(fresh)[::-1]
+        backwards = np.flatnonzero(arrays["n"][ids] == 0)[::-1]
         arrays["k"][ids[backwards]] = values[backwards]  # the last write is the first value
         differences = values - arrays["k"][ids]
         np.add.at(arrays["s1"], ids, differences)
         np.add.at(arrays["s2"], ids, differences * differences)
-        _count(arrays, ids, counts)
 
     def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
         """Move the panes' sums to the first pane's origin, then add them up."""
@@ -271,7 +222,6 @@ class Variance(Accumulator):
         return merged
 
     def result(self, arrays: Arrays) -> Column:
-        """Return NULL for no values, and for a sample of one."""
         n = arrays["n"]
         some = n > (1 if self._sample else 0)
         s1, s2, count = arrays["s1"], arrays["s2"], np.maximum(n, 1)
@@ -284,25 +234,22 @@ class Variance(Accumulator):
         return nullable(np.sqrt(values) if self._root else values, some)
 
 
-def variance(name: str) -> Variance:
+def variance(name: str) -> Accumulator:
     """Return the accumulator of a standard deviation or a variance."""
-    return Variance(sample=not name.endswith("_pop"), root=name.startswith("stddev"))
+    return _Variance(sample=not name.endswith("_pop"), root=name.startswith("stddev"))
 
 
-class First(Accumulator):
-    """first or last value of a group, NULLs included; only where tuples come in order and windows are whole."""
+class _First(Accumulator):
+    """first or last value of a group, NULLs included; only where tuples come in order and windows are whole.
+
+    Windows made of panes hold their tuples instead, so nothing is ever merged.
+    """
 
     def __init__(self, dtype: np.dtype[Any], last: bool) -> None:
-        """Keep the first or the last value of a numpy type."""
         self._last = last
-        self.fields = {  # type: ignore[misc]  # depends on the type
-            "n": (np.int64, 0),
-            "v": (dtype, dtype.type(0)),
-            "ok": (np.bool_, False),
-        }
+        self.fields = {"n": (np.int64, 0), "v": (dtype, dtype.type(0)), "ok": (np.bool_, False)}
 
     def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
-        """Keep the first value, or replace the last."""
         assert column is not None
         if self._last:
             rows = np.arange(len(ids))
@@ -312,33 +259,40 @@ class First(Accumulator):
         arrays["ok"][ids[rows]] = True if column.valid is None else column.valid[rows]
         _count(arrays, ids, counts)
 
-    def merge(self, arrays: Arrays, starts: Int64s, stops: Int64s) -> Arrays:
-        """Windows made of panes hold their tuples instead."""
-        raise NotImplementedError
-
     def result(self, arrays: Arrays) -> Column:
-        """Return the value kept."""
         return nullable(arrays["v"], arrays["ok"])
 
 
-class ApproximateDistinct(Accumulator):
-    """approx_count_distinct: a HyperLogLog sketch per group."""
+class HyperLogLog(Accumulator):
+    """approx_count_distinct: Flajolet's sketch with 1,024 registers of one byte per group.
 
-    fields: ClassVar[Mapping[str, tuple[Any, Any]]] = {"registers": ((np.uint8, HyperLogLog.WIDTH), 0)}
+    Its standard error is 3.3 per cent (Spark's default is 5).
+    """
+
+    BITS = 10
+    WIDTH = 1 << BITS
+    fields = MappingProxyType({"registers": ((np.uint8, WIDTH), 0)})
     merges = MappingProxyType({"registers": np.maximum})
 
-    def __init__(self, type_: pa.DataType) -> None:
-        """Sketch values of a type."""
-        self._type = type_
-
     def add(self, arrays: Arrays, ids: Int64s, column: Column | None, counts: Int64s | None = None) -> None:
-        """Note the values' hashes."""
+        """Note values, by group; NULLs do not count."""
         assert column is not None
-        HyperLogLog.add(arrays["registers"], ids, column, self._type)
+        valid = column.is_valid()
+        hashes = hash_values(column)[valid]
+        register = (hashes >> np.uint64(64 - self.BITS)).astype(np.int64)
+        rest = hashes << np.uint64(self.BITS)
+        # The rank is the number of leading zeros plus one; a float's exponent counts them for all at once.
+        exponent = np.frexp((rest >> np.uint64(11)).astype(np.float64))[1]
+        rank = np.where(rest == 0, 64 - self.BITS + 1, 53 - exponent + 1).astype(np.uint8)
+        np.maximum.at(arrays["registers"].reshape(-1), ids[valid] * self.WIDTH + register, rank)
 
     def result(self, arrays: Arrays) -> Column:
-        """Estimate."""
-        return Column(HyperLogLog.estimate(arrays["registers"]))
+        """Return the estimated number of distinct values per group, with the correction for small numbers."""
+        registers, m = arrays["registers"], self.WIDTH
+        raw = 0.7213 / (1 + 1.079 / m) * m * m / np.exp2(-registers.astype(np.float64)).sum(axis=1)
+        empty = (registers == 0).sum(axis=1)
+        small = m * np.log(m / np.maximum(empty, 1))
+        return Column(np.rint(np.where((raw <= 2.5 * m) & (empty > 0), small, raw)).astype(np.int64))
 
 
 def accumulator(call: AggregateCall, in_order: bool, whole: bool) -> Accumulator | None:
@@ -350,22 +304,16 @@ def accumulator(call: AggregateCall, in_order: bool, whole: bool) -> Accumulator
     if name == "count":
         return Count()
     if name == "approx_count_distinct":
-        return ApproximateDistinct(call.arguments[0].type)
-    if not call.arguments:
-        return None
-    dtype = numpy_type(call.arguments[0].type)
+        return HyperLogLog()
+    dtype = numpy_type(call.arguments[0].type) if call.arguments else None
     if dtype is None:
         return None
     if name == "count_if":
         return Count(only_true=True)
-    if name in ("bool_and", "bool_or"):
-        return Extreme(dtype, largest=name == "bool_or")
-    if name in ("min", "max"):
-        return Extreme(dtype, largest=name == "max")
+    if name in ("min", "max", "bool_and", "bool_or"):
+        return _Extreme(dtype, largest=name in ("max", "bool_or"))
     if name in ("first", "last", "any_value"):
-        return First(dtype, last=name == "last") if in_order and whole else None
-    if name == "sum":
-        return IntegerSum() if dtype.kind == "i" else Sum(average=False)
-    if name == "avg":
-        return Sum(average=True)
+        return _First(dtype, last=name == "last") if in_order and whole else None
+    if name in ("sum", "avg"):
+        return IntegerSum() if name == "sum" and dtype.kind == "i" else _Sum(average=name == "avg")
     return variance(name) if name.startswith(("stddev", "var")) else None

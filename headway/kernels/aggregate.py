@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,17 +20,18 @@ from headway.boxes.aggregate import Aggregate
 from headway.columns import Column, Int64s, Mask, Values
 from headway.expressions import Functions
 from headway.kernels.accumulators import reduce_ranges
-from headway.kernels.codec import pack, unpack
 from headway.kernels.grid import NEVER, Grid
 from headway.kernels.groups import composites, expand, group, group_ascending, ranges
-from headway.kernels.kernel import Kernel, Result
+from headway.kernels.kernel import Tables
 from headway.kernels.order import OrderedInput, OrderState
 from headway.kernels.partitions import grown
-from headway.kernels.results import ROWS, Emission, Emitted, between_ticks, dead_letters, evaluate, in_pieces, portions
+from headway.kernels.results import ROWS, Emission, Emitted, dead_letters, evaluate, portions
 from headway.kernels.selects import CompiledSelect, Rows
-from headway.kernels.windows import HeldTuples, Store
+from headway.kernels.windows import HeldTuples, Store, WindowKernel
 from headway.network.schema import Schema
 from headway.trains import Tick, Train
+
+_BY_PARTITION = ("closed", "origin", "has_origin")
 
 
 @dataclass(slots=True)
@@ -52,25 +54,23 @@ class AggregateState:
         self.has_origin = grown(self.has_origin, count, False)
 
 
-class AggregateKernel(Kernel):
+class AggregateKernel(WindowKernel):
     """Aggregate with `size` and `advance`."""
 
-    def __init__(self, box: str, spec: Aggregate, schema: Schema, functions: Functions | None) -> None:
-        """Compile a specification for an input schema."""
-        self._box = box
-        self._schema = schema
-        self._order = OrderedInput(schema, spec.order)
+    def __init__(
+        self, spec: Aggregate, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
+    ) -> None:
+        super().__init__(spec, box, schemas, tables, functions)
+        self._order = OrderedInput(self._schema, spec.order)
         self._align = spec.align == "first"
-        self._timeout = None if spec.timeout is None else spec.timeout.nanoseconds
-        size, advance = spec.window(schema)
+        size, advance = spec.window(self._schema)
         assert size is not None
         assert advance is not None
         # A timeout belongs to a window, so windows that can time out do not share panes.
         self._grid = Grid(size, advance, self._order.dtype, whole=self._timeout is not None)
-        select = spec.results(schema, functions)
+        select = self._spec.results(self._schema, functions)
         self._select = CompiledSelect(select, in_order=self._order.slack == 0, whole=not self._grid.panes)
-        (output,) = spec.infer(box, [schema], functions)
-        self._emission = Emission(box, self._select, output, self._order.by_types)
+        self._emission = Emission(box, self._select, self._output, self._order.by_types)
         self._shareable = (
             self._grid.tumbling
             and self._timeout is None
@@ -80,12 +80,15 @@ class AggregateKernel(Kernel):
             and len(self._order.by) <= 1
             and not self._select.holds
         )
-        # So many windows may close with a tuple, and where they share no panes so many copies are made of it.
-        self._step = max(1, ROWS // max(1, math.ceil(size / advance)))  # 0 where a quotient is too small for a double
-        fields = [expression.field for expression in self._select.inputs]
-        # Where no expression can fail no dead letter shows the other columns.
+        if self._grid.size > self._grid.advance:
+            # So many windows may close with a tuple, and where they share no panes so many copies are made of it.
+            self._step = max(1, ROWS // math.ceil(size / advance))
+        # Where no expression can fail no dead letter shows the other columns. Estimates of plain fields cannot fail
+        # either, so what is read is what the exact aggregate reads.
+        calls = spec.results(schemas[0], functions).calls
+        fields = [one.field for call in calls for one in (*call.arguments, call.where) if one is not None]
         if None not in fields:
-            order = () if self._order.numbered else (schema.index(spec.order.on),)
+            order = () if self._order.numbered else (self._order.on,)
             self.reads = frozenset([at for at in fields if at is not None]).union(self._order.by, order)
 
     def initial(self) -> AggregateState:
@@ -103,34 +106,14 @@ class AggregateKernel(Kernel):
             -1 if self._order.numbered else NEVER,
         )
 
-    def run(self, state: AggregateState, trains: Sequence[Train], now: int) -> tuple[AggregateState, Result]:
-        """Take in a train and emit the windows that it closes; many of them in pieces."""
-        (train,) = trains
-        if self._grid.size > self._grid.advance:
-            return state, in_pieces(lambda state, some: self._run(state, some[0], now), state, trains, self._step)
-        return state, self._run(state, train, now)
-
-    def _run(self, state: AggregateState, train: Train, now: int) -> Result:
-        emitted = Emitted()
-        for part, tick in between_ticks(train, self._timeout is not None):
-            self._take(state, part, now, emitted)
-            if tick is not None:
-                self._expire(state, tick, emitted)
-        if not train.end:
-            return emitted.result(self._emission.schema, train)
-        return emitted.result(self._emission.schema, train, self._flush(state, train.progress))
-
     def ranks(self, state: AggregateState, output: Train) -> tuple[Values, Int64s]:
         """Return each result's order value and its partition's first appearance."""
         by = output.columns[1 : 1 + len(self._order.by_types)]
         codes = state.order.partitions.codes(by, len(output))
         return np.asarray(output.columns[0].values), state.order.born[codes]
 
-    def deadline(self, state: AggregateState) -> int | None:
-        """Return when the oldest open window times out."""
-        if self._timeout is None or len(state.store) == 0:
-            return None
-        return int(state.store.opened.min()) + self._timeout
+    def _opened(self, state: AggregateState) -> Int64s:
+        return state.store.opened
 
     def _take(self, state: AggregateState, train: Train, now: int, emitted: Emitted) -> None:
         if len(train) == 0:
@@ -385,8 +368,8 @@ class AggregateKernel(Kernel):
         start = self._grid.start(window)
         return start + state.origin[partition] if self._align else start
 
-    def _flush(self, state: AggregateState, number: int) -> Iterator[Emitted]:
-        """Emit all windows at the end of the input; an unfinished one of a number of tuples is dropped."""
+    def _finish(self, state: AggregateState, number: int, now: int, emitted: Emitted) -> Iterator[Emitted]:
+        # An unfinished window of a number of tuples is dropped.
         if len(state.store) and not self._order.numbered:
             partition, window, at = self._open_windows(state, state.closed, np.full(len(state.store), -NEVER))
             order = np.lexsort((partition, self._starts(state, partition, window)))
@@ -398,32 +381,25 @@ class AggregateKernel(Kernel):
         state.store.keep(np.zeros(len(state.store), np.bool_))
         state.held = HeldTuples(self._select.held_types, self._order.dtype)
 
-    def dump(self, state: AggregateState) -> bytes:
-        """Write the state to bytes."""
+    def _saved(self, state: AggregateState) -> tuple[dict[str, Any], dict[str, Any]]:
         count = state.order.partitions.count
         state.grow()
         arrays = {
             **state.order.dump(),
-            "closed": state.closed[:count],
-            "origin": state.origin[:count],
-            "has_origin": state.has_origin[:count],
+            **{name: getattr(state, name)[:count] for name in _BY_PARTITION},
             "expired.partition": state.expired[0],
             "expired.window": state.expired[1],
             **state.store.dump(),
         }
         if self._select.holds:
             arrays.update(state.held.dump())
-        return pack({"op": "aggregate"}, arrays)
+        return {"op": "aggregate"}, arrays
 
-    def load(self, data: bytes) -> AggregateState:
-        """Read a state back."""
-        _, arrays = unpack(data)
-        state = self.initial()
+    def _restore(self, state: AggregateState, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
         state.order.restore(arrays)
-        state.closed = arrays["closed"]
-        state.origin, state.has_origin = arrays["origin"], arrays["has_origin"]
+        for name in _BY_PARTITION:
+            setattr(state, name, arrays[name])
         state.expired = arrays["expired.partition"], arrays["expired.window"]
         state.store.restore(arrays)
         if self._select.holds:
             state.held.restore(arrays)
-        return state

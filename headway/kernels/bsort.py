@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappush, heappushpop
+from typing import Any
 
 import numpy as np
 
 from headway.boxes.bsort import BSort
-from headway.columns import Column, Indices, Int64s
-from headway.kernels.codec import pack, pack_train, unpack, unpack_train
-from headway.kernels.kernel import Kernel, Result
+from headway.columns import Indices, Int64s
+from headway.expressions import Functions
+from headway.kernels.codec import pack_train, unpack_train
+from headway.kernels.kernel import Kernel, Result, Tables
 from headway.kernels.order import is_deep, stable_order
 from headway.kernels.partitions import Partitions
 from headway.network.schema import Schema
@@ -35,13 +37,15 @@ class BSortState:
 class BSortKernel(Kernel):
     """The running BSort."""
 
-    def __init__(self, spec: BSort, schema: Schema) -> None:
-        """Compile a specification for an input schema."""
-        self._schema = schema
-        self._on = None if spec.order.on == "#" else schema.index(spec.order.on)
+    def __init__(
+        self, spec: BSort, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
+    ) -> None:
+        super().__init__(spec, box, schemas, tables, functions)
+        (self._schema,) = schemas
+        self._on = None if spec.order.numbered else self._schema.index(spec.order.on)
         # By the tuple's number everything is sorted already.
         self._slack = spec.order.slack
-        self._by = tuple(schema.index(name) for name in spec.order.by)
+        self._by = tuple(self._schema.index(name) for name in spec.order.by)
 
     def initial(self) -> BSortState:
         """Return empty buffers."""
@@ -123,36 +127,25 @@ class BSortKernel(Kernel):
         staying = np.array([rank for buffer in buffers.values() for rank in buffer], np.int64)
         return np.array(leaving, np.int64), np.array(cause, np.intp), staying
 
-    def dump(self, state: BSortState) -> bytes:
-        """Write the state to bytes."""
-        arrays = {
-            "codes": state.codes,
-            **pack_train("column", state.buffer, self._schema.types),
-            **state.partitions.dump(),
-        }
-        return pack({"op": "bsort"}, arrays)
+    def _saved(self, state: BSortState) -> tuple[dict[str, Any], dict[str, Any]]:
+        buffer = pack_train("column", state.buffer, self._schema.types)
+        return {"op": "bsort"}, {"codes": state.codes, **buffer, **state.partitions.dump()}
 
-    def load(self, data: bytes) -> BSortState:
-        """Read a state back."""
-        _, arrays = unpack(data)
-        state = self.initial()
+    def _restore(self, state: BSortState, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
         state.partitions.restore(arrays)
         state.buffer = unpack_train("column", arrays, len(self._schema))
         state.codes = arrays["codes"]
-        return state
 
 
 def _ranks(train: Train, on: int | None) -> Int64s:
     """Return each tuple's place in the order (value, arrival), NULL first."""
-    count = len(train)
-    ranks = np.empty(count, np.int64)
+    ranks = np.arange(len(train))
     if on is None:
-        ranks[:] = np.arange(count)
         return ranks
-    column: Column = train.columns[on]
+    column = train.columns[on]
     if column.valid is None:
         order = np.argsort(column.values, kind="stable")
     else:
         order = np.lexsort((np.where(column.valid, column.values, 0), column.valid))
-    ranks[order] = np.arange(count)
+    ranks[order] = np.arange(len(train))
     return ranks

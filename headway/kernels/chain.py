@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headway.columns import UNREAD, Column, Int64s, Mask, numpy_type
-from headway.expressions import EvaluationError, Expression
+from headway.boxes.filter import Filter
+from headway.columns import UNREAD, Column, Int64s, Mask, numpy_type, truth
+from headway.expressions import EvaluationError, Expression, Functions
 from headway.expressions.nodes import Run
-from headway.kernels.kernel import DeadLetter, Kernel, Result
+from headway.kernels.kernel import DeadLetter, Kernel, Result, Tables
 from headway.kernels.results import BYTES, evaluate
 from headway.network.schema import Schema
-from headway.trains import Train, take_numbers
+from headway.trains import Train, merge, take_numbers
 
 _FIRST = 64
 """So many tuples are processed at first where nobody knows how long the texts are that they make."""
@@ -160,6 +161,37 @@ class ChainKernel(Kernel):
         return Result((train,), dead=tuple(dead), counts=tuple(counts))
 
 
+class RouteKernel(Kernel):
+    """Filter with several outputs: a tuple goes to the first predicate that is true, else to the last output."""
+
+    def __init__(
+        self, spec: Filter, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
+    ) -> None:
+        super().__init__(spec, box, schemas, tables, functions)
+        self._predicates = spec.predicates(schemas[0], functions)
+
+    def run(self, state: None, trains: Sequence[Train], now: int) -> tuple[None, Result]:
+        """Divide a train; a predicate sees only the tuples that no earlier one took."""
+        (rest,) = trains
+        outputs: list[Train] = []
+        dead: list[DeadLetter] = []
+        for predicate in self._predicates:
+            rest, (answer,), failed = evaluate((predicate,), rest, self._schemas[0], self._box)
+            dead += failed
+            mask = truth(answer)
+            outputs.append(rest.take(np.flatnonzero(mask)))
+            rest = rest.take(np.flatnonzero(~mask))
+        return None, Result((*outputs, rest), dead=tuple(dead))
+
+
+class UnionKernel(Kernel):
+    """Merge one train of each input by arrival number. The engine has cut the trains at one arrival number."""
+
+    def run(self, state: None, trains: Sequence[Train], now: int) -> tuple[None, Result]:
+        """Merge."""
+        return None, Result((merge(trains),))
+
+
 class _Work:
     """A train on its way through a chain."""
 
@@ -196,9 +228,3 @@ class _Work:
             self.stamps, self.numbers = take_numbers(self.stamps, indices), self.numbers.take(indices)
             self.count = self.alive
         self.live = None
-
-
-def truth(answer: Column) -> Mask:
-    """Return where a predicate is true; NULL is not."""
-    mask: Mask = answer.values if answer.valid is None else answer.values & answer.valid
-    return mask

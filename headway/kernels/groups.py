@@ -8,13 +8,13 @@ each box is to count, and to look up the few groups there are.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from headway.columns import Column, Indices, Int64s, Values
-from headway.kernels.grid import Grid
-from headway.kernels.order import OrderedInput, OrderState
+from headway.kernels.grid import Grid, band, near
+from headway.kernels.order import OrderedInput, OrderState, last_places
 from headway.trains import Train, ascends
 
 _DENSE_FLOOR = 4096
@@ -105,6 +105,38 @@ def expand(starts: Int64s, stops: Int64s) -> tuple[Int64s, Int64s]:
     offsets = np.cumsum(lengths) - lengths
     elements = np.arange(int(lengths.sum())) - offsets[owners] + starts[owners]
     return owners, elements
+
+
+class KeyIndex(NamedTuple):
+    """Tuples sorted by (key, value): the distinct values, and by tuple a number that sorts as (key, value)."""
+
+    distinct: Values
+    numbers: Int64s
+
+    @classmethod
+    def of(cls, keys: Int64s, values: Values) -> KeyIndex:
+        """Return the index of tuples, in their order."""
+        distinct, ranks = np.unique(values, return_inverse=True)
+        return cls(distinct, keys * (len(distinct) + 1) + ranks)
+
+    def above(self, keys: Int64s, values: Values) -> Int64s:
+        """Return numbers that are larger than those of a key's tuples up to a value, and of no others of the key."""
+        return keys * (len(self.distinct) + 1) + self.distinct.searchsorted(values, "right")
+
+    def within(self, keys: Int64s, values: Values, size: Any) -> tuple[Int64s, Int64s]:
+        """Return the ranges of tuples that have these keys and lie within the size of these values, floats about."""
+        low, high = band(values, size)
+        lowest = keys * (len(self.distinct) + 1) + self.distinct.searchsorted(low)
+        return self.numbers.searchsorted(lowest), self.numbers.searchsorted(self.above(keys, high))
+
+
+def close_pairs(starts: Int64s, stops: Int64s, values: Values, others: Values, size: Any) -> tuple[Int64s, Int64s]:
+    """Return the pairs of values and of those others in their ranges, by place, without floats beyond the size."""
+    owners, at = expand(starts, stops)
+    if size is not None and values.dtype.kind == "f":
+        close = near(values[owners], others[at], size)
+        owners, at = owners[close], at[close]
+    return owners, at
 
 
 SHORTEST = 256
@@ -244,16 +276,8 @@ def _note_last(
     partition_of: Int64s,
     state: OrderState,
 ) -> None:
-    """Take the last value of every key as its partition's largest; most are near the train's end."""
+    """Take the last value of every key as its partition's largest."""
     present = partition_of >= 0
-    piece = 8 * grouping.keys
-    while True:
-        piece = min(piece, len(ids))
-        at = np.full(grouping.keys, -1, np.int64)
-        at[ids[len(ids) - piece :] // grouping.span] = np.arange(len(ids) - piece, len(ids))
-        if piece == len(ids) or ((at >= 0) == present).all():
-            break
-        piece *= 8
-    rows = at[present]
+    rows = last_places(ids, grouping.keys, grouping.span, present)[present]
     last = values[rows if chosen is None else chosen[rows]]
     state.frontiers.note(partition_of[present], last)

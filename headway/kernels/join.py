@@ -17,21 +17,18 @@ import numpy as np
 import pyarrow as pa
 
 from headway.boxes.join import Join, joined
-from headway.columns import Column, Int64s, Mask, Values
+from headway.columns import Column, Int64s, Values, truth
 from headway.expressions import Expression, Functions
-from headway.kernels.chain import truth
-from headway.kernels.codec import pack, pack_train, under, unpack, unpack_train
-from headway.kernels.grid import band, near
-from headway.kernels.groups import expand
-from headway.kernels.kernel import DeadLetter, Kernel, Result
+from headway.kernels.codec import pack_train, under, unpack_train
+from headway.kernels.grid import band
+from headway.kernels.groups import KeyIndex, close_pairs
+from headway.kernels.kernel import Kernel, Result, Tables
 from headway.kernels.order import OrderedInput, OrderState, order_dtype
 from headway.kernels.partitions import Partitions
-from headway.kernels.results import BYTES, evaluate, evaluate_beside
-from headway.kernels.union import arrival_places, common_marks
+from headway.kernels.results import BYTES, Emitted, evaluate, evaluate_beside
 from headway.network.schema import Schema
-from headway.trains import NOTHING, Train, join_trains
+from headway.trains import Aligned, Train, arrival_places, common_marks, join_trains
 
-_NONE: Int64s = np.zeros(0, np.int64)
 _PAIRS = 1 << 20
 """Pairs that are looked at together; more would only cost memory."""
 _LEAST = 1024
@@ -39,40 +36,32 @@ _LEAST = 1024
 
 
 @dataclass(slots=True)
-class SortedRun:
+class SortedRun(Aligned):
     """Tuples sorted by (key, order value), with their places in the arrival order of both streams."""
 
     rows: Train
     keys: Int64s
     values: Values
     places: Int64s
-    _index: tuple[Values, Int64s] | None = field(default=None, init=False, repr=False)
+    _index: KeyIndex | None = field(default=None, init=False, repr=False)
 
     def __len__(self) -> int:
-        """Return the number of tuples."""
-        return len(self.keys)
+        return len(self.keys)  # quicker than the general way
 
-    def index(self) -> tuple[Values, Int64s]:
-        """Return the distinct order values, and by tuple a number that sorts as (key, value); kept for next time."""
+    def index(self) -> KeyIndex:
+        """Return the index of keys and order values; kept for next time."""
         if self._index is None:
-            distinct, ranks = np.unique(self.values, return_inverse=True)
-            self._index = distinct, self.keys * (len(distinct) + 1) + ranks
+            self._index = KeyIndex.of(self.keys, self.values)
         return self._index
 
     @property
     def width(self) -> int:
         """About the bytes of a tuple."""
-        return self.rows.nbytes // max(1, len(self.keys))
+        return self.rows.nbytes // max(1, len(self))
 
     def sorted(self) -> SortedRun:
         """Return the same tuples sorted."""
-        order = np.lexsort((self.places, self.values, self.keys))
-        return SortedRun(self.rows.take(order), self.keys[order], self.values[order], self.places[order])
-
-    def keep(self, mask: Mask) -> SortedRun:
-        """Return some of the tuples."""
-        at = np.flatnonzero(mask)
-        return SortedRun(self.rows.take(at), self.keys[at], self.values[at], self.places[at])
+        return self.take(np.lexsort((self.places, self.values, self.keys)))
 
 
 Both = tuple[SortedRun, SortedRun]
@@ -89,18 +78,9 @@ class Meeting(NamedTuple):
     stops: Int64s
 
 
-def _merge(runs: Sequence[SortedRun]) -> SortedRun:
-    return SortedRun(
-        join_trains([run.rows for run in runs]),
-        np.concatenate([run.keys for run in runs]),
-        np.concatenate([run.values for run in runs]),
-        np.concatenate([run.places for run in runs]),
-    ).sorted()
-
-
 @dataclass(slots=True)
 class Side:
-    """One side of a join at run time."""
+    """One side of a join at run time: the tuples that it holds."""
 
     order: OrderState | None  # None for a static table's side, and for the stream that meets one
     runs: list[SortedRun]
@@ -109,12 +89,11 @@ class Side:
     def add(self, run: SortedRun) -> None:
         """Keep tuples; runs of like size become one."""
         self.runs.append(run)
-        while len(self.runs) > 1 and 2 * len(self.runs[-1].keys) >= len(self.runs[-2].keys):
-            self.runs[-2:] = [_merge(self.runs[-2:])]
+        while len(self.runs) > 1 and 2 * len(self.runs[-1]) >= len(self.runs[-2]):
+            self.runs[-2:] = [SortedRun.joined(self.runs[-2:]).sorted()]
 
     def __len__(self) -> int:
-        """Return the number of tuples held."""
-        return sum(len(run.keys) for run in self.runs)
+        return sum(len(run) for run in self.runs)
 
 
 @dataclass(slots=True)
@@ -127,22 +106,14 @@ class JoinState:
 
 
 class JoinKernel(Kernel):
-    """The running Join; `table` is a static side's content, `table_side` which side it is."""
+    """The running Join, of two streams or of a stream and a static table."""
 
     def __init__(
-        self,
-        box: str,
-        spec: Join,
-        schemas: Sequence[Schema],
-        functions: Functions | None,
-        table: pa.Table | None = None,
-        table_side: int | None = None,
+        self, spec: Join, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
     ) -> None:
-        """Compile a specification for two schemas."""
+        super().__init__(spec, box, schemas, tables, functions)
         left, right = schemas
-        self._box = box
-        self._schemas = (left, right)
-        self._table_side = table_side
+        self._table_side = next((side for side, table in enumerate(tables) if table is not None), None)
         self._ordered = spec.ordered
         condition = spec.condition(left, right, functions)
         self._keys = (
@@ -162,8 +133,10 @@ class JoinKernel(Kernel):
         )
         size = spec.distance(left, right)
         self._size: Any = None if size is None else np.array(size, self._dtype)[()]
+        none = np.zeros(0, np.int64)
+        self._nothing = [SortedRun(Train.empty(one), none, np.zeros(0, self._dtype), none) for one in schemas]
         self._partners = self._pruning_partners(condition.names)
-        self._static = None if table is None else self._static_run(table)
+        self._static = None if self._table_side is None else self._static_run(tables[self._table_side])
 
     def _pruning_partners(self, names: Sequence[tuple[str, str]]) -> tuple[tuple[int, ...] | None, ...]:
         """Return per side the fields that equal the other side's `by` fields; None where pruning is impossible."""
@@ -203,40 +176,24 @@ class JoinKernel(Kernel):
         return state
 
     def run(self, state: JoinState, trains: Sequence[Train], now: int) -> tuple[JoinState, Result]:
-        """Pair the new tuples with the old ones and with each other."""
-        if self._table_side is not None:
-            return self._run_static(state, trains[0])
-        left, right = trains
-        dead: list[DeadLetter] = []
-        places = state.place + arrival_places(trains)
-        state.place += len(places)
-        ignored = 0
-        fresh: list[SortedRun] = []
-        for side, (train, at) in enumerate(((left, places[: len(left)]), (right, places[len(left) :]))):
-            run, late = self._admit(state, side, train, at, dead)
-            ignored += late
-            fresh.append(run)
+        """Pair the new tuples with the old ones and with each other; a static table's side has no new ones."""
+        static = self._table_side is not None
+        emitted = Emitted()
+        places = state.place + (np.arange(len(trains[0])) if static else arrival_places(trains))
+        fresh = list(self._nothing)
+        begin = 0
+        for side, train in zip([side for side in (0, 1) if side != self._table_side], trains, strict=True):
+            fresh[side] = self._admit(state, side, train, places[begin : begin + len(train)], emitted)
+            begin += len(train)
         held = (tuple(state.sides[0].runs), tuple(state.sides[1].runs))
-        for side in (0, 1):
-            if len(fresh[side].keys):
-                state.sides[side].add(fresh[side])
-        self._prune(state)
-        return state, self._results_of((fresh[0], fresh[1]), held, common_marks(trains), dead)._replace(ignored=ignored)
-
-    def _run_static(self, state: JoinState, train: Train) -> tuple[JoinState, Result]:
-        assert self._table_side is not None
-        side = 1 - self._table_side
-        dead: list[DeadLetter] = []
-        rows, columns, failed = evaluate(self._keys[side], train, self._schemas[side], self._box)
-        dead += failed
-        codes = self._codes(state.keys, columns, len(rows))
-        places = np.arange(state.place, state.place + len(rows))
-        run = SortedRun(rows, codes, np.zeros(len(rows), self._dtype), places).keep(codes >= 0).sorted()
-        table = state.sides[self._table_side].runs[0]
+        if not static:
+            state.place += len(places)
+            for mine, run in zip(state.sides, fresh, strict=True):
+                if len(run):
+                    mine.add(run)
+            self._prune(state)
         self._shrink_keys(state)
-        none = run.keep(np.zeros(len(run), np.bool_))
-        fresh, held = ((run, none), ((), (table,))) if side == 0 else ((none, run), ((table,), ()))
-        return state, self._results_of(fresh, held, common_marks([train]), dead, static=True)
+        return state, self._results_of((fresh[0], fresh[1]), held, common_marks(trains), emitted)
 
     def _codes(self, keys: Partitions, columns: Sequence[Column], count: int) -> Int64s:
         """Return the key of each tuple, -1 where a part of it is NULL: it equals nothing."""
@@ -247,53 +204,31 @@ class JoinKernel(Kernel):
                 codes = np.where(valid, codes, -1)
         return codes
 
-    def _admit(
-        self, state: JoinState, side: int, train: Train, places: Int64s, dead: list[DeadLetter]
-    ) -> tuple[SortedRun, int]:
-        """Return the tuples that are in order and have a key, sorted; and how many are out of order."""
+    def _admit(self, state: JoinState, side: int, train: Train, places: Int64s, emitted: Emitted) -> SortedRun:
+        """Return the tuples that are in order and have a key, sorted."""
         schema, mine = self._schemas[side], state.sides[side]
         rows, columns, failed, (places,) = evaluate_beside(self._keys[side], train, [places], schema, self._box)
-        dead += failed
-        order = self._orders[side]
-        assert order is not None
-        assert mine.order is not None
+        emitted.dead += failed
         keys = self._codes(state.keys, columns, len(rows))
-        _, values, _, at, late = order.admit(mine.order, rows)
-        if at is not None:
-            rows, keys, places = rows.take(at), keys[at], places[at]
-        return SortedRun(rows, keys, values, places).keep(keys >= 0).sorted(), late
+        order, values = self._orders[side], np.zeros(len(rows), self._dtype)
+        if order is not None and mine.order is not None:
+            _, values, _, at, late = order.admit(mine.order, rows)
+            emitted.ignored += late
+            if at is not None:
+                rows, keys, places = rows.take(at), keys[at], places[at]
+        return SortedRun(rows, keys, values, places).keep(keys >= 0).sorted()
 
-    def _results_of(
-        self, fresh: Both, held: Held, cause: Train, dead: list[DeadLetter], static: bool = False
-    ) -> Result:
+    def _results_of(self, fresh: Both, held: Held, cause: Train, emitted: Emitted) -> Result:
         """Return the results of a call; more than a piece of them when they are asked for."""
         width = max([run.width for side in held for run in side] + [run.width for run in fresh], default=1)
         most = max(_LEAST, min(_PAIRS, BYTES // (2 * width + 16)))
         meetings, pairs = self._meet(fresh, held)
         if pairs <= most:
-            return self._result(self._emit(meetings, dead, static), cause, dead)
-        results = self._gather(self._divide(fresh, held, most, dead, static), cause, dead)
-        return next(results)._replace(rest=results)
+            self._emit(meetings, emitted)
+            return emitted.result(self._output, cause)
+        return emitted.result(self._output, cause, self._divide(fresh, held, most), self._ordered)
 
-    def _result(self, output: Train, cause: Train, dead: list[DeadLetter], last: bool = True) -> Result:
-        failed, dead[:] = tuple(dead), []
-        # Of the last number more may come with the next piece.
-        progress = cause.progress if last else int(output.numbers[-1]) - 1 if self._ordered else NOTHING
-        ticks, end = (cause.ticks, cause.end) if last else ((), False)
-        return Result((Train(output.columns, output.stamps, output.numbers, progress, ticks, end),), dead=failed)
-
-    def _gather(self, parts: Iterator[Train], cause: Train, dead: list[DeadLetter]) -> Iterator[Result]:
-        """Yield results that are large enough, and a last one."""
-        some: list[Train] = []
-        for part in parts:
-            if len(part):
-                some.append(part)
-                if sum([one.nbytes for one in some]) >= BYTES:
-                    yield self._result(join_trains(some), cause, dead, last=False)
-                    some = []
-        yield self._result(join_trains(some) if some else Train.empty(self._output), cause, dead)
-
-    def _divide(self, fresh: Both, held: Held, most: int, dead: list[DeadLetter], static: bool) -> Iterator[Train]:
+    def _divide(self, fresh: Both, held: Held, most: int) -> Iterator[Emitted]:
         """Yield the results of new tuples piece by piece: the earlier ones' first, then those of the later ones.
 
         For the later ones the earlier ones are held.
@@ -301,15 +236,17 @@ class JoinKernel(Kernel):
         count = len(fresh[0]) + len(fresh[1])
         meetings, pairs = self._meet(fresh, held)
         if count <= 1 or pairs <= most:
-            yield self._emit(meetings, dead, static)
+            emitted = Emitted()
+            self._emit(meetings, emitted)
+            yield emitted
             return
         middle = np.partition(np.concatenate([fresh[0].places, fresh[1].places]), count // 2)[count // 2]
         before = (fresh[0].keep(fresh[0].places < middle), fresh[1].keep(fresh[1].places < middle))
         after = (fresh[0].keep(fresh[0].places >= middle), fresh[1].keep(fresh[1].places >= middle))
-        yield from self._divide(before, held, most, dead, static)
-        if not static:
+        yield from self._divide(before, held, most)
+        if self._table_side is None:
             held = ((*held[0], before[0]), (*held[1], before[1]))
-        yield from self._divide(after, held, most, dead, static)
+        yield from self._divide(after, held, most)
 
     def _meet(self, fresh: Both, held: Held) -> tuple[list[Meeting], int]:
         """Return the runs that new tuples meet, each other and what is held, and how many pairs to look at."""
@@ -321,42 +258,34 @@ class JoinKernel(Kernel):
                 pairs += int((meeting.stops - meeting.starts).sum())
         return meetings, pairs
 
-    def _emit(self, meetings: Sequence[Meeting], dead: list[DeadLetter], static: bool = False) -> Train:
-        """Return the results of runs paired left with right, in their order."""
+    def _emit(self, meetings: Sequence[Meeting], emitted: Emitted) -> None:
+        """Emit the results of runs paired left with right, in their order."""
         parts: list[Train] = []
         order_keys: list[tuple[Int64s, Int64s]] = []
         for meeting in meetings:
             left, right = (meeting.table, meeting.probe) if meeting.swapped else (meeting.probe, meeting.table)
             for left_at, right_at in self._candidates(meeting):
-                part, late, early = self._pair_up(left, left_at, right, right_at, dead, static)
+                part, late, early = self._pair_up(left, left_at, right, right_at, emitted)
                 if len(part):
                     parts.append(part)
                     order_keys.append((late, early))
         if not parts:
-            return Train.empty(self._output)
-        whole = join_trains(parts)
-        late = np.concatenate([key[0] for key in order_keys])
-        early = np.concatenate([key[1] for key in order_keys])
-        whole = whole.take(np.lexsort((early, late)))
+            return
+        late, early = (np.concatenate(keys) for keys in zip(*order_keys, strict=True))
+        whole = join_trains(parts).take(np.lexsort((early, late)))
         if self._results is not None:
             whole, values, failed = evaluate(self._results, whole, self._pair, self._box)
-            dead += failed
+            emitted.dead += failed
             whole = whole.with_columns(values)
-        return whole
+        emitted.parts.append(whole)
 
     def _ranges(self, left: SortedRun, right: SortedRun) -> Meeting:
         """Return, for each tuple of the shorter run, the range of the longer one with its key and in its distance."""
-        probe, table, swapped = (left, right, False) if len(left.keys) <= len(right.keys) else (right, left, True)
-        distinct, index = table.index()
-        span = len(distinct) + 1
-        if self._size is None:
-            low_rank, high_rank = np.zeros(len(probe.keys), np.int64), np.full(len(probe.keys), span - 1)
+        probe, table, swapped = (left, right, False) if len(left) <= len(right) else (right, left, True)
+        if self._size is not None:
+            starts, stops = table.index().within(probe.keys, probe.values, self._size)
         else:
-            low, high = band(probe.values, self._size)
-            low_rank = np.searchsorted(distinct, low, side="left")
-            high_rank = np.searchsorted(distinct, high, side="right")
-        starts = np.searchsorted(index, probe.keys * span + low_rank)
-        stops = np.searchsorted(index, probe.keys * span + high_rank)
+            starts, stops = (np.searchsorted(table.keys, probe.keys, side=side) for side in ("left", "right"))
         return Meeting(probe, table, swapped, starts, stops)
 
     def _candidates(self, meeting: Meeting) -> list[tuple[Int64s, Int64s]]:
@@ -365,33 +294,31 @@ class JoinKernel(Kernel):
         pieces = []
         cuts = _cut(stops - starts)
         for begin, end in pairwise(cuts):
-            owner, at = expand(starts[begin:end], stops[begin:end])
+            some = probe.values[begin:end]
+            owner, at = close_pairs(starts[begin:end], stops[begin:end], some, table.values, self._size)
             owner += begin
-            if self._size is not None and self._dtype.kind == "f":
-                close = near(probe.values[owner], table.values[at], self._size)
-                owner, at = owner[close], at[close]
             if len(at):
                 pieces.append((at, owner) if swapped else (owner, at))
         return pieces
 
     def _pair_up(
-        self, left: SortedRun, left_at: Int64s, right: SortedRun, right_at: Int64s, dead: list[DeadLetter], static: bool
+        self, left: SortedRun, left_at: Int64s, right: SortedRun, right_at: Int64s, emitted: Emitted
     ) -> tuple[Train, Int64s, Int64s]:
         one, two = left.rows.take(left_at), right.rows.take(right_at)
         places, others = left.places[left_at], right.places[right_at]
-        if static:
+        if self._table_side is None:
+            stamps, numbers = np.minimum(one.stamps, two.stamps), np.maximum(one.numbers, two.numbers)
+            late, early = np.maximum(places, others), np.minimum(places, others)
+        else:
             stream = one if self._table_side == 1 else two
             stamps, numbers = stream.stamps, stream.numbers
             late, early = (places, others) if self._table_side == 1 else (others, places)
-        else:
-            stamps, numbers = np.minimum(one.stamps, two.stamps), np.maximum(one.numbers, two.numbers)
-            late, early = np.maximum(places, others), np.minimum(places, others)
         pair = Train((*one.columns, *two.columns), stamps, numbers)
         if self._residual is not None:
             pair, (answer,), failed, (late, early) = evaluate_beside(
                 (self._residual,), pair, [late, early], self._pair, self._box
             )
-            dead += failed
+            emitted.dead += failed
             at = np.flatnonzero(truth(answer))
             pair, late, early = pair.take(at), late[at], early[at]
         return pair, late, early
@@ -405,16 +332,15 @@ class JoinKernel(Kernel):
                 continue
             runs = []
             for run in mine.runs:
-                codes = other.order.partitions.codes([run.rows.columns[at] for at in partners], len(run.keys))
+                codes = other.order.partitions.codes([run.rows.columns[at] for at in partners], len(run))
                 other.order.grow()
                 frontier = other.order.frontiers.frontier()[codes]
                 _, high = band(run.values, self._size)
                 kept = run.keep(high >= frontier)
-                if len(kept.keys):
+                if len(kept):
                     runs.append(kept)
             mine.runs = runs
             mine.pruned_at = len(mine)
-        self._shrink_keys(state)
 
     def _shrink_keys(self, state: JoinState) -> None:
         """Give the keys new numbers when most of those known belong to no tuple any more."""
@@ -423,49 +349,40 @@ class JoinKernel(Kernel):
             return
         state.keys = Partitions([one.type for one in self._keys[0]])
         for side in (0, 1):
-            runs = []
-            for run in state.sides[side].runs:
-                columns = [key.evaluate(run.rows.columns, len(run.keys)) for key in self._keys[side]]
-                runs.append(
-                    SortedRun(
-                        run.rows, self._codes(state.keys, columns, len(run.keys)), run.values, run.places
-                    ).sorted()
-                )
-            state.sides[side].runs = runs
+            mine = state.sides[side]
+            mine.runs = [self._keyed(state.keys, side, run.rows, run.values, run.places) for run in mine.runs]
 
-    def dump(self, state: JoinState) -> bytes:
-        """Write the state to bytes; a static side is not part of it."""
+    def _keyed(self, keys: Partitions, side: int, rows: Train, values: Values, places: Int64s) -> SortedRun:
+        """Return tuples, whose keys were evaluated before, with the numbers of their keys."""
+        columns = [key.evaluate(rows.columns, len(rows)) for key in self._keys[side]]
+        return SortedRun(rows, self._codes(keys, columns, len(rows)), values, places).sorted()
+
+    def _saved(self, state: JoinState) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the state without a static side."""
         arrays: dict[str, Any] = {}
         for side in (0, 1):
             mine = state.sides[side]
             if side == self._table_side or not mine.runs:
-                rows = SortedRun(Train.empty(self._schemas[side]), *[np.zeros(0, np.int64)] * 3)
+                rows = self._nothing[side]
             else:
-                rows = _merge(mine.runs)
+                rows = SortedRun.joined(mine.runs).sorted()
             own = {"values": rows.values.astype(self._dtype), "places": rows.places}
             own |= pack_train("column", rows.rows, self._schemas[side].types)
             if mine.order is not None:
                 own |= mine.order.dump()
             arrays |= {f"{side}.{name}": array for name, array in own.items()}
-        return pack({"op": "join", "place": state.place}, arrays)
+        return {"op": "join", "place": state.place}, arrays
 
-    def load(self, data: bytes) -> JoinState:
-        """Read a state back."""
-        meta, arrays = unpack(data)
-        state = self.initial()
+    def _restore(self, state: JoinState, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
         state.place = meta["place"]
         for side in (0, 1):
             mine = state.sides[side]
             own = under(f"{side}.", arrays)
             if mine.order is not None:
                 mine.order.restore(own)
-            if side == self._table_side or len(own["places"]) == 0:
-                continue
-            rows = unpack_train("column", own, len(self._schemas[side]))
-            keys = [key.evaluate(rows.columns, len(rows)) for key in self._keys[side]]
-            codes = self._codes(state.keys, keys, len(rows))
-            mine.runs = [SortedRun(rows, codes, own["values"], own["places"]).sorted()]
-        return state
+            if side != self._table_side and len(own["places"]):
+                rows = unpack_train("column", own, len(self._schemas[side]))
+                mine.runs = [self._keyed(state.keys, side, rows, own["values"], own["places"])]
 
 
 def _cut(counts: Int64s) -> list[int]:

@@ -11,10 +11,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
+from headway.boxes.operator import Operator
 from headway.columns import Int64s, Values
+from headway.expressions import Functions
+from headway.kernels.codec import pack, unpack
 from headway.network.schema import Schema
 from headway.sieves import ShareLookup
 from headway.trains import Train
+
+Tables = Sequence[pa.Table | None]
+"""For each input of a box, the content of a static table, or None for a stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,12 @@ class Kernel(ABC):
     reads: frozenset[int] | None = None
     """The columns of its one input that it needs, all others may be missing; None: all, as a dead letter shows them."""
 
+    def __init__(
+        self, spec: Operator, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
+    ) -> None:
+        self._box = box
+        self._schemas = tuple(schemas)
+
     def initial(self) -> Any:
         """Return the state before the first tuple."""
         return None
@@ -69,11 +83,22 @@ class Kernel(ABC):
 
     def dump(self, state: Any) -> bytes:
         """Write a state to bytes."""
-        return b""
+        return b"" if state is None else pack(*self._saved(state))
 
     def load(self, data: bytes) -> Any:
         """Read a state that `dump` wrote for the same kernel."""
-        return None
+        state = self.initial()
+        if state is not None:
+            self._restore(state, *unpack(data))
+        return state
+
+    def _saved(self, state: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what `pack` is to write of a state."""
+        raise NotImplementedError
+
+    def _restore(self, state: Any, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
+        """Bring an initial state to what `_saved` returned."""
+        raise NotImplementedError
 
     def weigh_by(self, kept: ShareLookup) -> None:  # noqa: B027 - most need not know
         """Hear how much is kept of the tuples that come in: only what is `approximate` minds."""

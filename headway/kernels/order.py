@@ -9,8 +9,7 @@ many tuples: there a heap per partition holds what has come, and its root is the
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappush, heapreplace
 from typing import Any, NamedTuple
@@ -34,80 +33,6 @@ def is_deep(slack: int) -> bool:
     return slack > DEEP
 
 
-class Heaps:
-    """The up to slack + 1 largest values of every partition."""
-
-    __slots__ = ("_bottom", "_depth", "_dtype", "_frontier", "_heaps", "_resting")
-
-    def __init__(self, slack: int, dtype: npt.DTypeLike, bottom: Any) -> None:
-        """Start without partitions; `bottom` stands for no frontier, below all values of the type."""
-        self._depth = slack + 1
-        self._dtype = np.dtype(dtype)
-        self._bottom = bottom
-        self._heaps: list[list[Any]] = []
-        self._frontier: Values = np.zeros(0, self._dtype)
-        # Values of partitions that nothing has come for since they were read back: numbers in an array are small.
-        self._resting: dict[int, Values] = {}
-
-    def __len__(self) -> int:
-        """Return the number of partitions that there is room for."""
-        return len(self._heaps)
-
-    def grow(self, partitions: int) -> None:
-        """Make room for partitions; a new one has seen nothing."""
-        self._frontier = grown(self._frontier, partitions, self._bottom)
-        self._heaps += [[] for _ in range(len(self._frontier) - len(self._heaps))]
-
-    def frontier(self) -> Values:
-        """Return the frontier of every partition."""
-        return self._frontier
-
-    def admit(self, codes: Int64s, values: Values) -> tuple[Mask | None, Values]:
-        """Take in tuples (partition, value) in arrival order.
-
-        Returns where they are in order (None: all are) and the partition's frontier after each tuple.
-        """
-        heaps, depth, bottom = self._heaps, self._depth, self._bottom
-        listed = codes.tolist()
-        if self._resting:
-            for code in set(listed) & self._resting.keys():
-                heaps[code] = self._resting.pop(code).tolist()
-        after: list[Any] = []
-        for code, value in zip(listed, values.tolist(), strict=True):
-            heap = heaps[code]
-            if len(heap) < depth:
-                heappush(heap, value)
-                after.append(heap[0] if len(heap) == depth else bottom)
-                continue
-            if value > heap[0]:
-                heapreplace(heap, value)
-            after.append(heap[0])
-        frontiers = np.array(after, self._dtype)
-        self._frontier[codes] = frontiers  # the last write is the last tuple's
-        late = values < frontiers  # a tuple in order is not below the frontier that it leaves, a late one changes none
-        return (~late if late.any() else None), frontiers
-
-    def dump(self, partitions: int) -> tuple[Values, Int64s]:
-        """Return the values of so many partitions, one after the other, each ascending, and how many each has."""
-        kept: list[Values] = []
-        for code, heap in enumerate(self._heaps[:partitions]):
-            heap.sort()  # what is sorted is still a heap
-            resting = self._resting.get(code)
-            kept.append(np.array(heap, self._dtype) if resting is None else resting)
-        lengths = np.array([len(one) for one in kept], np.int64)
-        return np.concatenate([np.zeros(0, self._dtype), *kept]), lengths
-
-    def restore(self, values: Values, lengths: Int64s) -> None:
-        """Take over what `dump` returned."""
-        self._heaps = [[] for _ in lengths]
-        ends = np.cumsum(lengths)
-        self._frontier = np.full(len(lengths), self._bottom, self._dtype)
-        full = lengths == self._depth
-        self._frontier[full] = values[(ends - lengths)[full]]
-        parts = np.split(values, ends[:-1]) if len(lengths) else []
-        self._resting = {code: part for code, part in enumerate(parts) if len(part)}
-
-
 _SHORT = 32
 """Trains up to this length are taken in tuple by tuple; longer ones too where the slack is larger."""
 
@@ -121,12 +46,9 @@ def lowest(dtype: npt.DTypeLike) -> Any:
 
 
 class Frontiers:
-    """The largest slack+1 values of every partition, in descending order; the last is the frontier.
+    """The largest slack+1 values of every partition, in descending order; the last is the frontier."""
 
-    Where the slack is large, `largest` stays empty, and heaps hold what has come.
-    """
-
-    __slots__ = ("_heaps", "_highest", "dtype", "largest", "slack")
+    __slots__ = ("_highest", "dtype", "largest", "slack")
 
     def __init__(self, slack: int, dtype: npt.DTypeLike) -> None:
         """Start without partitions; `dtype` is int64 or float64."""
@@ -134,43 +56,31 @@ class Frontiers:
         self.dtype = np.dtype(dtype)
         self.largest: Values = np.zeros((0, slack + 1), self.dtype)
         self._highest: Any = lowest(self.dtype)
-        self._heaps = Heaps(slack, self.dtype, lowest(self.dtype)) if is_deep(slack) else None
+
+    @staticmethod
+    def of(slack: int, dtype: npt.DTypeLike) -> Frontiers:
+        """Return frontiers without partitions, of the kind that is best for this slack."""
+        return (_Heaps if is_deep(slack) else Frontiers)(slack, dtype)
 
     def __len__(self) -> int:
         """Return the number of partitions that there is room for."""
-        return len(self.largest) if self._heaps is None else len(self._heaps)
+        return len(self.largest)
 
     def dump(self, partitions: int) -> dict[str, Values]:
         """Return what so many partitions hold, as named arrays."""
-        if self._heaps is None:
-            return {"largest": self.largest[:partitions]}
-        values, lengths = self._heaps.dump(partitions)
-        return {"largest": values, "lengths": lengths}
+        return {"largest": self.largest[:partitions]}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Take over what `dump` returned; also a table where there are heaps now, as earlier versions wrote it."""
-        largest = arrays["largest"]
-        if self._heaps is None:
-            self.largest = largest
-            self._highest = largest.max() if largest.size else lowest(self.dtype)
-        elif largest.ndim == 1:
-            self._heaps.restore(largest, arrays["lengths"])
-        else:
-            ascending = largest[:, ::-1]
-            held = ascending != lowest(self.dtype)
-            self._heaps.restore(ascending[held], held.sum(axis=1))
+        """Take over what `dump` returned."""
+        self.largest = arrays["largest"]
+        self._highest = self.largest.max() if self.largest.size else lowest(self.dtype)
 
     def grow(self, partitions: int) -> None:
         """Make room for partitions; a new one has seen nothing."""
-        if self._heaps is not None:
-            self._heaps.grow(partitions)
-            return
         self.largest = grown(self.largest, partitions, lowest(self.dtype))
 
     def frontier(self) -> Values:
         """Return the frontier of every partition."""
-        if self._heaps is not None:
-            return self._heaps.frontier()
         values: Values = self.largest[:, -1]
         return values
 
@@ -192,53 +102,48 @@ class Frontiers:
         count = len(values)
         if count == 0:
             return None, values
-        if self._heaps is not None:
-            return self._heaps.admit(codes, values)
         if self.slack == 0 and values[0] >= self._highest and (count == 1 or bool((values[1:] >= values[:-1]).all())):
             # The common case: the whole train ascends, so every partition's does.
-            self._note_last(codes, values)
+            if count <= 8 * len(self):
+                self.largest[codes, 0] = values  # the last write is the last value
+            else:
+                places = last_places(codes, len(self))
+                seen = np.flatnonzero(places >= 0)
+                self.largest[seen, 0] = values[places[seen]]
             self._highest = values[-1]
             return None, values
         if count <= _SHORT * (1 + self.slack // 8):  # the passes over arrays are as many as the slack
             return self._admit_each(codes, values)
         return self._admit_sorted(codes, values)
 
-    def _note_last(self, codes: Int64s, values: Values) -> None:
-        """Take the last value of every partition in an ascending train as its largest.
-
-        The partitions' last tuples mostly stand near the train's end, so that is where they are looked for first.
-        """
-        largest = self.largest[:, 0]
-        piece = 8 * len(largest)
-        while piece < len(codes):
-            last = np.full(len(largest), lowest(self.dtype), self.dtype)
-            last[codes[-piece:]] = values[-piece:]  # the last write is the last value
-            if (last != lowest(self.dtype)).all():
-                np.maximum(largest, last, out=largest)
-                return
-            piece *= 8
-        largest[codes] = values
-
     def _admit_each(self, codes: Int64s, values: Values) -> tuple[Mask | None, Values]:
         """Take in a short train tuple by tuple: the passes over arrays cost a hundred times what they would do."""
-        largest = self.largest
-        in_order = np.ones(len(values), np.bool_)
-        frontiers = np.empty(len(values), self.dtype)
-        known: dict[int, list[Any]] = {}
-        for at, (code, value) in enumerate(zip(codes.tolist(), values.tolist(), strict=True)):
-            tops = known.get(code)
-            if tops is None:
-                tops = known[code] = largest[code, ::-1].tolist()  # ascending here
-            if value < tops[0]:
-                in_order[at] = False
-            else:
-                insort(tops, value)
-                del tops[0]
-            frontiers[at] = tops[0]
-        for code, tops in known.items():
-            largest[code] = tops[::-1]
+        listed = codes.tolist()
+        heaps = {code: self.largest[code, ::-1].tolist() for code in set(listed)}  # what ascends is a heap
+        admitted = self._push(heaps, listed, values)
+        for code, heap in heaps.items():
+            self.largest[code] = sorted(heap, reverse=True)
         self._highest = max(self._highest, values.max())
-        return (None if in_order.all() else in_order), frontiers
+        return admitted
+
+    def _push(
+        self, heaps: Mapping[int, list[Any]] | Sequence[list[Any]], codes: list[int], values: Values
+    ) -> tuple[Mask | None, Values]:
+        """Take tuples into heaps of the largest values, by partition."""
+        depth, bottom = self.slack + 1, lowest(self.dtype)
+        after: list[Any] = []
+        for code, value in zip(codes, values.tolist(), strict=True):
+            heap = heaps[code]
+            if len(heap) < depth:
+                heappush(heap, value)
+                after.append(heap[0] if len(heap) == depth else bottom)
+                continue
+            if value > heap[0]:
+                heapreplace(heap, value)
+            after.append(heap[0])
+        frontiers = np.array(after, self.dtype)
+        late = values < frontiers  # a tuple in order is not below the frontier that it leaves, a late one changes none
+        return (~late if late.any() else None), frontiers
 
     def _admit_sorted(self, codes: Int64s, values: Values) -> tuple[Mask | None, Values]:
         depth = self.slack + 1
@@ -275,6 +180,82 @@ class Frontiers:
         in_order = np.empty(len(codes), np.bool_)
         in_order[order] = in_order_sorted
         return in_order, frontiers
+
+
+class _Heaps(Frontiers):
+    """The same where the slack is large: heaps of the up to slack + 1 largest values; `largest` stays empty."""
+
+    __slots__ = ("_frontier", "_heaps", "_resting")
+
+    def __init__(self, slack: int, dtype: npt.DTypeLike) -> None:
+        super().__init__(slack, dtype)
+        self._heaps: list[list[Any]] = []
+        self._frontier: Values = np.zeros(0, self.dtype)
+        # Values of partitions that nothing has come for since they were read back: numbers in an array are small.
+        self._resting: dict[int, Values] = {}
+
+    def __len__(self) -> int:
+        return len(self._heaps)
+
+    def grow(self, partitions: int) -> None:
+        self._frontier = grown(self._frontier, partitions, lowest(self.dtype))
+        self._heaps += [[] for _ in range(len(self._frontier) - len(self._heaps))]
+
+    def frontier(self) -> Values:
+        return self._frontier
+
+    def admit(self, codes: Int64s, values: Values) -> tuple[Mask | None, Values]:
+        if len(values) == 0:
+            return None, values
+        listed = codes.tolist()
+        if self._resting:
+            for code in set(listed) & self._resting.keys():
+                self._heaps[code] = self._resting.pop(code).tolist()
+        in_order, frontiers = self._push(self._heaps, listed, values)
+        self._frontier[codes] = frontiers  # the last write is the last tuple's
+        return in_order, frontiers
+
+    def dump(self, partitions: int) -> dict[str, Values]:
+        """Return the values of the partitions, one after the other, each ascending, and how many each has."""
+        kept: list[Values] = []
+        for code, heap in enumerate(self._heaps[:partitions]):
+            heap.sort()  # what is sorted is still a heap
+            resting = self._resting.get(code)
+            kept.append(np.array(heap, self.dtype) if resting is None else resting)
+        lengths = np.array([len(one) for one in kept], np.int64)
+        return {"largest": np.concatenate([np.zeros(0, self.dtype), *kept]), "lengths": lengths}
+
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """Take over what `dump` returned, or a table, as version 0.2.0 wrote it."""
+        values = arrays["largest"]
+        if values.ndim == 1:
+            lengths = arrays["lengths"]
+        else:
+            ascending = values[:, ::-1]
+            held = ascending != lowest(self.dtype)
+            values, lengths = ascending[held], held.sum(axis=1)
+        self._heaps = [[] for _ in lengths]
+        ends = np.cumsum(lengths)
+        self._frontier = np.full(len(lengths), lowest(self.dtype), self.dtype)
+        full = lengths == self.slack + 1
+        self._frontier[full] = values[(ends - lengths)[full]]
+        parts = np.split(values, ends[:-1]) if len(lengths) else []
+        self._resting = {code: part for code, part in enumerate(parts) if len(part)}
+
+
+def last_places(codes: Int64s, count: int, width: int = 1, present: Mask | None = None) -> Int64s:
+    """Return the last place of every one of `count` codes, which are the numbers by `width`; -1: it does not occur.
+
+    Most stand near the end, so that is where they are looked for first. `present` says which occur, if known.
+    """
+    piece = 8 * count
+    while True:
+        start = max(0, len(codes) - piece)
+        at = np.full(count, -1, np.int64)
+        at[codes[start:] // width if width > 1 else codes[start:]] = np.arange(start, len(codes))
+        if start == 0 or bool((at >= 0 if present is None else (at >= 0) == present).all()):
+            return at
+        piece *= 8
 
 
 def stable_order(codes: Int64s) -> Indices:
@@ -413,7 +394,7 @@ class OrderedInput:
     def initial(self) -> OrderState:
         """Return the state before the first tuple."""
         none = np.zeros(0, np.int64)
-        return OrderState(Partitions(self.by_types), Frontiers(self.slack, self.dtype), none, none)
+        return OrderState(Partitions(self.by_types), Frontiers.of(self.slack, self.dtype), none, none)
 
     def codes(self, state: OrderState, train: Train) -> Int64s:
         """Return each tuple's partition; a partition is known from its first tuple, in order or not."""

@@ -15,48 +15,37 @@ from typing import Any
 import numpy as np
 
 from headway.boxes.resample import Resample
-from headway.columns import Column, Int64s, Values, concat, empty
+from headway.columns import Column, Int64s, Values, empty
 from headway.expressions import Functions
-from headway.kernels.codec import pack, pack_columns, under, unpack, unpack_columns
-from headway.kernels.grid import band, horizon, near
-from headway.kernels.groups import expand
-from headway.kernels.kernel import Kernel, Result
+from headway.kernels.codec import pack_columns, under, unpack_columns
+from headway.kernels.grid import band, horizon
+from headway.kernels.groups import KeyIndex, close_pairs
+from headway.kernels.kernel import Kernel, Result, Tables
 from headway.kernels.order import OrderedInput, OrderState, lowest, order_dtype
 from headway.kernels.results import ROWS, Emission, Emitted, evaluate_beside, in_pieces, portions
 from headway.kernels.selects import CompiledSelect, Rows
-from headway.kernels.union import arrival_places, common_marks
 from headway.network.schema import Schema
-from headway.trains import Train
+from headway.trains import Aligned, Train, arrival_places, common_marks
 
 _NEVER = np.iinfo(np.int64).max
 _NONE: Int64s = np.zeros(0, np.int64)
 _PAIRS = 1 << 20
 """Pairs that are looked at together."""
+_BEATS = ("values", "stamps", "places")
+_READINGS = ("partition", "values", "stamps")
 
 
 @dataclass(slots=True)
-class Beats:
+class Beats(Aligned):
     """Tuples of the first stream that some partition has not answered yet."""
 
     values: Values
     stamps: Int64s
     places: Int64s
 
-    def take(self, at: Int64s) -> Beats:
-        """Return some of them."""
-        return Beats(self.values[at], self.stamps[at], self.places[at])
-
-    def and_then(self, other: Beats) -> Beats:
-        """Return these and then others."""
-        return Beats(
-            np.concatenate([self.values, other.values]),
-            np.concatenate([self.stamps, other.stamps]),
-            np.concatenate([self.places, other.places]),
-        )
-
 
 @dataclass(slots=True)
-class Samples:
+class Samples(Aligned):
     """In-order tuples of the second stream that may still be asked for: what the select list needs of them."""
 
     partition: Int64s
@@ -64,51 +53,23 @@ class Samples:
     stamps: Int64s
     columns: tuple[Column, ...]
 
-    def take(self, at: Int64s) -> Samples:
-        """Return some of them."""
-        columns = tuple(column.take(at) for column in self.columns)
-        return Samples(self.partition[at], self.values[at], self.stamps[at], columns)
-
-    def and_then(self, other: Samples) -> Samples:
-        """Return these and then others, sorted by (partition, value, arrival)."""
-        both = Samples(
-            np.concatenate([self.partition, other.partition]),
-            np.concatenate([self.values, other.values]),
-            np.concatenate([self.stamps, other.stamps]),
-            tuple(concat(pair) for pair in zip(self.columns, other.columns, strict=True)),
-        )
-        return both.take(np.lexsort((both.values, both.partition)))
-
 
 @dataclass(slots=True)
-class NewSamples:
-    """The in-order tuples that a call brings on the second stream, with the steps of their frontiers.
+class NewSamples(Samples):
+    """The in-order tuples that a call brings on the second stream, with the steps of their frontiers."""
 
-    `met` are the partitions first seen in this call, in the order of appearance, and `met_at` where.
-    """
-
-    samples: Samples
     steps: Values
     places: Int64s
-    met: Int64s
-    met_at: Int64s
-
-    def between(self, lower: int, upper: int) -> NewSamples:
-        """Return the tuples from one place to another."""
-        at = np.flatnonzero((self.places >= lower) & (self.places < upper))
-        return NewSamples(self.samples.take(at), self.steps[at], self.places[at], self.met, self.met_at)
 
     def passed(self, partition: Int64s, ends: Values) -> Int64s:
         """Return the place of the tuple that moved each partition's frontier beyond an end, _NEVER if none did."""
-        if len(self.places) == 0:
+        if len(self) == 0:
             return np.full(len(ends), _NEVER)
-        order = np.lexsort((self.places, self.samples.partition))
-        distinct, ranks = np.unique(self.steps, return_inverse=True)
-        span = len(distinct) + 1
-        index = (self.samples.partition * span + ranks)[order]
-        wanted = partition * span + np.searchsorted(distinct, ends, side="right")
-        at = np.minimum(np.searchsorted(index, wanted), len(index) - 1)
-        found = (index[at] >= wanted) & (self.samples.partition[order][at] == partition)
+        order = np.lexsort((self.places, self.partition))
+        index = KeyIndex.of(self.partition, self.steps)
+        numbers, wanted = index.numbers[order], index.above(partition, ends)
+        at = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+        found = (numbers[at] >= wanted) & (self.partition[order][at] == partition)
         return np.where(found, self.places[order][at], _NEVER)
 
 
@@ -127,18 +88,17 @@ class ResampleState:
 class ResampleKernel(Kernel):
     """The running Resample."""
 
-    def __init__(self, box: str, spec: Resample, schemas: Sequence[Schema], functions: Functions | None) -> None:
-        """Compile a specification for two schemas."""
-        self._box = box
-        self._schemas = tuple(schemas)
+    def __init__(
+        self, spec: Resample, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
+    ) -> None:
+        super().__init__(spec, box, schemas, tables, functions)
+        one, two = schemas
         self._dtype = order_dtype(*zip(schemas, spec.orders, strict=True))
-        self._orders = tuple(
-            OrderedInput(schema, order, self._dtype) for schema, order in zip(schemas, spec.orders, strict=True)
-        )
-        self._size: Any = np.array(spec.distance(*schemas), self._dtype)[()]
+        self._orders = (OrderedInput(one, spec.orders[0], self._dtype), OrderedInput(two, spec.orders[1], self._dtype))
+        self._size: Any = np.array(spec.distance(one, two), self._dtype)[()]
         self._select = CompiledSelect(spec.results(schemas[1], functions), in_order=True, whole=True, hold_all=True)
-        (output,) = spec.infer(box, schemas, functions)
-        self._emission = Emission(box, self._select, output, self._orders[1].by_types, order_last=True)
+        (self._output,) = spec.infer(box, schemas, functions)
+        self._emission = Emission(box, self._select, self._output, self._orders[1].by_types, order_last=True)
 
     def initial(self) -> ResampleState:
         """Return a state in which nothing waits."""
@@ -156,7 +116,7 @@ class ResampleKernel(Kernel):
     def run(self, state: ResampleState, trains: Sequence[Train], now: int) -> tuple[ResampleState, Result]:
         """Take in both trains in the order of arrival and answer what can be answered; much of it in pieces."""
         # A tuple of the first stream may be answered by every partition, one of the second may answer all that wait.
-        step = max(1, ROWS // max(1, state.known, len(state.beats.values)))
+        step = max(1, ROWS // max(1, state.known, len(state.beats)))
         return state, in_pieces(self._run, state, trains, step)
 
     def _run(self, state: ResampleState, trains: Sequence[Train]) -> Result:
@@ -166,16 +126,16 @@ class ResampleKernel(Kernel):
         places = state.place + arrival_places(trains)
         base, state.place = state.place, state.place + len(places)
         beats = self._beats(state, first, places[: len(first)], emitted)
-        new = self._samples(state, second, places[len(first) :], emitted)
-        for lower, upper, known in self._cuts(state, beats, new, base):
+        new, met = self._samples(state, second, places[len(first) :], emitted)
+        for lower, upper, known in self._cuts(state, beats, met, base):
             state.known = known
-            ours = beats.take(np.flatnonzero((beats.places >= lower) & (beats.places < upper)))
-            theirs = new.between(lower, upper)
+            ours = beats.keep((beats.places >= lower) & (beats.places < upper))
+            theirs = new.keep((new.places >= lower) & (new.places < upper))
             self._answer(state, ours, theirs, base, numbers, emitted)
         self._prune(state)
         cause = common_marks(trains)
         flushed = self._flush(state, second.progress) if cause.end else None
-        return emitted.result(self._emission.schema, cause, flushed)
+        return emitted.result(self._output, cause, flushed)
 
     def _beats(self, state: ResampleState, train: Train, places: Int64s, emitted: Emitted) -> Beats:
         _, values, _, at, late = self._orders[0].admit(state.orders[0], train)
@@ -184,7 +144,10 @@ class ResampleKernel(Kernel):
             return Beats(values, train.stamps, places)
         return Beats(values, train.stamps[at], places[at])
 
-    def _samples(self, state: ResampleState, train: Train, places: Int64s, emitted: Emitted) -> NewSamples:
+    def _samples(
+        self, state: ResampleState, train: Train, places: Int64s, emitted: Emitted
+    ) -> tuple[NewSamples, Int64s]:
+        """Return the new samples, and the places where partitions appear for the first time."""
         train, computed, dead, (places,) = evaluate_beside(
             self._select.inputs, train, [places], self._schemas[1], self._box
         )
@@ -198,16 +161,15 @@ class ResampleKernel(Kernel):
         missing = state.orders[1].partitions.count - len(state.settled)
         state.settled = np.concatenate([state.settled, np.full(missing, lowest(self._dtype), self._dtype)])
         fresh = np.flatnonzero(everyone >= before)
-        met, first = np.unique(everyone[fresh], return_index=True)
+        first = np.unique(everyone[fresh], return_index=True)[1]
         columns = tuple(column.take(at) for column in self._select.held_columns(computed))
-        samples = Samples(codes, values, train.stamps[at], columns)
-        return NewSamples(samples, steps, places[at], met, places[fresh[first]])
+        return NewSamples(codes, values, train.stamps[at], columns, steps, places[at]), places[fresh[first]]
 
-    def _cuts(self, state: ResampleState, beats: Beats, new: NewSamples, base: int) -> list[tuple[int, int, int]]:
+    def _cuts(self, state: ResampleState, beats: Beats, met: Int64s, base: int) -> list[tuple[int, int, int]]:
         """Return the pieces of this call as (from place, to place, partitions known)."""
-        if len(beats.values) == 0 and len(state.beats.values) == 0:
-            return [(base, state.place, state.known + len(new.met))]
-        cuts = [base, *new.met_at.tolist(), state.place]
+        if len(beats) == 0 and len(state.beats) == 0:
+            return [(base, state.place, state.known + len(met))]
+        cuts = [base, *met.tolist(), state.place]
         known = state.known + np.arange(len(cuts) - 1)
         return [(a, b, int(k)) for a, b, k in zip(cuts, cuts[1:], known, strict=False) if b > a]
 
@@ -221,15 +183,17 @@ class ResampleKernel(Kernel):
         emitted: Emitted,
     ) -> None:
         """Take in a piece in which the known partitions stay the same."""
-        state.samples = state.samples.and_then(new.samples) if len(new.places) else state.samples
+        if len(new):
+            both = Samples.joined([state.samples, new])
+            state.samples = both.take(np.lexsort((both.values, both.partition)))
         before = state.settled.copy()
-        np.maximum.at(state.settled, new.samples.partition, new.steps)
-        all_beats = state.beats.and_then(beats)
-        count, known = len(all_beats.values), state.known
+        np.maximum.at(state.settled, new.partition, new.steps)
+        all_beats = Beats.joined([state.beats, beats])
+        count, known = len(all_beats), state.known
         if count and known:
             ends = horizon(all_beats.values, self._size)
-            old = len(state.beats.values)
-            moved = np.unique(new.samples.partition)
+            old = len(state.beats)
+            moved = np.unique(new.partition)
             asked = (
                 self._asked(np.arange(old), moved, before, ends, all_beats, new, True),
                 self._asked(np.arange(old, count), np.arange(known), before, ends, all_beats, new, False),
@@ -240,7 +204,7 @@ class ResampleKernel(Kernel):
                 chosen = all_beats.take(beat[order])
                 self._emit(state, chosen, partition[order], numbers[cause[order] - base], emitted)
             frontier = state.settled[:known].min()
-            all_beats = all_beats.take(np.flatnonzero(ends >= frontier))
+            all_beats = all_beats.keep(ends >= frontier)
         state.beats = all_beats
 
     def _asked(
@@ -273,13 +237,8 @@ class ResampleKernel(Kernel):
 
     def _emit(self, state: ResampleState, beats: Beats, partition: Int64s, numbers: Int64s, emitted: Emitted) -> None:
         """Answer pairs, in their order, where the window holds a tuple."""
-        samples = state.samples
-        distinct, ranks = np.unique(samples.values, return_inverse=True)
-        span = len(distinct) + 1
-        index = samples.partition * span + ranks
-        low, high = band(beats.values, self._size)
-        starts = np.searchsorted(index, partition * span + np.searchsorted(distinct, low, side="left"))
-        stops = np.searchsorted(index, partition * span + np.searchsorted(distinct, high, side="right"))
+        index = KeyIndex.of(state.samples.partition, state.samples.values)
+        starts, stops = index.within(partition, beats.values, self._size)
         for some in portions(stops - starts + 1):
             chosen = beats.take(np.arange(some.start, some.stop))
             self._emit_some(state, chosen, partition[some], numbers[some], starts[some], stops[some], emitted)
@@ -296,10 +255,7 @@ class ResampleKernel(Kernel):
     ) -> None:
         """Answer pairs over the samples from starts to stops."""
         samples = state.samples
-        owner, at = expand(starts, stops)
-        if self._dtype.kind == "f":
-            close = near(beats.values[owner], samples.values[at], self._size)
-            owner, at = owner[close], at[close]
+        owner, at = close_pairs(starts, stops, beats.values, samples.values, self._size)
         chosen, owner = np.unique(owner, return_inverse=True)
         if len(chosen) == 0:
             return
@@ -312,7 +268,7 @@ class ResampleKernel(Kernel):
 
     def _flush(self, state: ResampleState, number: int) -> Iterator[Emitted]:
         """Answer all pairs that wait: by beat, and for each by partition."""
-        count, known = len(state.beats.values), state.known
+        count, known = len(state.beats), state.known
         ends = horizon(state.beats.values, self._size)
         order = np.lexsort((state.beats.places, state.beats.values))
         step = max(1, ROWS // max(1, known))
@@ -329,44 +285,33 @@ class ResampleKernel(Kernel):
     def _prune(self, state: ResampleState) -> None:
         """Drop samples that no tuple of the first stream can ask for any more."""
         frontiers = state.orders[0].frontiers
-        if self._orders[0].by or len(state.samples.values) == 0 or len(frontiers) == 0:
+        if self._orders[0].by or len(state.samples) == 0 or len(frontiers) == 0:
             return  # a new partition of the first stream may ask for anything
         oldest = frontiers.frontier()[0]
-        if len(state.beats.values):
+        if len(state.beats):
             oldest = min(oldest, state.beats.values.min())
         _, high = band(state.samples.values, self._size)
         wanted = high >= oldest
         if 2 * int(wanted.sum()) < len(wanted):
-            state.samples = state.samples.take(np.flatnonzero(wanted))
+            state.samples = state.samples.keep(wanted)
 
-    def dump(self, state: ResampleState) -> bytes:
-        """Write the state to bytes."""
-        arrays: dict[str, Any] = {
-            "beats.values": state.beats.values,
-            "beats.stamps": state.beats.stamps,
-            "beats.places": state.beats.places,
-            "readings.partition": state.samples.partition,
-            "readings.values": state.samples.values,
-            "readings.stamps": state.samples.stamps,
+    def _saved(self, state: ResampleState) -> tuple[dict[str, Any], dict[str, Any]]:
+        arrays = {
+            **{f"beats.{name}": getattr(state.beats, name) for name in _BEATS},
+            **{f"readings.{name}": getattr(state.samples, name) for name in _READINGS},
             "settled": state.settled,
             **pack_columns("reading", state.samples.columns, self._select.held_types),
         }
         for side in (0, 1):
             arrays |= {f"{side}.{name}": array for name, array in state.orders[side].dump().items()}
-        return pack({"op": "resample", "place": state.place, "known": state.known}, arrays)
+        return {"op": "resample", "place": state.place, "known": state.known}, arrays
 
-    def load(self, data: bytes) -> ResampleState:
-        """Read a state back."""
-        meta, arrays = unpack(data)
-        state = self.initial()
+    def _restore(self, state: ResampleState, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
         state.place, state.known = meta["place"], meta["known"]
         state.settled = arrays["settled"]
-        state.beats = Beats(arrays["beats.values"], arrays["beats.stamps"], arrays["beats.places"])
+        state.beats = Beats(*[arrays[f"beats.{name}"] for name in _BEATS])
         columns = unpack_columns("reading", arrays, len(self._select.held_types))
-        state.samples = Samples(
-            arrays["readings.partition"], arrays["readings.values"], arrays["readings.stamps"], columns
-        )
+        partition, values, stamps = (arrays[f"readings.{name}"] for name in _READINGS)
+        state.samples = Samples(partition, values, stamps, columns)
         for side in (0, 1):
-            own = under(f"{side}.", arrays)
-            state.orders[side].restore(own)
-        return state
+            state.orders[side].restore(under(f"{side}.", arrays))

@@ -11,20 +11,20 @@ processes each piece before it asks for the next.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import Column, Int64s, Values, concat, numpy_type
+from headway.columns import Column, Int64s, Values, numpy_type
 from headway.expressions import EvaluationError, Expression
 from headway.kernels.accumulators import Arrays
 from headway.kernels.kernel import DeadLetter, Result
 from headway.kernels.selects import CompiledSelect, Rows
 from headway.network.schema import Field, Schema, type_name
-from headway.trains import Tick, Train, join_trains
+from headway.trains import NOTHING, Tick, Train, join_trains
 
 
 def failures(expressions: Sequence[Expression], columns: Sequence[Column | None], count: int) -> list[tuple[int, str]]:
@@ -185,62 +185,50 @@ def whole(result: Result) -> Result:
     )
 
 
+@dataclass(slots=True)
 class Emitted:
-    """What one call of a kernel has emitted so far."""
+    """What one call of a kernel has emitted so far: results in their order, dead letters, and how many it ignored."""
 
-    __slots__ = ("_parts", "dead", "ignored")
-
-    def __init__(self) -> None:
-        """Start with nothing."""
-        self._parts: list[Train] = []
-        self.dead: list[DeadLetter] = []
-        self.ignored = 0
-
-    def add(self, part: Train) -> None:
-        """Add results, in their order."""
-        self._parts.append(part)
+    parts: list[Train] = field(default_factory=list)
+    dead: list[DeadLetter] = field(default_factory=list)
+    ignored: int = 0
 
     def train(self, schema: Schema, cause: Train) -> Train:
         """Return all results as one train, with the progress, ticks and end of the train that caused them."""
-        parts = self._parts
-        if not parts:
-            return Train.empty(schema, cause.progress, cause.ticks, cause.end)
-        if len(parts) == 1:
-            whole = parts[0]
-            return Train(whole.columns, whole.stamps, whole.numbers, cause.progress, cause.ticks, cause.end)
-        return Train(
-            tuple(concat([part.columns[at] for part in parts]) for at in range(len(schema))),
-            np.concatenate([part.stamps for part in parts]),
-            np.concatenate([part.numbers for part in parts]),
-            cause.progress,
-            cause.ticks,
-            cause.end,
-        )
+        every = join_trains(self.parts) if self.parts else Train.empty(schema)
+        return Train(every.columns, every.stamps, every.numbers, cause.progress, cause.ticks, cause.end)
 
-    def result(self, schema: Schema, cause: Train, more: Iterator[Emitted] | None = None) -> Result:
-        """Return all results, and those of `more` when they are asked for; the last bring what `cause` does."""
+    def result(
+        self, schema: Schema, cause: Train, more: Iterator[Emitted] | None = None, ordered: bool = True
+    ) -> Result:
+        """Return all results, and those of `more` when they are asked for; the last bring what `cause` does.
+
+        `ordered`: none of `more` has a smaller arrival number than those before it.
+        """
         if more is None:
             return Result((self.train(schema, cause),), self.ignored, tuple(self.dead))
-        return next(results := self._results(schema, cause, more))._replace(rest=results)
+        return next(results := self._results(schema, cause, more, ordered))._replace(rest=results)
 
-    def _results(self, schema: Schema, cause: Train, more: Iterator[Emitted]) -> Iterator[Result]:
-        # More may come at the end's own number.
-        before = Train((), cause.stamps[:0], cause.numbers[:0], cause.progress - 1)
+    def _results(self, schema: Schema, cause: Train, more: Iterator[Emitted], ordered: bool) -> Iterator[Result]:
         last = self
         for following in more:
-            if last.rows + following.rows <= ROWS:
-                last._parts += following._parts
+            if not last.size or last.size + following.size <= 1:
+                last.parts += following.parts
                 last.dead += following.dead
                 last.ignored += following.ignored
             else:
-                yield last.result(schema, before)
+                # More may come at the last one's own number.
+                upto = int(last.parts[-1].numbers[-1]) - 1 if ordered and last.size else NOTHING
+                yield last.result(schema, Train((), cause.stamps[:0], cause.numbers[:0], upto))
                 last = following
         yield last.result(schema, cause)
 
     @property
-    def rows(self) -> int:
-        """The results so far."""
-        return sum([len(part.numbers) for part in self._parts])
+    def size(self) -> float:
+        """How large the results are so far, in pieces."""
+        return max(
+            sum([len(part.numbers) for part in self.parts]) / ROWS, sum([part.nbytes for part in self.parts]) / BYTES
+        )
 
 
 class Emission:
@@ -258,7 +246,6 @@ class Emission:
         order_last: bool = False,
     ) -> None:
         """Compile for a result schema."""
-        self.schema = schema
         self._box = box
         self._select = select
         self._results = [expression for _, expression in select.results]
@@ -302,4 +289,4 @@ class Emission:
         width = len(calls)
         by, order = inner.columns[width:-1], inner.columns[-1]
         head = (*by, order) if self._order_last else (order, *by)
-        emitted.add(Train((*head, *results), inner.stamps, inner.numbers))
+        emitted.parts.append(Train((*head, *results), inner.stamps, inner.numbers))

@@ -8,29 +8,28 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.columns import Column, Int64s, Mask, Values, from_arrow, from_pylist, nulls, to_arrow
+from headway.columns import Column, Int64s, Mask, Values, from_arrow, from_pylist, nulls, to_arrow, truth
 from headway.expressions import AggregateCall, AggregateSelect, EvaluationError, Expression, UserAggregate
 from headway.expressions.texts import MOST_ITEMS
 from headway.expressions.userfunctions import blame, returned
 from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, accumulator, nullable, variance
 from headway.network.schema import type_name
 
+Failed = list[tuple[int, str]]
+"""Groups, or tuples, on which something failed, with the reason."""
 
-class Rows:
-    """Tuples by group: `ids` ascend and say each tuple's group of `groups`."""
 
-    __slots__ = ("groups", "ids")
+class Rows(NamedTuple):
+    """Tuples by group: `ids` ascend and say each tuple's group of `groups`, some of which may be empty."""
 
-    def __init__(self, ids: Int64s, groups: int) -> None:
-        """Describe the rows of a number of groups, some of which may be empty."""
-        self.ids = ids
-        self.groups = groups
+    ids: Int64s
+    groups: int
 
     def bounds(self) -> tuple[Int64s, Int64s]:
         """Return where each group's rows start and stop."""
@@ -43,40 +42,38 @@ class Rows:
 
 
 def over_rows(
-    call: AggregateCall, rows: Rows, columns: Sequence[Column], where: Column | None, failed: list[tuple[int, str]]
+    call: AggregateCall, rows: Rows, columns: Sequence[Column], where: Column | None, failed: Failed
 ) -> Column:
     """Return a function's value for each group; `columns` are the call's arguments for the rows.
 
     Groups on which it fails are added to `failed` with the reason; their value is NULL.
     """
     if where is not None:
-        keep = where.values if where.valid is None else where.values & where.valid
+        keep = truth(where)
         indices = np.flatnonzero(keep)
         rows, columns = rows.where(keep), [column.take(indices) for column in columns]
     if call.user is not None:
         return _user(call, rows, columns, failed)
     function = _FUNCTIONS.get(call.function)
-    limited = _LIMITED.get(call.function)
-    if (function is None and limited is None) or (call.function in _ARROW_ONLY and not columns[0].is_arrow):
-        simple = accumulator(call, in_order=True, whole=True)
-        assert simple is not None, call.function
-        return accumulate_rows(simple, rows, columns, call, failed)
-    if limited is not None:
-        return limited(call, rows, columns, failed)
-    assert function is not None
-    return function(call, rows, columns)
+    if function is None and columns and columns[0].is_arrow:
+        function = _OF_ARROW.get(call.function)
+    if function is not None:
+        return function(call, rows, columns, failed)
+    simple = accumulator(call, in_order=True, whole=True)
+    assert simple is not None, call.function
+    return _accumulate(simple, call, rows, columns, failed)
 
 
-def accumulate_rows(
-    simple: Accumulator, rows: Rows, columns: Sequence[Column], call: AggregateCall, failed: list[tuple[int, str]]
+def _accumulate(
+    simple: Accumulator, call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed
 ) -> Column:
     """Run an accumulator over rows from nothing."""
     arrays = {name: empty_array(dtype, start, rows.groups) for name, (dtype, start) in simple.fields.items()}
     simple.add(arrays, rows.ids, columns[0] if columns else None)
-    return checked_result(simple, arrays, call, failed)
+    return _checked(simple, arrays, call, failed)
 
 
-def checked_result(simple: Accumulator, arrays: Arrays, call: AggregateCall, failed: list[tuple[int, str]]) -> Column:
+def _checked(simple: Accumulator, arrays: Arrays, call: AggregateCall, failed: Failed) -> Column:
     """Return an accumulator's values; sums that do not fit their type are added to `failed`."""
     result = simple.result(arrays)
     if isinstance(simple, IntegerSum):
@@ -111,30 +108,25 @@ def _ranks(column: Column) -> Int64s:
     return inverse
 
 
-def _distinct(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
-    ranks = np.zeros(len(rows.ids), np.int64)
+def _distinct(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed) -> Column:
     for at in range(len(columns)):
         rows, columns = _present(rows, columns, at)
     ranks = np.zeros(len(rows.ids), np.int64)
     for column in columns:
         more = _ranks(column)
         ranks = np.unique(ranks * (int(more.max(initial=0)) + 1) + more, return_inverse=True)[1]
-    pairs = np.unique(rows.ids * (int(ranks.max(initial=0)) + 1) + ranks)
-    return Column(np.bincount(pairs // (int(ranks.max(initial=0)) + 1), minlength=rows.groups))
+    width = int(ranks.max(initial=0)) + 1
+    pairs = np.unique(rows.ids * width + ranks)
+    return Column(np.bincount(pairs // width, minlength=rows.groups))
 
 
-def _sorted_values(rows: Rows, columns: Sequence[Column]) -> tuple[Rows, Values]:
+def _percentile(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed) -> Column:
+    share = float(str(call.parameters[0])) if call.parameters else 0.5
     rows, columns = _present(rows, columns)
     values = columns[0].values
     if columns[0].is_arrow:
         values = columns[0].values.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    order = np.lexsort((values, rows.ids))
-    return Rows(rows.ids[order], rows.groups), values[order]
-
-
-def _percentile(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
-    share = float(str(call.parameters[0])) if call.parameters else 0.5
-    rows, values = _sorted_values(rows, columns)
+    values = values[np.lexsort((values, rows.ids))]
     starts, stops = rows.bounds()
     counts = stops - starts
     place = np.maximum(counts - 1, 0) * share
@@ -145,18 +137,17 @@ def _percentile(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> C
     below = padded[np.minimum(starts + low, last)]
     above = padded[np.minimum(starts + high, last)]
     part = place - low
-    some = counts > 0
     # Exact where both neighbours are equal or the place is whole, so infinities stay what they are; else as in Spark.
     with np.errstate(invalid="ignore", over="ignore"):
         mixed = np.where((part == 0) | (below == above), below, below + (above - below) * part)
-    return nullable(mixed, some)
+    return nullable(mixed, counts > 0)
 
 
-def _approximate_percentile(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
+def _approximate_percentile(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed) -> Column:
     share = float(str(call.parameters[0]))
     rows, columns = _present(rows, columns)
     order = np.lexsort((_ranks(columns[0]), rows.ids))
-    starts, stops = Rows(rows.ids[order], rows.groups).bounds()
+    starts, stops = rows.bounds()
     counts = stops - starts
     place = starts + np.maximum(np.ceil(share * counts).astype(np.int64) - 1, 0)
     return _pick(columns[0].take(order), place, counts > 0, call.type)
@@ -174,12 +165,12 @@ def _pick(column: Column, places: Int64s, some: Mask, type_: pa.DataType) -> Col
     return Column(taken.values, taken.is_valid() & some)
 
 
-def _first(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
+def _first(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed) -> Column:
     starts, stops = rows.bounds()
     return _pick(columns[0], stops - 1 if call.function == "last" else starts, stops > starts, call.type)
 
 
-def _extreme(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
+def _extreme(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed) -> Column:
     """min, max of Arrow values; min_by, max_by of any: the first of equals."""
     key = 1 if call.function.endswith("_by") else 0
     rows, columns = _present(rows, columns, key)
@@ -187,11 +178,11 @@ def _extreme(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Colu
     if call.function.startswith("max"):
         ranks = -ranks
     order = np.lexsort((ranks, rows.ids))
-    starts, stops = Rows(rows.ids[order], rows.groups).bounds()
+    starts, stops = rows.bounds()
     return _pick(columns[0].take(order), starts, stops > starts, call.type)
 
 
-def _collect(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: list[tuple[int, str]]) -> Column:
+def _collect(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed) -> Column:
     rows, columns = _present(rows, columns)
     if call.function == "collect_set":
         ranks = _ranks(columns[0])
@@ -205,7 +196,7 @@ def _collect(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed:
     return Column(pa.ListArray.from_arrays(pa.array(edges), values).cast(call.type))
 
 
-def _decimal_sum(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: list[tuple[int, str]]) -> Column:
+def _decimal_sum(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed) -> Column:
     """Sum and avg of decimals: one by one, because they must be exact and are rare.
 
     A result beyond its type is an overflow, as with integers, not NULL.
@@ -230,12 +221,12 @@ def _decimal_sum(call: AggregateCall, rows: Rows, columns: Sequence[Column], fai
     return from_pylist(results, call.type)
 
 
-def _decimal_spread(call: AggregateCall, rows: Rows, columns: Sequence[Column]) -> Column:
+def _decimal_spread(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed) -> Column:
     as_double = from_arrow(columns[0].values.cast(pa.float64()))
-    return accumulate_rows(variance(call.function), rows, [as_double], call, [])
+    return _accumulate(variance(call.function), call, rows, [as_double], failed)
 
 
-def _user(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: list[tuple[int, str]]) -> Column:
+def _user(call: AggregateCall, rows: Rows, columns: Sequence[Column], failed: Failed) -> Column:
     """Run a user's aggregate: user code, called window by window."""
     user = call.user
     assert user is not None
@@ -270,7 +261,8 @@ def _compute(user: UserAggregate, arrays: Sequence[pa.Array], count: int) -> Any
     return user.final(state)
 
 
-_FUNCTIONS: dict[str, Callable[[AggregateCall, Rows, Sequence[Column]], Column]] = {
+_Function = Callable[[AggregateCall, Rows, Sequence[Column], Failed], Column]
+_FUNCTIONS: dict[str, _Function] = {
     "count_distinct": _distinct,
     "median": _percentile,
     "percentile": _percentile,
@@ -278,20 +270,28 @@ _FUNCTIONS: dict[str, Callable[[AggregateCall, Rows, Sequence[Column]], Column]]
     "first": _first,
     "last": _first,
     "any_value": _first,
-    "min": _extreme,
-    "max": _extreme,
     "min_by": _extreme,
     "max_by": _extreme,
-    **dict.fromkeys(("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop"), _decimal_spread),
-}
-_LIMITED: dict[str, Callable[[AggregateCall, Rows, Sequence[Column], list[tuple[int, str]]], Column]] = {
     "collect_list": _collect,
     "collect_set": _collect,
+}
+_OF_ARROW: dict[str, _Function] = {
+    "min": _extreme,
+    "max": _extreme,
     "sum": _decimal_sum,
     "avg": _decimal_sum,
+    **dict.fromkeys(("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop"), _decimal_spread),
 }
-"""Those that fail on a group when its result is too large."""
-_ARROW_ONLY = {"min", "max", "sum", "avg", "stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop"}
+"""Those that have accumulators for all other values."""
+
+
+class _Use(NamedTuple):
+    """A call, the places of its arguments and its condition among the inputs, and its accumulator if it has one."""
+
+    call: AggregateCall
+    slots: tuple[int, ...]
+    where: int | None
+    accumulator: int | None
 
 
 class CompiledSelect:
@@ -303,21 +303,19 @@ class CompiledSelect:
         self.results = select.results
         self.inputs: list[Expression] = []
         self.accumulators: list[Accumulator] = []
-        self._slots: list[tuple[tuple[int, ...], int | None]] = []
-        self._accumulated: list[int | None] = []
+        self._uses: list[_Use] = []
+        held: list[int] = []
         for call in self.calls:
             where = None if call.where is None else self._input(call.where)
-            self._slots.append((tuple(self._input(one) for one in call.arguments), where))
+            slots = tuple(self._input(one) for one in call.arguments)
             simple = None if hold_all or call.user is not None else accumulator(call, in_order, whole)
-            self._accumulated.append(None if simple is None else len(self.accumulators))
+            self._uses.append(_Use(call, slots, where, None if simple is None else len(self.accumulators)))
             if simple is not None:
                 self.accumulators.append(simple)
-        needed: list[int] = []
-        for (slots, where), at in zip(self._slots, self._accumulated, strict=True):
-            if at is None:
-                needed += [*slots, *([] if where is None else [where])]
-        self._held = list(dict.fromkeys(needed))
-        self.holds = any(at is None for at in self._accumulated)
+            else:
+                held += [*slots, *([] if where is None else [where])]
+        self._held = list(dict.fromkeys(held))
+        self.holds = len(self.accumulators) < len(self.calls)
         self.held_types: tuple[pa.DataType, ...] = tuple(self.inputs[slot].type for slot in self._held)
 
     def _input(self, expression: Expression) -> int:
@@ -329,34 +327,23 @@ class CompiledSelect:
 
     def arguments(self, computed: Sequence[Column]) -> tuple[list[Column | None], list[Mask | None]]:
         """Return for each accumulator its argument and the mask of the tuples it is to see."""
-        columns: list[Column | None] = []
-        masks: list[Mask | None] = []
-        for (slots, where), at in zip(self._slots, self._accumulated, strict=True):
-            if at is None:
-                continue
-            columns.append(computed[slots[0]] if slots else None)
-            condition = None if where is None else computed[where]
-            if condition is None:
-                masks.append(None)
-            else:
-                masks.append(condition.values if condition.valid is None else condition.values & condition.valid)
-        return columns, masks
+        uses = [use for use in self._uses if use.accumulator is not None]
+        columns = [computed[use.slots[0]] if use.slots else None for use in uses]
+        return columns, [None if use.where is None else truth(computed[use.where]) for use in uses]
 
     def held_columns(self, computed: Sequence[Column]) -> list[Column]:
         """Return the columns that must be held."""
         return [computed[slot] for slot in self._held]
 
-    def values(
-        self, arrays: Sequence[Arrays], rows: Rows, held: Sequence[Column]
-    ) -> tuple[list[Column], list[tuple[int, str]]]:
+    def values(self, arrays: Sequence[Arrays], rows: Rows, held: Sequence[Column]) -> tuple[list[Column], Failed]:
         """Return each call's values by group, and the groups on which one failed, with the reason."""
-        place = {slot: at for at, slot in enumerate(self._held)}
+        by_slot = dict(zip(self._held, held, strict=True))
         columns: list[Column] = []
-        failed: list[tuple[int, str]] = []
-        for call, (slots, where), at in zip(self.calls, self._slots, self._accumulated, strict=True):
+        failed: Failed = []
+        for call, slots, where, at in self._uses:
             if at is None:
-                condition = None if where is None else held[place[where]]
-                columns.append(over_rows(call, rows, [held[place[slot]] for slot in slots], condition, failed))
+                condition = None if where is None else by_slot[where]
+                columns.append(over_rows(call, rows, [by_slot[slot] for slot in slots], condition, failed))
             else:
-                columns.append(checked_result(self.accumulators[at], arrays[at], call, failed))
+                columns.append(_checked(self.accumulators[at], arrays[at], call, failed))
         return columns, failed

@@ -11,41 +11,50 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from headway.boxes.aggregate import Aggregate
+from headway.boxes.aggregate import Aggregate, When
 from headway.boxes.bsort import BSort
 from headway.boxes.order import Order
-from headway.columns import Column, Int64s, Mask, Values
+from headway.columns import Column, Int64s, Mask, Values, truth
 from headway.expressions import EvaluationError, Functions
-from headway.kernels.bsort import BSortKernel, BSortState
-from headway.kernels.chain import truth
-from headway.kernels.codec import pack, pack_train, unpack, unpack_train
+from headway.kernels.aggregate import AggregateKernel
+from headway.kernels.bsort import BSortKernel
+from headway.kernels.codec import pack_train, unpack_train
 from headway.kernels.grid import far
 from headway.kernels.groups import expand
-from headway.kernels.kernel import Kernel, Result
+from headway.kernels.kernel import Tables
 from headway.kernels.order import OrderedInput, OrderState, number_in_partition, stable_order
 from headway.kernels.partitions import grown
-from headway.kernels.results import Emission, Emitted, between_ticks, dead_letters, evaluate, failures
+from headway.kernels.results import Emission, Emitted, dead_letters, evaluate, failures
 from headway.kernels.selects import CompiledSelect, Rows
+from headway.kernels.windows import WindowKernel
 from headway.network.schema import Schema
-from headway.trains import Tick, Train, join_trains
+from headway.trains import Aligned, Tick, Train
 
 _PIECE = 64
 
 
 @dataclass(slots=True)
-class SessionState:
-    """What data-driven windows remember: the tuples of the open windows, at most one window per partition."""
+class Open(Aligned):
+    """The tuples of open windows, at most one window per partition: their partitions and order values."""
 
-    order: OrderState
     rows: Train
     codes: Int64s
     values: Values
+
+
+@dataclass(slots=True)
+class SessionState:
+    """What data-driven windows remember."""
+
+    order: OrderState
+    open: Open
     opened: Int64s  # per partition: when the open window was opened
     expired: Mask  # per partition: whether a timeout has emitted the open window
-    sorter: BSortState | None
+    sorter: Any  # what the sorter remembers, where there is one
 
     def grow(self) -> None:
         """Make room for new partitions."""
@@ -54,34 +63,30 @@ class SessionState:
 
 
 class _Table:
-    """The tuples of open windows and new ones, sorted by (partition, arrival)."""
+    """The tuples of open windows and new ones, sorted by (partition, arrival); the first `old` are not new."""
 
-    __slots__ = ("codes", "heads", "new", "origin", "rows", "starts", "tails", "values")
-
-    def __init__(self, rows: Train, codes: Int64s, values: Values, old: int) -> None:
-        order = stable_order(codes)
-        self.rows = rows.take(order)
-        self.codes = codes[order]
-        self.values = values[order]
+    def __init__(self, every: Open, old: int) -> None:
+        order = stable_order(every.codes)
+        self.every = every.take(order)
+        self.rows, self.codes, self.values = self.every.rows, self.every.codes, self.every.values
         self.origin = order - old  # the place in the train; negative for the old ones
         self.new: Mask = self.origin >= 0
-        first = np.diff(self.codes, prepend=-1) != 0
-        self.heads = np.flatnonzero(first)
-        self.tails = np.append(self.heads[1:], len(codes))
-        self.starts: Mask = first  # a partition's first tuple here starts its window
+        self.starts: Mask = np.diff(self.codes, prepend=-1) != 0  # a partition's first tuple here starts its window
+        self.heads = np.flatnonzero(self.starts)
+        self.tails = np.append(self.heads[1:], len(order))
 
 
-class SessionKernel(Kernel):
+class SessionKernel(WindowKernel):
     """Aggregate with data-driven windows. With slack, tuples come as BSort emits them, which is the same."""
 
-    def __init__(self, box: str, spec: Aggregate, schema: Schema, functions: Functions | None) -> None:
-        """Compile a specification for an input schema."""
-        self._box = box
-        self._schema = schema
-        slack = 0 if spec.order.on == "#" else spec.order.slack
-        self._sorter = BSortKernel(BSort(spec.order), schema) if slack else None
-        self._order = OrderedInput(schema, Order(spec.order.on, 0, spec.order.by))
-        self._timeout = None if spec.timeout is None else spec.timeout.nanoseconds
+    def __init__(
+        self, spec: Aggregate, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
+    ) -> None:
+        super().__init__(spec, box, schemas, tables, functions)
+        schema, order = self._schema, spec.order
+        sorts = order.slack and not order.numbered
+        self._sorter = BSortKernel(BSort(order), box, [schema], (), functions) if sorts else None
+        self._order = OrderedInput(schema, Order(order.on, 0, order.by))
         size, _ = spec.window(schema)
         self._size = None if size is None else np.array(size, self._order.dtype)[()]
         predicate = spec.condition(schema, functions)
@@ -89,43 +94,24 @@ class SessionKernel(Kernel):
         self._predicate = predicate
         width = len(schema)
         self._looks_at_first = self._size is not None or any(width <= slot < 2 * width for slot in predicate.slots)
-        self._select = CompiledSelect(spec.results(schema, functions), in_order=True, whole=True, hold_all=True)
-        (output,) = spec.infer(box, [schema], functions)
-        self._emission = Emission(box, self._select, output, self._order.by_types)
+        select = self._spec.results(schema, functions)
+        self._select = CompiledSelect(select, in_order=True, whole=True, hold_all=True)
+        self._emission = Emission(box, self._select, self._output, self._order.by_types)
 
     def initial(self) -> SessionState:
         """Return a state with no window open."""
         none = np.zeros(0, np.int64)
         return SessionState(
             self._order.initial(),
-            Train.empty(self._schema),
-            none,
-            np.zeros(0, self._order.dtype),
+            Open(Train.empty(self._schema), none, np.zeros(0, self._order.dtype)),
             none,
             np.zeros(0, np.bool_),
             None if self._sorter is None else self._sorter.initial(),
         )
 
-    def deadline(self, state: SessionState) -> int | None:
-        """Return when the oldest open window times out."""
-        if self._timeout is None:
-            return None
-        waiting = np.unique(state.codes)
-        waiting = waiting[~state.expired[waiting]]
-        return int(state.opened[waiting].min()) + self._timeout if len(waiting) else None
-
-    def run(self, state: SessionState, trains: Sequence[Train], now: int) -> tuple[SessionState, Result]:
-        """Take in a train and emit the windows that it closes."""
-        (train,) = trains
-        emitted = Emitted()
-        for part, tick in between_ticks(train, self._timeout is not None):
-            self._take(state, part, now, emitted)
-            if tick is not None:
-                self._expire(state, tick, emitted)
-        if train.end:
-            self._finish(state, train.progress, now, emitted)
-        output = emitted.train(self._emission.schema, train)
-        return state, Result((output,), emitted.ignored, tuple(emitted.dead))
+    def _opened(self, state: SessionState) -> Int64s:
+        waiting = np.unique(state.open.codes)
+        return state.opened[waiting[~state.expired[waiting]]]
 
     def _take(self, state: SessionState, train: Train, now: int, emitted: Emitted) -> None:
         train, _, dead = evaluate(self._select.inputs, train, self._schema, self._box)
@@ -136,7 +122,6 @@ class SessionKernel(Kernel):
             emitted.ignored += int((~usable).sum())
             train = train.take(np.flatnonzero(usable))
         if self._sorter is not None:
-            assert state.sorter is not None
             state.sorter, result = self._sorter.run(state.sorter, (train,), now)
             train = result.outputs[0]
         codes, values, _, at, late = self._order.admit(state.order, train)
@@ -151,12 +136,7 @@ class SessionKernel(Kernel):
         self, state: SessionState, train: Train, codes: Int64s, values: Values, now: int, emitted: Emitted
     ) -> None:
         """Divide the tuples into windows, emit those that are closed, keep the open ones."""
-        table = _Table(
-            join_trains([state.rows, train]),
-            np.concatenate([state.codes, codes]),
-            np.concatenate([state.values, values]),
-            len(state.codes),
-        )
+        table = _Table(Open.joined([state.open, Open(train, codes, values)]), len(state.open))
         bad = self._search(table)
         if bad:
             # A tuple on which the predicate fails is no part of any window: go on without it.
@@ -273,9 +253,9 @@ class SessionKernel(Kernel):
         self._remember(state, table, rows)
 
     def _remember(self, state: SessionState, table: _Table, rows: Int64s) -> None:
-        taken = table.rows.take(rows)
-        state.rows = Train(taken.columns, taken.stamps, taken.numbers)
-        state.codes, state.values = table.codes[rows], table.values[rows]
+        state.open = table.every.take(rows)
+        rest = state.open.rows
+        state.open.rows = Train(rest.columns, rest.stamps, rest.numbers)
 
     def _emit(
         self, state: SessionState, table: _Table, begin: Int64s, end: Int64s, numbers: Int64s, emitted: Emitted
@@ -298,13 +278,13 @@ class SessionKernel(Kernel):
         )
 
     def _open_table(self, state: SessionState) -> tuple[_Table, Int64s, Int64s]:
-        table = _Table(state.rows, state.codes, state.values, len(state.codes))
+        table = _Table(state.open, len(state.open))
         waiting = ~state.expired[table.codes[table.heads]]
         return table, table.heads[waiting], table.tails[waiting]
 
     def _expire(self, state: SessionState, tick: Tick, emitted: Emitted) -> None:
         assert self._timeout is not None
-        if len(state.codes) == 0:
+        if len(state.open) == 0:
             return
         table, begin, end = self._open_table(state)
         due = state.opened[table.codes[begin]] <= tick.moment - self._timeout
@@ -316,40 +296,41 @@ class SessionKernel(Kernel):
         self._remember(state, table, np.arange(len(table.codes)))
 
     def _finish(self, state: SessionState, number: int, now: int, emitted: Emitted) -> None:
-        """Let in what the sorter holds, in its order, then close every window by (start, partition)."""
+        # Let in what the sorter holds, in its order, then close every window by (start, partition).
         if self._sorter is not None:
             self._take(state, Train.empty(self._schema, number, end=True), now, emitted)
-        if len(state.codes):
+        if len(state.open):
             table, begin, end = self._open_table(state)
             order = np.lexsort((table.codes[begin], table.values[begin]))
             self._emit(state, table, begin[order], end[order], np.full(len(begin), number), emitted)
             self._remember(state, table, np.zeros(0, np.int64))
 
-    def dump(self, state: SessionState) -> bytes:
-        """Write the state to bytes."""
+    def _saved(self, state: SessionState) -> tuple[dict[str, Any], dict[str, Any]]:
         count = state.order.partitions.count
         state.grow()
         arrays = {
             **state.order.dump(),
-            "codes": state.codes,
-            "values": state.values,
+            "codes": state.open.codes,
+            "values": state.open.values,
             "opened": state.opened[:count],
             "expired": state.expired[:count],
-            **pack_train("row", state.rows, self._schema.types),
+            **pack_train("row", state.open.rows, self._schema.types),
         }
         if self._sorter is not None:
-            assert state.sorter is not None
             arrays["sorter"] = np.frombuffer(self._sorter.dump(state.sorter), np.uint8)
-        return pack({"op": "aggregate when"}, arrays)
+        return {"op": "aggregate when"}, arrays
 
-    def load(self, data: bytes) -> SessionState:
-        """Read a state back."""
-        _, arrays = unpack(data)
-        state = self.initial()
+    def _restore(self, state: SessionState, meta: dict[str, Any], arrays: dict[str, Any]) -> None:
         state.order.restore(arrays)
-        state.rows = unpack_train("row", arrays, len(self._schema))
-        state.codes, state.values = arrays["codes"], arrays["values"]
+        state.open = Open(unpack_train("row", arrays, len(self._schema)), arrays["codes"], arrays["values"])
         state.opened, state.expired = arrays["opened"], arrays["expired"]
         if self._sorter is not None:
             state.sorter = self._sorter.load(arrays["sorter"].tobytes())
-        return state
+
+
+def aggregate_kernel(
+    spec: Aggregate, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
+) -> WindowKernel:
+    """Return the kernel of an aggregate: over windows of the order field, or over data-driven ones."""
+    made = SessionKernel if isinstance(spec.advance, When) else AggregateKernel
+    return made(spec, box, schemas, tables, functions)

@@ -8,7 +8,7 @@ there may run mode `random` without its state, from `initial` each time, and in 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -18,10 +18,11 @@ from headway.boxes.universal import Universal
 from headway.clock import SECOND, burn
 from headway.columns import Int64s
 from headway.errors import RunError
+from headway.expressions import Functions
 from headway.kernels.codec import pack, unpack
-from headway.kernels.kernel import Kernel, Result
-from headway.kernels.union import merge
-from headway.trains import Train
+from headway.kernels.kernel import Kernel, Result, Tables
+from headway.network.schema import Schema
+from headway.trains import Train, merge
 
 _PASSING = 2
 """Which draw of a tuple's key decides whether it passes; its cost is another one."""
@@ -34,27 +35,23 @@ class UniversalState(NamedTuple):
     last: LastTuple = LastTuple()
 
 
-@dataclass(slots=True)
 class UniversalKernel(Kernel):
     """The running universal box. With `burns` false it costs next to nothing: for engines with a time of their own."""
 
-    spec: Universal
-    box: str
-    burns: bool = True
-    _whole: int = field(init=False, repr=False)
-    _part: int = field(init=False, repr=False)
-    _of: int = field(init=False, repr=False)
-    _chance: float = field(init=False, repr=False)
-    _keyed: bool = field(init=False, repr=False)
+    burns = True
 
-    def __post_init__(self) -> None:
-        """Take the selectivity apart: whole copies, and one more in `part` of `of` cases."""
-        ratio = self.spec.ratio
+    def __init__(
+        self, spec: Universal, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
+    ) -> None:
+        super().__init__(spec, box, schemas, tables, functions)
+        self._spec = spec
+        # The selectivity taken apart: whole copies, and one more in `part` of `of` cases.
+        ratio = spec.ratio
         self._whole, self._of = int(ratio), ratio.denominator
         self._part = ratio.numerator - self._whole * self._of
         self._chance = self._part / self._of
-        drawn = self._part > 0 and not self.spec.counts
-        self._keyed = drawn or not isinstance(self.spec.cost, Constant)
+        drawn = self._part > 0 and not spec.counts
+        self._keyed = drawn or not isinstance(spec.cost, Constant)
 
     def initial(self) -> UniversalState:
         """Return the state before the first tuple."""
@@ -65,21 +62,20 @@ class UniversalKernel(Kernel):
         train = merge(trains) if len(trains) > 1 else trains[0]
         if not len(train):
             return state, Result((train,))
-        keys, last = self._keys(train, state.last) if self._keyed else (None, state.last)
+        keys, last = None, state.last
+        if self._keyed:
+            places, last = places_of(train.numbers, last)
+            keys = tuple_keys(self._spec.seed, self._box, train.numbers, places)
         output = self._pass(train, self._copies(len(train), state.seen, keys))
         if self.burns:
             burn(round(self._seconds(len(train), keys) * SECOND))
         return UniversalState(state.seen + len(train), last), Result((output,))
 
-    def _keys(self, train: Train, last: LastTuple) -> tuple[Keys, LastTuple]:
-        places, last = places_of(train.numbers, last)
-        return tuple_keys(self.spec.seed, self.box, train.numbers, places), last
-
     def _copies(self, count: int, before: int, keys: Keys | None) -> Int64s | None:
         """Return how often each tuple leaves; None: once. `before` tuples came in earlier trains."""
         if self._part == 0:
             return None if self._whole == 1 else np.full(count, self._whole, np.int64)
-        if self.spec.counts:
+        if self._spec.counts:
             # Of all tuples so far only what is left over from whole copies matters, so that 64 bits are enough.
             over = before * self._part % self._of
             reached = (over + self._part * np.arange(count + 1, dtype=np.int64)) // self._of
@@ -93,7 +89,7 @@ class UniversalKernel(Kernel):
         return train.take(np.repeat(np.arange(len(train)), copies))
 
     def _seconds(self, count: int, keys: Keys | None) -> float:
-        cost = self.spec.cost
+        cost = self._spec.cost
         return cost.mean * count if keys is None or isinstance(cost, Constant) else float(cost.seconds(keys).sum())
 
     def dump(self, state: UniversalState) -> bytes:
@@ -113,4 +109,7 @@ class UniversalKernel(Kernel):
 
 def without_burning(kernel: Kernel) -> Kernel:
     """Return a kernel that gives the same results and burns nothing: for engines that move their clock themselves."""
-    return replace(kernel, burns=False) if isinstance(kernel, UniversalKernel) else kernel
+    if isinstance(kernel, UniversalKernel):
+        kernel = copy(kernel)
+        kernel.burns = False
+    return kernel

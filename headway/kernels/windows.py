@@ -1,21 +1,130 @@
-"""Open windows: per (partition, pane) what the accumulators hold, and the tuples that must be held."""
+"""Windows: what their kernels have in common, and per (partition, pane) what is held of those that are open."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import Column, Indices, Int64s, Mask, Values, concat, empty
+from headway.boxes.aggregate import Aggregate
+from headway.boxes.approximate import HIDDEN, widened
+from headway.columns import Column, Indices, Int64s, Mask, Values, empty
+from headway.expressions import Functions
 from headway.kernels.accumulators import Accumulator, Arrays
 from headway.kernels.codec import pack_columns, unpack_columns
 from headway.kernels.groups import Groups, composites, expand, ranges
+from headway.kernels.kernel import DeadLetter, Kernel, Result, Tables
+from headway.kernels.results import Emitted, between_ticks, in_pieces
 from headway.kernels.selects import empty_array
-from headway.trains import ascends
+from headway.network.schema import Schema
+from headway.sieves import KeptShares, ShareLookup
+from headway.trains import Aligned, Tick, Train, ascends
 
 FAR = np.iinfo(np.int64).max
+
+
+class WindowKernel(Kernel):
+    """Aggregate: what windows of the order field and data-driven ones have in common.
+
+    With ``approximate: true`` it estimates what it would give if nothing had been dropped. It is the plain aggregate
+    over a wider input: each train gets the weight of its tuples and what the error needs as hidden columns (see
+    `headway.boxes.approximate`), and the rewritten select list does the rest. Nothing of it is state: a tuple's weight
+    is decided when it is taken in, so a share that changes within a window counts for the tuples from there on.
+    """
+
+    def __init__(
+        self, spec: Aggregate, box: str, schemas: Sequence[Schema], tables: Tables, functions: Functions | None
+    ) -> None:
+        super().__init__(spec, box, schemas, tables, functions)
+        (self._schema,) = schemas
+        (self._output,) = spec.infer(box, schemas, functions)
+        self.kept: ShareLookup | None = None
+        """Where it estimates: how much is kept of the tuples that come in."""
+        if spec.approximate:
+            self.kept, self._schema = KeptShares(), widened(self._schema)
+            spec = spec.estimating(schemas[0], functions)
+        self._spec = spec
+        self._timeout = None if spec.timeout is None else spec.timeout.nanoseconds
+        self._step: int | None = None
+        """So many tuples are taken in together; None: all."""
+
+    def run(self, state: Any, trains: Sequence[Train], now: int) -> tuple[Any, Result]:
+        """Take in a train and emit the windows that it closes; many of them in pieces."""
+        train = trains[0] if self.kept is None else self._weigh(trains[0], self.kept)
+        if self._step is None:
+            result = self._run(state, train, now)
+        else:
+            result = in_pieces(lambda state, some: self._run(state, some[0], now), state, (train,), self._step)
+        return state, result if self.kept is None else self._shown(result)
+
+    def _run(self, state: Any, train: Train, now: int) -> Result:
+        emitted = Emitted()
+        for part, tick in between_ticks(train, self._timeout is not None):
+            self._take(state, part, now, emitted)
+            if tick is not None:
+                self._expire(state, tick, emitted)
+        more = self._finish(state, train.progress, now, emitted) if train.end else None
+        return emitted.result(self._output, train, more)
+
+    @abstractmethod
+    def _take(self, state: Any, train: Train, now: int, emitted: Emitted) -> None:
+        """Take in a train, and emit the windows that its tuples close."""
+
+    @abstractmethod
+    def _expire(self, state: Any, tick: Tick, emitted: Emitted) -> None:
+        """Emit the windows that were opened too long ago."""
+
+    @abstractmethod
+    def _finish(self, state: Any, number: int, now: int, emitted: Emitted) -> Iterator[Emitted] | None:
+        """Emit all windows at the end of the input, at once or in pieces."""
+
+    def deadline(self, state: Any) -> int | None:
+        """Return when the oldest open window times out."""
+        if self._timeout is None:
+            return None
+        opened = self._opened(state)
+        return int(opened.min()) + self._timeout if len(opened) else None
+
+    @abstractmethod
+    def _opened(self, state: Any) -> Int64s:
+        """Return when the windows were opened that can time out."""
+
+    def weigh_by(self, kept: ShareLookup) -> None:
+        """Hear how much is kept of the tuples that come in."""
+        if self.kept is not None:
+            self.kept = kept
+
+    def _weigh(self, train: Train, kept: ShareLookup) -> Train:
+        """Return a train with the hidden columns."""
+        shares = kept.shares(train.numbers)
+        # Of a share of 0 nothing can have come; what came nevertheless stands for itself.
+        weights = np.divide(1.0, shares, out=np.ones(len(shares)), where=shares > 0)
+        made = train.with_columns((*train.columns, Column(weights), Column(weights * (weights - 1))))
+        # What others have found out about the tuples' groups holds for these, too.
+        made.base = train.base
+        if train.memo is None:
+            train.memo = {}
+        made.memo = train.memo
+        return made
+
+    def _shown(self, result: Result) -> Result:
+        """Return a result whose dead letters do not show the hidden columns."""
+        if result.rest is not None:
+            result = result._replace(rest=map(self._shown, result.rest))
+        return result._replace(dead=tuple([self._letter(letter) for letter in result.dead])) if result.dead else result
+
+    def _letter(self, letter: DeadLetter) -> DeadLetter:
+        if letter.schema != self._schema:
+            return letter  # a window's, not a tuple's
+        train = letter.train.with_columns(letter.train.columns[:-HIDDEN])
+        return replace(letter, train=train, schema=self._schemas[0])
+
+
+_BY_PANE = ("partition", "pane", "stamps", "opened")
 
 
 class Store:
@@ -27,7 +136,6 @@ class Store:
     __slots__ = ("accumulators", "arrays", "opened", "pane", "partition", "stamps")
 
     def __init__(self, accumulators: Sequence[Accumulator]) -> None:
-        """Start with nothing open."""
         self.accumulators = tuple(accumulators)
         self.partition: Int64s = np.zeros(0, np.int64)
         self.pane: Int64s = np.zeros(0, np.int64)
@@ -39,7 +147,6 @@ class Store:
         ]
 
     def __len__(self) -> int:
-        """Return the number of open panes."""
         return len(self.pane)
 
     def locate(self, partition: Int64s, pane: Int64s) -> Indices:
@@ -111,29 +218,32 @@ class Store:
         """Drop the panes for which the mask is false."""
         if mask.all():
             return
-        self.partition, self.pane = self.partition[mask], self.pane[mask]
-        self.stamps, self.opened = self.stamps[mask], self.opened[mask]
+        for name in _BY_PANE:
+            setattr(self, name, getattr(self, name)[mask])
         self.arrays = [{name: array[mask] for name, array in arrays.items()} for arrays in self.arrays]
 
     def dump(self) -> dict[str, Any]:
         """Return everything as named arrays."""
-        named: dict[str, Any] = {
-            "partition": self.partition,
-            "pane": self.pane,
-            "stamps": self.stamps,
-            "opened": self.opened,
-        }
+        named = {name: getattr(self, name) for name in _BY_PANE}
         for at, arrays in enumerate(self.arrays):
             named.update({f"acc{at}.{name}": array for name, array in arrays.items()})
         return named
 
     def restore(self, named: dict[str, Any]) -> None:
         """Take over what `dump` returned."""
-        self.partition, self.pane = named["partition"], named["pane"]
-        self.stamps, self.opened = named["stamps"], named["opened"]
+        for name in _BY_PANE:
+            setattr(self, name, named[name])
         self.arrays = [
             {name: named[f"acc{at}.{name}"] for name in one.fields} for at, one in enumerate(self.accumulators)
         ]
+
+
+@dataclass(slots=True)
+class _Held(Aligned):
+    partition: Int64s
+    pane: Int64s
+    values: Values
+    columns: tuple[Column, ...]
 
 
 class HeldTuples:
@@ -145,53 +255,45 @@ class HeldTuples:
         """Hold columns of these types."""
         self._types = tuple(types)
         none = np.zeros(0, np.int64)
-        columns = tuple(empty(type_) for type_ in self._types)
-        self._parts: list[tuple[Int64s, Int64s, Values, tuple[Column, ...]]] = [
-            (none, none, np.zeros(0, dtype), columns)
-        ]
+        self._parts = [_Held(none, none, np.zeros(0, dtype), tuple(empty(type_) for type_ in self._types))]
 
     def add(self, partition: Int64s, pane: Int64s, values: Values, columns: Sequence[Column]) -> None:
         """Hold tuples; they come in arrival order."""
-        self._parts.append((partition, pane, values, tuple(columns)))
+        self._parts.append(_Held(partition, pane, values, tuple(columns)))
 
-    def _gather(self) -> tuple[Int64s, Int64s, Values, tuple[Column, ...]]:
+    def _gather(self) -> _Held:
         """Return all tuples, sorted by (partition, pane, order value, arrival), and remember them so."""
         if len(self._parts) > 1:
-            partition = np.concatenate([part[0] for part in self._parts])
-            pane = np.concatenate([part[1] for part in self._parts])
-            values = np.concatenate([part[2] for part in self._parts])
-            order = np.lexsort((values, pane, partition))
-            columns = tuple(concat([part[3][at] for part in self._parts]).take(order) for at in range(len(self._types)))
-            self._parts = [(partition[order], pane[order], values[order], columns)]
+            every = _Held.joined(self._parts)
+            self._parts = [every.take(np.lexsort((every.values, every.pane, every.partition)))]
         return self._parts[0]
 
     def rows(self, partition: Int64s, first: Int64s, after: Int64s) -> tuple[Int64s, tuple[Column, ...]]:
         """Return the tuples of windows (partition, panes from first to after): the window of each, and the columns."""
-        partitions, panes, _, columns = self._gather()
-        owners, at = expand(*ranges((partitions, panes), partition, first, after))
-        return owners, tuple(column.take(at) for column in columns)
+        held = self._gather()
+        owners, at = expand(*ranges((held.partition, held.pane), partition, first, after))
+        return owners, tuple(column.take(at) for column in held.columns)
 
     def counts(self, partition: Int64s, first: Int64s, after: Int64s) -> Int64s:
         """Return how many tuples `rows` would return for each window."""
-        partitions, panes, _, _ = self._gather()
-        starts, stops = ranges((partitions, panes), partition, first, after)
+        held = self._gather()
+        starts, stops = ranges((held.partition, held.pane), partition, first, after)
         return stops - starts
 
-    def keep(self, wanted: Any) -> None:
+    def keep(self, wanted: Callable[[Int64s, Int64s], Mask]) -> None:
         """Keep the tuples for which ``wanted(partition, pane)`` is true."""
-        partition, pane, values, columns = self._gather()
-        mask = wanted(partition, pane)
+        held = self._gather()
+        mask = wanted(held.partition, held.pane)
         if not mask.all():
-            at = np.flatnonzero(mask)
-            self._parts = [(partition[at], pane[at], values[at], tuple(column.take(at) for column in columns))]
+            self._parts = [held.keep(mask)]
 
     def dump(self) -> dict[str, Any]:
         """Return everything as named arrays."""
-        partition, pane, values, columns = self._gather()
-        named = {"held.partition": partition, "held.pane": pane, "held.values": values}
-        return {**named, **pack_columns("held.", columns, self._types)}
+        held = self._gather()
+        named = {"held.partition": held.partition, "held.pane": held.pane, "held.values": held.values}
+        return {**named, **pack_columns("held.", held.columns, self._types)}
 
     def restore(self, named: dict[str, Any]) -> None:
         """Take over what `dump` returned."""
         columns = unpack_columns("held.", named, len(self._types))
-        self._parts = [(named["held.partition"], named["held.pane"], named["held.values"], columns)]
+        self._parts = [_Held(named["held.partition"], named["held.pane"], named["held.values"], columns)]

@@ -25,10 +25,10 @@ from headway.checking import CheckedNetwork
 from headway.columns import Unread, as_floats
 from headway.errors import HeadwayError
 from headway.expressions.types import is_numeric
+from headway.kernels.chain import UnionKernel
 from headway.kernels.compile import compile_kernel
 from headway.kernels.kernel import Kernel
 from headway.kernels.results import whole
-from headway.kernels.union import UnionKernel
 from headway.network import Box, Table, arc_name
 from headway.network.qos import Graph
 from headway.network.schema import Schema
@@ -94,7 +94,7 @@ class Trial:
         spec, checked = box.spec, self._route.checked
         if spec.passes and not spec.tuplewise:
             # A universal box takes from all values alike, and a sort only changes the order: all pass, for less noise.
-            return UnionKernel()
+            return UnionKernel(spec, box.name, checked.input_schemas(box.name), (), None)
         if not spec.tuplewise:
             return None
         network = checked.network

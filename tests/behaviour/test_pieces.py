@@ -23,6 +23,7 @@ def small() -> Iterator[None]:
         for module in (aggregate, resample, results):
             patch.setattr(module, "ROWS", 3)
         patch.setattr(join, "BYTES", 200)
+        patch.setattr(results, "BYTES", 200)
         patch.setattr(chain, "BYTES", 200)
         patch.setattr(chain, "_FIRST", 2)
         patch.setattr(join, "_LEAST", 2)

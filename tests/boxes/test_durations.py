@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.boxes import Duration, native_size, pair_size
-from headway.boxes.durations import parse_size, parse_timeout
+from headway.boxes.durations import Duration, native_size, pair_size, parse_size, parse_timeout
 from headway.errors import NetworkError
 from headway.network.schema import TIMESTAMP, TIMESTAMP_NTZ
 

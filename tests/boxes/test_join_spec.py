@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headway.boxes import Join, Order, joined
+from headway.boxes import Join, Order
+from headway.boxes.join import joined
 from headway.errors import NetworkError
 from headway.network.schema import Schema
 from tests.boxes.specs import R, S, infer, parse

@@ -9,7 +9,7 @@ import pytest
 
 from headway.clock import SECOND
 from headway.engines.local.steps import StepRunner
-from headway.kernels.approximate import Weighted
+from headway.kernels.windows import WindowKernel
 from headway.scheduling.superboxes import box_units, superbox_units
 from headway.shedding.sites import Entry
 from headway.sieves import DropBox, Sieve
@@ -231,7 +231,8 @@ def test_boxes_that_estimate_know_what_was_kept() -> None:
     )
     bench = Bench(made)
     kernel = bench.runtime.boxes[bench.runtime.index["w"]].kernel
-    assert isinstance(kernel, Weighted)
+    assert isinstance(kernel, WindowKernel)
+    assert kernel.kept is not None
     first, second, third = (bench.drops.sites[named(bench)[name]].entries[0] for name in ("s -> m", "m -> w", "m -> y"))
     bench.arrive(0.995)  # 0 to 99 wait at m
     bench.drops.put(named(bench)["s -> m"], first, Sieve(0.5, 0))
@@ -256,7 +257,8 @@ def test_with_nothing_at_hand_a_share_counts_from_the_next_number_on() -> None:
     counting = estimated("s")
     bench = Bench(network({"w": counting}, {"o": output("w")}, [["10s", 100]]))
     kernel = bench.runtime.boxes[0].kernel
-    assert isinstance(kernel, Weighted)
+    assert isinstance(kernel, WindowKernel)
+    assert kernel.kept is not None
     bench.arrive(0.095)
     bench.runtime.boxes[0].cursors[0].take(1000)
     bench.drops.put(0, Entry(0, 0, -1), Sieve(0.5, 0))
@@ -267,7 +269,8 @@ def test_behind_other_boxes_a_share_counts_from_what_waits_before_them() -> None
     counting = estimated("m")
     bench = Bench(network({"m": box("s"), "w": counting}, {"ow": output("w"), "om": output("m")}, [["10s", 100]]))
     kernel = bench.runtime.boxes[bench.runtime.index["w"]].kernel
-    assert isinstance(kernel, Weighted)
+    assert isinstance(kernel, WindowKernel)
+    assert kernel.kept is not None
     bench.arrive(0.995)  # 0 to 99 wait at m, nothing at w
     bench.drops.put(named(bench)["m -> w"], Entry(1, 0, 0), Sieve(0.5, 1))
     assert kernel.kept.shares(np.array([0, 50, 100])).tolist() == [0.5, 0.5, 0.5]

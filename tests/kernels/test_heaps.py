@@ -65,7 +65,7 @@ def test_slacks_that_are_large_by_themselves(box: str, kind: Kind) -> None:
 
 def test_memory_follows_the_tuples_not_slack_times_partitions() -> None:
     partitions = 20_000
-    frontiers = Frontiers(1_000_000, np.int64)
+    frontiers = Frontiers.of(1_000_000, np.int64)
     tracemalloc.start()
     try:
         frontiers.grow(partitions)
@@ -91,7 +91,7 @@ def test_a_state_of_an_earlier_version_is_read() -> None:
     table = np.full((2, slack + 1), lowest(np.int64))
     table[0, :3] = [9, 7, 5]
     table[1] = np.arange(slack + 1, 0, -1)
-    frontiers = Frontiers(slack, np.int64)
+    frontiers = Frontiers.of(slack, np.int64)
     frontiers.restore({"largest": table})
     assert frontiers.frontier().tolist() == [lowest(np.int64), 1]
     written = frontiers.dump(2)
@@ -114,7 +114,7 @@ def test_both_ways_of_a_bounded_sort_agree(slack: int, monkeypatch: pytest.Monke
     values = np.random.default_rng(1).integers(0, 9, 200).tolist()
     for deep in (order.DEEP, 0):
         monkeypatch.setattr(order, "DEEP", deep)
-        kernel = BSortKernel(BSort(OrderKeys("a", slack)), Schema.parse("a bigint"))
+        kernel = BSortKernel(BSort(OrderKeys("a", slack)), "box", [Schema.parse("a bigint")], (), None)
         _, result = kernel.run(kernel.initial(), (_train(values),), 0)
         out = result.outputs[0]
         found.append((out.columns[0].values.tolist(), out.numbers.tolist()))

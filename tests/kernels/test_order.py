@@ -35,7 +35,7 @@ def naive(slack: int, rows: list[tuple[int, Any]]) -> list[tuple[bool, Any]]:
 
 
 def admitted(slack: int, dtype: Any, trains: list[list[tuple[int, Any]]]) -> list[tuple[bool, Any]]:
-    frontiers = Frontiers(slack, dtype)
+    frontiers = Frontiers.of(slack, dtype)
     result: list[tuple[bool, Any]] = []
     for train in trains:
         codes = np.array([code for code, _ in train], np.int64)
@@ -45,7 +45,7 @@ def admitted(slack: int, dtype: Any, trains: list[list[tuple[int, Any]]]) -> lis
         good = [True] * len(train) if mask is None else mask.tolist()
         for in_order, frontier in zip(good, after.tolist(), strict=True):
             result.append((in_order, None if frontier == lowest(dtype) else frontier))
-        again = Frontiers(slack, dtype)
+        again = Frontiers.of(slack, dtype)
         again.restore(frontiers.dump(len(frontiers)))
         frontiers = again
     return result

@@ -6,9 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.boxes import Union
 from headway.columns import Column
-from headway.kernels.union import UnionKernel, merge
-from headway.trains import Tick, Train
+from headway.kernels.compile import compile_kernel
+from headway.trains import Tick, Train, merge
 from tests.kernels.helpers import few
 
 streams = st.lists(st.lists(st.integers(0, 12), max_size=8).map(sorted), min_size=2, max_size=4)
@@ -33,5 +34,6 @@ def test_a_tick_counts_once_and_the_end_when_all_have_ended() -> None:
     tick = Tick(5, 1)
     both = merge([_train(0, [1], 6, (tick,), True), _train(1, [], 6, (tick,), False)])
     assert (both.ticks, both.end) == ((tick,), False)
-    _, result = UnionKernel().run(None, [_train(0, [], 6, (), True), _train(1, [], 6, (), True)], 0)
+    kernel = compile_kernel(Union(), "u", [], (), None)
+    _, result = kernel.run(None, [_train(0, [], 6, (), True), _train(1, [], 6, (), True)], 0)
     assert result.outputs[0].end

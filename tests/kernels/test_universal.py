@@ -12,17 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.boxes import Universal
-from headway.boxes.costs import tuple_keys
+from headway.boxes import Union, Universal
+from headway.boxes.costs import Uniform, tuple_keys
 from headway.clock import MILLISECOND, burn, stopwatch
 from headway.columns import Column
 from headway.errors import RunError
 from headway.kernels import universal
 from headway.kernels.compile import compile_kernel
-from headway.kernels.union import UnionKernel
 from headway.kernels.universal import UniversalKernel, UniversalState, without_burning
 from headway.network.schema import Schema
-from headway.trains import Tick, Train
+from headway.trains import Tick, Train, merge
 from tests.kernels.helpers import few
 from tests.reference.tuples import Tuple
 from tests.reference.universal import Universal as Reference
@@ -31,7 +30,7 @@ SCHEMA = Schema.parse("who bigint")
 
 
 def make(**keys: Any) -> UniversalKernel:
-    return UniversalKernel(Universal.parse("box", keys), "box")
+    return UniversalKernel(Universal.parse("box", keys), "box", [SCHEMA], (), None)
 
 
 def train(numbers: list[int] | int, **rest: Any) -> Train:
@@ -148,10 +147,10 @@ def test_progress_ticks_and_end_pass_also_where_no_tuple_does(mode: str, count: 
 
 def test_several_inputs_are_merged_as_a_union_does() -> None:
     trains = [train([1, 5, 5], progress=6), train([0, 5, 6], progress=7)]
-    _, expected = UnionKernel().run(None, trains, 0)
+    expected = merge(trains)
     _, found = make().run(UniversalState(), trains, 0)
-    assert found.outputs[0].numbers.tolist() == expected.outputs[0].numbers.tolist() == [0, 1, 5, 5, 5, 6]
-    assert who(found.outputs[0]) == who(expected.outputs[0])
+    assert found.outputs[0].numbers.tolist() == expected.numbers.tolist() == [0, 1, 5, 5, 5, 6]
+    assert who(found.outputs[0]) == who(expected)
     assert found.outputs[0].progress == 6
     _, halved = make(selectivity=0.5, mode="even").run(UniversalState(), trains, 0)
     assert halved.outputs[0].numbers.tolist() == [1, 5, 6]
@@ -166,7 +165,7 @@ def test_random_passes_about_its_share_and_by_the_seed() -> None:
     assert abs((copies == 3).mean() - 0.25) < 0.01
     assert passed(make(selectivity=0.3), many) == passed(make(selectivity=0.3), many)
     assert passed(make(selectivity=0.3, seed=1), many) != passed(make(selectivity=0.3), many)
-    renamed = UniversalKernel(Universal(selectivity=0.3), "other")
+    renamed = UniversalKernel(Universal(selectivity=0.3), "other", [SCHEMA], (), None)
     assert passed(renamed, many) != passed(make(selectivity=0.3), many)
 
 
@@ -198,7 +197,7 @@ class TestBurning:
         kernel = make(cost={"uniform": ["1ms", "3ms"]}, seed=5)
         passed(kernel, train(7))
         numbers = np.arange(7)
-        expected = kernel.spec.cost.seconds(tuple_keys(5, "box", numbers, numbers * 0)).sum()
+        expected = Uniform(0.001, 0.003).seconds(tuple_keys(5, "box", numbers, numbers * 0)).sum()
         assert burnt == [round(expected * 1e9)]
         burnt.clear()
         passed(make(cost="2ms"), train(0))
@@ -223,5 +222,5 @@ class TestBurning:
         state, result = quiet.run(quiet.initial(), [train(4)], 0)  # the test would last four hours
         assert who(result.outputs[0]) == [1, 3]
         assert state.seen == 4
-        other = UnionKernel()
+        other = compile_kernel(Union(), "box", [SCHEMA] * 2, (), None)
         assert without_burning(other) is other

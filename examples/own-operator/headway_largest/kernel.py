@@ -11,10 +11,9 @@ from headway.boxes.durations import native_size
 from headway.columns import Int64s, Values
 from headway.expressions import Functions
 from headway.kernels.codec import pack, pack_train, unpack, unpack_train
-from headway.kernels.compile import Tables
 from headway.kernels.grid import Grid
 from headway.kernels.groups import composites, group
-from headway.kernels.kernel import DeadLetter, Kernel, Result
+from headway.kernels.kernel import DeadLetter, Kernel, Result, Tables
 from headway.kernels.order import OrderedInput, OrderState
 from headway.kernels.results import dead_letters
 from headway.network.schema import Schema

@@ -16,7 +16,7 @@ import headway as hw
 from headway.engines.local import steps
 from headway.engines.local.steps import StepRunner
 from headway.expressions.userfunctions import BUILTIN, ScalarFunction
-from headway.kernels import join
+from headway.kernels import join, results
 from headway.network.schema import parse_type
 
 MEMORY = 200_000
@@ -48,6 +48,7 @@ def test_full_queues_hold_pieces_back(workers: int, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(StepRunner, "_relieve", see)
     monkeypatch.setattr(join, "BYTES", PIECE)
+    monkeypatch.setattr(results, "BYTES", PIECE)
     rows = pa.table({"t": pa.array(range(300), pa.int64())})
     result = hw.run(
         crossing(), {"a": rows, "b": rows}, engine="local", policy="round-robin/box", workers=workers, memory=MEMORY
@@ -80,6 +81,7 @@ def test_a_worker_works_off_what_waits_where_all_give_pieces(
 
     monkeypatch.setattr(StepRunner, "_pass_on", see)
     monkeypatch.setattr(join, "BYTES", PIECE)
+    monkeypatch.setattr(results, "BYTES", PIECE)
     monkeypatch.setattr(join, "_LEAST", 100)  # so few pairs are added until that is reached
     monkeypatch.setattr(join, "_PAIRS", 100)
     rows = pa.table({"t": pa.array(range(300), pa.int64())})
@@ -92,6 +94,7 @@ def test_a_worker_works_off_what_waits_where_all_give_pieces(
 @pytest.mark.parametrize("workers", [2, 3])
 def test_pieces_wait_for_a_step_that_lasts(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join, "BYTES", PIECE)
+    monkeypatch.setattr(results, "BYTES", PIECE)
     monkeypatch.setattr(join, "_LEAST", 100)  # so few pairs are added until that is reached
     monkeypatch.setattr(join, "_PAIRS", 100)
     made, naps = crossing(), [1.0]
@@ -112,6 +115,7 @@ def test_pieces_wait_for_a_step_that_lasts(workers: int, monkeypatch: pytest.Mon
 
 def test_a_run_that_fails_ends_while_another_worker_gives_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join, "BYTES", PIECE)
+    monkeypatch.setattr(results, "BYTES", PIECE)
     made, seen, failed = crossing(), [0], [0.0]
     made["sources"]["c"] = {"schema": {"t": "bigint"}}
     made["boxes"]["slow"]["cost"] = "50us"
@@ -143,6 +147,7 @@ def test_a_run_that_fails_ends_while_another_worker_gives_pieces(monkeypatch: py
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_trace_has_what_is_worked_off_between_pieces(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join, "BYTES", PIECE)
+    monkeypatch.setattr(results, "BYTES", PIECE)
     rows = pa.table({"t": pa.array(range(200), pa.int64())})
     made = several(2)
     how: dict[str, Any] = {"engine": "local", "policy": "round-robin/box", "memory": MEMORY}
@@ -191,6 +196,7 @@ def test_nobody_waits_for_workers_that_there_are_not(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(StepRunner, "_others_relieve", wait)
     monkeypatch.setattr(join, "BYTES", PIECE)
+    monkeypatch.setattr(results, "BYTES", PIECE)
     rows = pa.table({"t": pa.array(range(100), pa.int64())})
     how: dict[str, Any] = {"engine": "local", "policy": "round-robin/superbox", "workers": 4, "memory": 1000}
     result = hw.run(united(), {"a": rows, "b": rows}, **how)
@@ -201,6 +207,7 @@ def test_nobody_waits_for_workers_that_there_are_not(monkeypatch: pytest.MonkeyP
 def test_workers_that_all_wait_for_each_other_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     network = united()
     monkeypatch.setattr(join, "BYTES", PIECE)
+    monkeypatch.setattr(results, "BYTES", PIECE)
     rows = pa.table({"t": pa.array(range(200), pa.int64())})
     began = time.monotonic()
     # Both workers make pieces, and nobody is left to take them.

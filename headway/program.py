@@ -101,13 +101,14 @@ class Program:
 
     def kernels(self, tables: Mapping[str, pa.Table]) -> tuple[Kernel, ...]:
         """Return new kernels of all boxes, each by itself, from the contents of static tables by ref."""
-        return tuple(self._kernel(box, tables) for box in self.boxes)
-
-    def _kernel(self, box: ProgramBox, tables: Mapping[str, pa.Table]) -> Kernel:
-        if box.fusible:
-            return self.fuse((box.index,))
-        contents = [tables[item.ref] if isinstance(item, Table) else None for item in box.items]
-        return compile_kernel(box.spec, box.name, box.schemas, contents, self.checked.functions)
+        made: list[Kernel] = []
+        for box in self.boxes:
+            if box.fusible:
+                made.append(self.fuse((box.index,)))
+                continue
+            contents = [tables[item.ref] if isinstance(item, Table) else None for item in box.items]
+            made.append(compile_kernel(box.spec, box.name, box.schemas, contents, self.checked.functions))
+        return tuple(made)
 
     def fuse(self, boxes: Sequence[int], wanted: frozenset[int] | None = None) -> ChainKernel:
         """Return one kernel for links of a chain; `wanted` are the columns of its output that are read."""
