@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import headway as hw
-from headway.engines.base import Status
+from headway.engines.runs import Status
 
 TUPLES = 100_000_000
 WARM_UP = 0.2

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headway.builder import NetworkBuilder as Network
     from headway.checking import check
-    from headway.engines.base import RunResult
     from headway.engines.control import Control
+    from headway.engines.runs import RunResult
     from headway.errors import HeadwayError
     from headway.files import dump, load
     from headway.functions import aggregate, function, load_functions
@@ -40,7 +40,7 @@ _HOMES = {
     "Control": "engines.control.Control",
     "HeadwayError": "errors.HeadwayError",
     "Network": "builder.NetworkBuilder",
-    "RunResult": "engines.base.RunResult",
+    "RunResult": "engines.runs.RunResult",
     "Trust": "network.trust.Trust",
     "aggregate": "functions.aggregate",
     "check": "checking.check",

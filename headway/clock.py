@@ -31,18 +31,15 @@ class Clock(Protocol):
 
     def now(self) -> int:
         """Return the present moment; never less than an earlier answer."""
-        ...
 
     def sleep(self, nanoseconds: int) -> None:
         """Let this much time pass; may return early, never blocks for longer than asked by much."""
-        ...
 
 
 class WallClock:
     """Real time: the system's date at the start, carried on by a monotonic counter."""
 
     def __init__(self) -> None:
-        """Anchor the clock to the system's date."""
         self._offset = time.time_ns() - time.perf_counter_ns()
 
     def now(self) -> int:
@@ -59,7 +56,6 @@ class ManualClock:
     """Virtual time that moves only when told to, for tests and simulation."""
 
     def __init__(self, start: int = 0) -> None:
-        """Start at the given moment."""
         self._now = start
 
     def now(self) -> int:

@@ -19,10 +19,9 @@ from headway.adaptive.layer import parse_adaptive
 from headway.builder import NetworkBuilder
 from headway.checking import CheckedNetwork, check
 from headway.connectors.jsonl import tag_shared
-from headway.engines.base import RunResult, RunSettings, Status, make_engine
-from headway.engines.claims import check_files
 from headway.engines.models import Model, parse_model
-from headway.engines.opening import LETTERS, permit
+from headway.engines.opening import LETTERS, check_files, permit
+from headway.engines.runs import RunResult, RunSettings, Status, make_engine
 from headway.errors import HeadwayError, InputError, OutputError, PolicyError, RunError, unknown
 from headway.files import load
 from headway.network import Box, Network, Output, Source, thaw

@@ -223,19 +223,16 @@ class KeptShares:
 class CombinedShares:
     """Several drop boxes in a row, as they are whenever somebody asks.
 
-    With different seeds they decide independently, so their shares are multiplied. With the same seed the finest of
-    them decides for all (see `Sieve`), so the least share counts.
+    Their seeds differ, so they decide independently, and their shares are multiplied.
     """
 
     parts: tuple[ShareLookup, ...]
-    same_seed: bool = False
 
     def shares(self, numbers: Int64s) -> Floats:
         """Return for each arrival number the share that came through all of them."""
         found = np.ones(len(numbers))
         for part in self.parts:
-            shares = part.shares(numbers)
-            found = np.minimum(found, shares) if self.same_seed else found * shares
+            found = found * part.shares(numbers)
         return found
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headway.catalog import Statistics, Topology, paths_to_outputs
 from headway.clock import SECOND
-from headway.engines.summary import summarise_boxes
+from headway.engines.steering import summarise_boxes
 from headway.errors import HeadwayError
 from headway.network.qos import QoS
 

@@ -155,7 +155,7 @@ KEPT = {
     "headway.connectors.output_files": {"_formats"},
     "headway.connectors.registry": {"_objects"},
     "headway.connectors.spark": {"_openers"},
-    "headway.engines.base": {"_engines"},
+    "headway.engines.runs": {"_engines"},
     "headway.engines.spark.driver.queries": {"warm"},
     "headway.engines.spark.worker.tasks": {"_compiled"},
     "headway.functions": {"global _registered"},

@@ -23,7 +23,7 @@ runpy.run_module("headway", run_name="__main__", alter_sys=False)
 
 
 def test_ctrl_c_while_modules_load_is_one_line() -> None:
-    for module in ("headway.cli.main", "pyarrow", "headway.engines.interrupts"):
+    for module in ("headway.cli.main", "pyarrow", "headway.engines.control"):
         command = [sys.executable, "-c", INTERRUPTED, module]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stderr, done.stdout) == (130, "headway: interrupted\n", "")

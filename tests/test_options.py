@@ -15,7 +15,7 @@ import headway as hw
 from headway.adaptive.layer import Action, registered_adaptives
 from headway.catalog import Floats, Topology
 from headway.cli.run import COMMAND
-from headway.engines.base import RunSettings
+from headway.engines.runs import RunSettings
 from headway.errors import NetworkError, RunError
 from headway.options.kinds import KINDS
 from headway.options.table import CALL, OPTIONS, SCHEDULE, RunOptions

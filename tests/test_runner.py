@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import headway as hw
-from headway.engines.base import engine_names, make_engine
+from headway.engines.runs import engine_names, make_engine
 from headway.errors import InputError, OutputError, PolicyError, RunError
 from headway.runner import DEFAULT_ENGINE
 from tests.engines.local.networks import POSITIVE, network, rows

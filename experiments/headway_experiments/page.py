@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from headway.errors import InputError, OutputError
+from headway.paths import whole
 from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, PAPERS, UNCERTAIN, Experiment, Paper
 from headway_experiments.checks import ABOUT
 from headway_experiments.results import Explained, Verdict, held_text, read_verdicts, runs_text, why_text, write_whole
@@ -224,12 +225,11 @@ def write_page(page: Path, folder: Path, registry: Mapping[str, Experiment]) -> 
             _copy(folder / f"{one['name']}.svg", images / f"{one['name']}.svg")
     except OSError as error:
         raise OutputError(f"--page: the plots cannot be copied: {error}") from error
-    write_whole(page, page_text(verdicts, [name for name in registry if name not in found], images.name))
+    write_whole(page, page_text(verdicts, [name for name in registry if name not in found], images.name), "--page")
     return [name for name in found if name not in registry]
 
 
 def _copy(path: Path, target: Path) -> None:
     if path.resolve() != target.resolve():
-        half = target.with_name(target.name + ".part")
-        shutil.copyfile(path, half)
-        half.replace(target)
+        with whole(target, "--page") as partial:
+            shutil.copyfile(path, partial)

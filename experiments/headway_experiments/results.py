@@ -5,7 +5,6 @@ Each file appears under its name when it is whole, and NAME.json comes last: whe
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
@@ -22,6 +21,7 @@ from headway import __version__
 from headway.clock import SECOND, WallClock
 from headway.compare.plots import new_figure, save
 from headway.errors import InputError, OutputError
+from headway.paths import whole
 from headway_experiments.base import PAPERS, Finding
 from headway_experiments.checks import Check
 from headway_experiments.disturbance import MOST
@@ -245,11 +245,7 @@ def write_results(outcome: Outcome, folder: Path) -> Verdict:
     experiment, verdict = outcome.experiment, verdict_of(outcome)
     figure = new_figure(experiment.size)
     experiment.draw(outcome.rows, figure)
-    stem = folder / experiment.name
-    try:
-        save(figure, stem)
-    except OSError as error:
-        raise _not_written(stem, error) from error
+    save(figure, folder / experiment.name)
     write_whole(folder / f"{experiment.name}.csv", csv_text(outcome.rows))
     write_whole(folder / f"{experiment.name}.txt", verdict_text(verdict))
     text = json.dumps(verdict, indent=2, ensure_ascii=False, allow_nan=False)
@@ -257,20 +253,10 @@ def write_results(outcome: Outcome, folder: Path) -> Verdict:
     return verdict
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file, which appears under its name when it is whole; raises OutputError."""
-    half = path.with_name(path.name + ".part")
-    try:
-        half.write_text(text, "utf-8", newline="\n")
-        half.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            half.unlink()
-        raise _not_written(path, error) from error
-
-
-def _not_written(path: Path, error: OSError) -> OutputError:
-    return OutputError(f"'{path}' cannot be written: {error.strerror or error}")
+def write_whole(path: Path, text: str, option: str = "--out") -> None:
+    """Write a file, which appears under its name when it is whole; raises OutputError, which begins with the option."""
+    with whole(path, option) as partial:
+        partial.write_text(text, "utf-8", newline="\n")
 
 
 def read_verdicts(folder: Path) -> list[Verdict]:

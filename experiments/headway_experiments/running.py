@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from headway.clock import SECOND, stopwatch
-from headway.engines.interrupts import at_once
+from headway.engines.control import at_once
 from headway_experiments.base import ENGINES, Experiment, Task, judge
 from headway_experiments.checks import Check
 from headway_experiments.disturbance import MOST, share, used

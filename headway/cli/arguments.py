@@ -16,8 +16,8 @@ import pyarrow as pa
 from headway.boxes.durations import Duration
 from headway.connectors import source_suffixes
 from headway.connectors.registry import check_rate
-from headway.engines.base import engine_names
-from headway.engines.claims import table_refs
+from headway.engines.opening import table_refs
+from headway.engines.runs import engine_names
 from headway.errors import HeadwayError, NetworkError, choices, unknown
 from headway.files import load
 from headway.functions import load_functions

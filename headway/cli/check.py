@@ -30,8 +30,8 @@ from headway.cli.printing import emit, plural, printable, text_table, warning_li
 from headway.cli.run import SPARK
 from headway.connectors import open_source
 from headway.connectors.registry import permit_sink, permit_source
-from headway.engines.base import engine_names
-from headway.engines.claims import file_of
+from headway.engines.opening import file_of
+from headway.engines.runs import engine_names
 from headway.engines.spark.driver.cut import Cut, choose_front, cut, make_work
 from headway.engines.spark.wire.messages import CutUnit, Placement
 from headway.errors import InputError, unknown

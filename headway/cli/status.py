@@ -12,7 +12,7 @@ from rich.cells import cell_len, set_cell_size
 
 from headway.cli.printing import columns_of, count_text
 from headway.clock import SECOND, stopwatch
-from headway.engines.base import Status
+from headway.engines.runs import Status
 
 PLAIN_EVERY = 10.0
 """Seconds between lines where there is no terminal."""

@@ -16,8 +16,8 @@ import pyarrow as pa
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND
 from headway.connectors.protocol import Chunk, Malformed
-from headway.engines.base import RunSettings
 from headway.engines.opening import open_readers
+from headway.engines.runs import RunSettings
 from headway.scheduling.schedule import Schedule
 
 MOST = 2_000_000

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from headway.boxes.costs import Constant, Cost
 from headway.clock import SECOND, processor, stopwatch
 from headway.compare.inputs import Held, busiest
-from headway.engines.interrupts import at_once
+from headway.engines.control import at_once
 from headway.engines.models import LOCAL, Model, Overheads
 from headway.network import Network
 from headway.runner import run

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,22 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headway.catalog import HALF_LIFE, Floats
-from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock
 from headway.columns import Column, as_floats, exporter
-from headway.connectors import TableSink, open_sink
 from headway.connectors.memory import DiscardSink
-from headway.connectors.protocol import Writer, prepare
-from headway.engines.base import RunSettings
-from headway.engines.ingest import ArrivalTimes
-from headway.engines.interrupts import Stopping
-from headway.engines.opening import open_letters
+from headway.connectors.protocol import Writer
 from headway.fading import Faded, left_after
-from headway.network import Output, thaw
+from headway.network import Output
 from headway.network.qos import Graph
 from headway.network.schema import Schema
-from headway.scheduling.schedule import Schedule
-from headway.scheduling.snapshot import OutputReadings
 from headway.trains import Train, is_constant
 
 Counts = npt.NDArray[np.int64]
@@ -58,27 +49,19 @@ class LatencyHistogram:
     _BUCKETS = 64 * 45
 
     def __init__(self) -> None:
-        """Start empty."""
         self._counts: Counts = np.zeros(self._BUCKETS, np.int64)
         self.count = 0
         self.total = 0.0
         self.largest = 0.0
 
-    def add(self, seconds: npt.NDArray[np.float64], times: int = 1) -> None:
-        """Add latencies, each so many times."""
-        self._counts += times * np.bincount(self._places(seconds), minlength=self._BUCKETS)
-        self.count += times * len(seconds)
-        self.total += times * float(seconds.sum())
-        self.largest = max(self.largest, float(seconds.max()))
-
-    def add_each(self, seconds: npt.NDArray[np.float64], times: Counts) -> None:
+    def add(self, seconds: Floats, times: Counts) -> None:
         """Add latencies, each as often as its own number says."""
-        np.add.at(self._counts, self._places(seconds), times)
+        self._counts += np.bincount(self._places(seconds), times, self._BUCKETS).astype(np.int64)
         self.count += int(times.sum())
         self.total += float((seconds * times).sum())
         self.largest = max(self.largest, float(seconds.max()))
 
-    def _places(self, seconds: npt.NDArray[np.float64]) -> Counts:
+    def _places(self, seconds: Floats) -> Counts:
         places = (np.maximum(seconds, self._LEAST).view(np.int64) >> self._SHIFT) - self._FIRST
         found: Counts = np.minimum(places, self._BUCKETS - 1)
         return found
@@ -113,7 +96,7 @@ class Delivery:
         self._value = None if value is None else (schema.index(value.field), value.graph)
         self._worth = 0.0  # utilities by value, summed
         self._valued = 0
-        self.watch: Callable[[npt.NDArray[np.float64]], None] | None = None
+        self.watch: Callable[[Floats], None] | None = None
         """Who wants to see the values that the value graph is about."""
         self._schema = schema.to_arrow()
         self._exporters = [exporter(type_) for type_ in schema.types]
@@ -122,7 +105,7 @@ class Delivery:
         self._clock = clock
         self._lock = threading.Lock()
         self._latencies = LatencyHistogram()
-        self._measured: list[npt.NDArray[np.int64]] = []
+        self._measured: list[Counts] = []
         self._alike: list[tuple[int, int]] = []  # latencies of trains whose tuples arrived together, with their numbers
         self.tuples = 0
         self._utility = 0.0
@@ -131,7 +114,7 @@ class Delivery:
         self._faded = clock.now()
         self.arrived: Callable[[int], int | None] | None = None
         """Who knows when a number arrived, where somebody wants to know how long results were held."""
-        self.held: npt.NDArray[np.float64] = np.zeros(1)
+        self.held: Floats = np.zeros(1)
         """Seconds by which the latest result is older than what caused it; 0 before the first one."""
 
     def deliver(self, train: Train, moments: Counts | None = None) -> None:
@@ -170,7 +153,7 @@ class Delivery:
             return
         with self._lock:
             self.tuples += int(counts.sum())
-            self._note(np.maximum(self._clock.now() - stamps, 0) / SECOND, counts)
+            self._note(self._clock.now() - stamps, counts)
 
     def _note_held(self, train: Train, arrived: Callable[[int], int | None]) -> None:
         """Note by how much the latest result is older than what caused it: however trains are cut, that is the same."""
@@ -190,28 +173,22 @@ class Delivery:
     def _fold(self) -> None:
         """Take the latencies of many trains into account at once: short trains then cost little."""
         if self._measured:
-            measured, self._measured = self._measured, []
-            seconds = np.maximum(np.concatenate(measured), 0) / SECOND
-            self._latencies.add(seconds)
-            if self._graph is not None:
-                self._late += int(np.count_nonzero(seconds > self._good))
-                self._add_utility(len(seconds), float(self._graph.values(seconds).sum()))
+            measured, self._measured = np.concatenate(self._measured), []
+            self._note(measured, np.ones(len(measured), np.int64))
         if self._alike:
             alike, self._alike = np.array(self._alike, np.int64), []
-            self._note(np.maximum(alike[:, 0], 0) / SECOND, alike[:, 1])
+            self._note(alike[:, 0], alike[:, 1])
 
-    def _note(self, seconds: npt.NDArray[np.float64], times: Counts) -> None:
-        """Take latencies into account, each so many times."""
-        self._latencies.add_each(seconds, times)
+    def _note(self, latencies: Counts, times: Counts) -> None:
+        """Take latencies (ns) into account, each so many times."""
+        seconds = np.maximum(latencies, 0) / SECOND
+        self._latencies.add(seconds, times)
         if self._graph is not None:
+            now, utility = self._clock.now(), float((self._graph.values(seconds) * times).sum())
             self._late += int(times[seconds > self._good].sum())
-            self._add_utility(int(times.sum()), float((self._graph.values(seconds) * times).sum()))
-
-    def _add_utility(self, tuples: int, utility: float) -> None:
-        now = self._clock.now()
-        self._utility += utility
-        self._recent.add((tuples, utility), left_after(now - self._faded, self._half_life))
-        self._faded = now
+            self._utility += utility
+            self._recent.add((int(times.sum()), utility), left_after(now - self._faded, self._half_life))
+            self._faded = now
 
     @property
     def latencies(self) -> LatencyHistogram:
@@ -249,18 +226,6 @@ class Delivery:
             tuples, utility = self._recent.sums.tolist()
         return utility / tuples if tuples > 0 else 1.0
 
-    def prepare(self) -> None:
-        """Do all that completing the output takes, but for showing it."""
-        prepare(self._writer)
-
-    def close(self) -> None:
-        """Complete the output."""
-        self._writer.close()
-
-    def abort(self) -> None:
-        """Give the output up."""
-        self._writer.abort()
-
     def summary(self) -> dict[str, Any]:
         """Return what the summary says of this output; latencies in seconds."""
         latencies = self.latencies
@@ -276,85 +241,3 @@ class Delivery:
             "outside": self._late / latencies.count if latencies.count else None,
             "value_utility": self.value_utility,
         }
-
-
-class Outlets:
-    """Deliveries by output, and the dead letters."""
-
-    def __init__(
-        self,
-        checked: CheckedNetwork,
-        settings: RunSettings,
-        clock: Clock,
-        stack: contextlib.ExitStack,
-        stopping: Stopping | None = None,
-    ) -> None:
-        """Open all sinks; when `stack` ends before `complete`, they are given up."""
-        self._stopping = stopping or Stopping()
-        self._checked = checked
-        self._settings = settings
-        self._tables: dict[str, TableSink] = {}
-        self.deliveries: dict[str, Delivery] = {}
-        self._completed = False
-        self._letter_sink: Writer | None = None
-        stack.callback(self._abort)
-        with self._stopping.held():  # a file that is made is known to whoever gives it up
-            for output in checked.network.outputs:
-                schema = checked.output_schema(output.name)
-                writer = self._open(output.name, schema, thaw(output.sink))
-                self.deliveries[output.name] = Delivery(output, schema, writer, clock, settings.half_life)
-            self.letters, self._letter_sink = open_letters(settings)
-
-    def _open(self, name: str, schema: Schema, sink: object) -> Any:
-        network = self._checked.network
-        if name in self._settings.outputs:
-            return open_sink(name, schema, self._settings.outputs[name], trust=network.trust.by_operator())
-        if sink is not None:
-            return open_sink(name, schema, sink, network.folder, network.trust)
-        self._tables[name] = TableSink(schema)
-        return self._tables[name]
-
-    def complete(self) -> dict[str, pa.Table]:
-        """Complete all outputs, or none; return the tables of those that no sink was named for.
-
-        What takes long, and what may fail, comes first, and can be given up. Files then get their names all together.
-        """
-        for delivery in self.deliveries.values():
-            delivery.prepare()
-        if self._letter_sink is not None:
-            prepare(self._letter_sink)
-        self._stopping.shield()
-        for delivery in self.deliveries.values():
-            delivery.close()
-        if self._letter_sink is not None:
-            self._letter_sink.close()
-        self._completed = True
-        return {name: sink.table for name, sink in self._tables.items()}
-
-    def _abort(self) -> None:
-        if not self._completed:
-            for delivery in self.deliveries.values():
-                delivery.abort()
-            if self._letter_sink is not None:
-                self._letter_sink.abort()
-
-
-def know_arrivals(deliveries: Iterable[Delivery], times: ArrivalTimes, schedule: Schedule) -> Callable[[], Floats]:
-    """Let outputs measure how long results are held, if trains wait while results stay good; return who tells it."""
-    if not schedule.waits:
-        return lambda: np.zeros(0)
-    outlets = list(deliveries)
-    held: Floats = np.zeros(len(outlets))
-    for at, one in enumerate(outlets):
-        one.arrived, one.held = times.moment, held[at : at + 1]
-    return held.copy
-
-
-def output_readings(deliveries: Sequence[Delivery]) -> OutputReadings:
-    """Return how outputs do, as policies read it."""
-    return OutputReadings(
-        np.array([one.tuples for one in deliveries], np.int64),
-        np.array([one.latencies.mean or 0.0 for one in deliveries]),
-        np.array([1.0 if one.utility is None else one.utility for one in deliveries]),
-        np.array([one.recent for one in deliveries]),
-    )

@@ -52,8 +52,9 @@ class Feed:
         """Whether the reader was asked since somebody looked for malformed rows."""
         self.head = _FAR
         """The due moment of the next tuple at hand; far away if there is none, or if it is not timed."""
+        self.waiting = 0
+        """Tuples read but not arrived."""
         self._buffer: list[Chunk] = []
-        self._buffered = 0
         self._chunks: queue.Queue[Chunk | BaseException | None] | None = None
 
     def fill(self, limit: int) -> None:
@@ -61,7 +62,7 @@ class Feed:
 
         A reader keeps so many of these until somebody takes them, and gives nothing before.
         """
-        while not self.ended and self._buffered == 0:
+        while not self.ended and self.waiting == 0:
             chunk = self.reader.read(limit)
             self.read = True
             if chunk is None:
@@ -111,11 +112,6 @@ class Feed:
             else:
                 self._keep(item)
 
-    @property
-    def waiting(self) -> int:
-        """Tuples read but not arrived."""
-        return self._buffered
-
     def due(self) -> Int64s:
         """Return the due moments of the tuples at hand."""
         parts = [chunk.due for chunk in self._buffer if chunk.due is not None]
@@ -123,27 +119,18 @@ class Feed:
 
     def arrive(self, count: int, stamps: Int64s, numbers: Int64s) -> Train:
         """Move tuples from the buffer to a train."""
-        batches = []
-        rest = count
-        while rest:
-            chunk = self._buffer[0]
-            if len(chunk) <= rest:
-                batches.append(chunk.batch)
-                rest -= len(chunk)
-                self._buffer.pop(0)
-            else:
-                batches.append(chunk.batch.slice(0, rest))
-                due = None if chunk.due is None else chunk.due[rest:]
-                self._buffer[0] = Chunk(chunk.batch.slice(rest), due)
-                rest = 0
-        self._buffered -= count
+        trains, at = [], 0
+        while at < count:
+            chunk = self._buffer.pop(0)
+            stop = min(count, at + len(chunk))
+            trains.append(Train.from_batch(chunk.batch.slice(0, stop - at), stamps[at:stop], numbers[at:stop]))
+            if stop - at < len(chunk):
+                due = None if chunk.due is None else chunk.due[stop - at :]
+                self._buffer.insert(0, Chunk(chunk.batch.slice(stop - at), due))
+            at = stop
+        self.waiting -= count
         self.tuples += count
         self._set_head()
-        trains, at = [], 0
-        for batch in batches:
-            stop = at + batch.num_rows
-            trains.append(Train.from_batch(batch, stamps[at:stop], numbers[at:stop]))
-            at = stop
         return join_trains(trains)
 
     def _keep(self, chunk: Chunk) -> None:
@@ -151,7 +138,7 @@ class Feed:
             if self.shift and chunk.due is not None:
                 chunk = Chunk(chunk.batch, chunk.due + self.shift)
             self._buffer.append(chunk)
-            self._buffered += len(chunk)
+            self.waiting += len(chunk)
             self._set_head()
 
     def _set_head(self) -> None:
@@ -166,18 +153,12 @@ def blame(source: str, error: BaseException) -> Exception:
     return InputError(f"source '{source}': its reader raised {raised(error)}")
 
 
-def _keeps_its_moments(reader: Reader) -> bool:
-    """Whether the moments of a timed source count from the very first start when a run continues."""
-    return begins_anew(reader) or isinstance(reader, Resumable)
-
-
 class ArrivalTimes:
     """When which numbers were given: one mark for all that arrived together, the older ones thinned out."""
 
     MOST = 2048
 
     def __init__(self) -> None:
-        """Know nothing yet."""
         self._numbers: list[int] = []
         self._moments: list[int] = []
 
@@ -191,8 +172,7 @@ class ArrivalTimes:
     def moment(self, number: int) -> int | None:
         """Return about when a number arrived; None if nobody knows."""
         at = bisect_left(self._numbers, number)
-        moments = self._moments
-        return moments[at] if at < len(moments) and at < len(self._numbers) else None
+        return self._moments[at] if at < len(self._numbers) else None
 
 
 class Ingest:
@@ -281,7 +261,8 @@ class Ingest:
         the run was. A source that cannot begin anew, or that the run did not have (`known` names those that it had),
         counts from now on.
         """
-        old = [feed for feed in self._timed if feed.name in known and _keeps_its_moments(feed.reader)]
+        same = [feed for feed in self._timed if begins_anew(feed.reader) or isinstance(feed.reader, Resumable)]
+        old = [feed for feed in same if feed.name in known]
         ready = [feed for feed in old if not feed.reader.live]
         for feed in ready:
             while not feed.ended and not feed.waiting:
@@ -407,22 +388,19 @@ class Ingest:
         for feed in self._feeds:
             feed.promise(last)
 
-    def tick(self) -> None:
-        """Let a clock tick arrive at every source."""
+    def tick(self, end: bool = False) -> None:
+        """Let a clock tick arrive at every source, or the end."""
         self.issued += 1
-        tick = Tick(self.issued, self._clock.now())
-        self._mark((tick,), False)
-
-    def end(self) -> None:
-        """Let the end arrive at every source."""
-        self.issued += 1
-        self._mark((), True)
-
-    def _mark(self, ticks: tuple[Tick, ...], end: bool) -> None:
-        self.times.note(self.issued, self._clock.now())
+        now = self._clock.now()
+        ticks = () if end else (Tick(self.issued, now),)
+        self.times.note(self.issued, now)
         for feed in self._feeds:
             empty = feed.empty
             feed.push(Train(empty.columns, empty.stamps, empty.numbers, self.issued, ticks, end))
+
+    def end(self) -> None:
+        """Let the end arrive at every source."""
+        self.tick(end=True)
 
     def next_due(self) -> int | None:
         """Return the moment at which the next timed tuple is due, or None."""

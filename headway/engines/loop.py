@@ -111,7 +111,6 @@ class Sources(Protocol):
     @property
     def ended(self) -> bool:
         """Whether no tuple will come any more."""
-        ...
 
 
 class Carrier(Protocol):
@@ -120,64 +119,50 @@ class Carrier(Protocol):
     @property
     def sources(self) -> Sources:
         """The sources."""
-        ...
 
     @property
     def full(self) -> bool:
         """Whether queues hold as much as they may, so that sources are held back."""
-        ...
 
     @property
     def free(self) -> int:
         """How many steps can be started now."""
-        ...
 
     @property
     def busy(self) -> bool:
         """Whether steps are under way."""
-        ...
 
     @property
     def deadline(self) -> int | None:
         """The moment at which the next window times out."""
-        ...
 
     @property
     def ready(self) -> bool:
         """Whether anything could be done, where nothing has to be decided."""
-        ...
 
     def snapshot(self, admits: bool, seen: bool) -> Snapshot:
         """Return what is true now; `seen` says whether the policy was asked about the snapshot before."""
-        ...
 
     def begin(self) -> Round:
         """Return the first moment."""
-        ...
 
     def close(self) -> None:
         """Carry out `Close`."""
-        ...
 
     def tick(self) -> None:
         """Carry out `Tick`."""
-        ...
 
     def admit(self, held: bool) -> None:
         """Carry out `Admit`."""
-        ...
 
     def end(self) -> None:
         """Carry out `End`."""
-        ...
 
     def start(self, start: Start) -> Started:
         """Carry out `Start`."""
-        ...
 
     def wait(self, wait: Wait) -> Round:
         """Carry out `Wait`."""
-        ...
 
 
 class Manner(NamedTuple):

@@ -13,8 +13,8 @@ import numpy as np
 from headway.catalog import Floats, Topology
 from headway.clock import SECOND
 from headway.columns import Int64s
-from headway.engines.changes import Change, ChangeLog
 from headway.engines.reading import Reading
+from headway.engines.traces import ChangeLog
 from headway.fading import Faded, Rates
 from headway.shedding.diagnosis import Diagnosis, Observation, diagnose, good_zones
 from headway.shedding.sites import Entry, Site
@@ -98,38 +98,30 @@ class Sheddable(Protocol):
 
     def effort(self) -> Effort:
         """Return what processors have done."""
-        ...
 
     def flow(self, now: int, rates: Floats, keep: Floats) -> Flow:
         """Return what tuples that arrive at these rates (by source) cause; `keep` is what is kept now, by site."""
-        ...
 
     def drop(self, entry: Entry) -> DropBox:
         """Return the drop box for an entry, which need not stand there now."""
-        ...
 
     def put(self, site: int, entry: Entry, sieve: Sieve | None) -> None:
         """Insert or adjust the drop box at an entry of a site; None removes it."""
-        ...
 
     def seen(self, entry: Entry) -> int:
         """Return how many tuples have come to an entry, dropped ones included."""
-        ...
 
     def way(self, entry: Entry) -> Entry | str:
         """Return the way into a box that an entry is, or the arc before all whose readers it stands."""
-        ...
 
     def sample(self, entry: Entry) -> Train | None:
         """Return some of the latest tuples that came to an entry, if there are any at hand."""
-        ...
 
 
 class Monitor:
     """Looks at a run about twice a second. Used by the scheduler thread."""
 
     def __init__(self, reading: Reading, drops: Sheddable, log: ChangeLog, now: int, headroom: float) -> None:
-        """Start watching."""
         self._reading, self._drops = reading, drops
         self._log = log
         self._headroom = headroom
@@ -148,7 +140,7 @@ class Monitor:
         self._instants: deque[Floats] = deque(maxlen=_RECENT)  # rates from one look to the next
         self._arrived = _arrived(reading.totals(now))
         self._counted: Floats = np.zeros(len(topology.sources))
-        self._reach = Reach(reach_of(topology))
+        self._reach = Reach(topology)
         self._zones = good_zones(topology.qos)
         self._last: Observation | None = None
         self.diagnosis: Diagnosis | None = None
@@ -183,7 +175,8 @@ class Monitor:
             flow.site_waiting,
         )
         self._diagnose(observation, now)
-        self._note(observation)
+        seen = now, observation.load, observation.kept, observation.capacity, observation.backlog
+        self._history.add(Look(*seen, *self._added))
         return observation, demand
 
     def _without_surges(self, counts: Floats, now: int) -> Floats:
@@ -234,18 +227,6 @@ class Monitor:
             np.where(delivered > 0, totals.utility[:-1] / np.maximum(delivered, 1.0), 1.0),
         )
 
-    def _note(self, observation: Observation) -> None:
-        """Keep what was seen, as it was since the last look."""
-        look = Look(
-            observation.now,
-            observation.load,
-            observation.kept,
-            observation.capacity,
-            observation.backlog,
-            *self._added,
-        )
-        self._history.add(look)
-
     def _efforts(self, now: int, flow: Flow) -> tuple[float, float, bool]:
         """Return the seconds of work that can be done per second, the share of the time needed, and if it shows.
 
@@ -281,7 +262,7 @@ class Monitor:
     def _diagnose(self, observation: Observation, now: int) -> None:
         topology, before = self._reading.topology, self.diagnosis
         found = diagnose(observation, topology, self._last, self._headroom, self._zones)
-        if not self._reading.pressing:  # sources that wait until they are asked cannot bring too much
+        if not self._reading.ingest.pressing:  # sources that wait until they are asked cannot bring too much
             found = replace(found, overloaded=False)
         was = self._is_overloaded
         if was and self._last is not None:
@@ -292,7 +273,7 @@ class Monitor:
             self._spells += found.overloaded
             what = "begins" if found.overloaded else "ends"
             cause = "" if found.culprit is None else f"; cause: {found.culprit}"
-            self._log.add(Change(now, "overload", "run", what, found.because + cause))
+            self._log.add(now, "overload", "run", what, found.because + cause)
         self._last, self.diagnosis = observation, found
 
     def summary(self) -> dict[str, Any]:
@@ -332,8 +313,9 @@ def upstream(topology: Topology, box: int) -> set[int]:
 class Reach:
     """Boxes by output, made ready to be reduced at once."""
 
-    def __init__(self, boxes: Sequence[Int64s]) -> None:
-        """Lay the boxes of all outputs one after the other."""
+    def __init__(self, topology: Topology) -> None:
+        """Lay the boxes that lead to each output one after the other."""
+        boxes = [np.array(sorted(upstream(topology, root)) if root >= 0 else [], np.int64) for root in topology.roots]
         lengths = np.array([len(some) for some in boxes], np.int64)
         self._count = len(boxes)
         self._filled = np.flatnonzero(lengths)
@@ -354,11 +336,6 @@ class Reach:
             found[self._filled] = np.add.reduceat(readings[self._flat], self._starts)
         found[-1] = readings.sum()
         return found
-
-
-def reach_of(topology: Topology) -> tuple[Int64s, ...]:
-    """Return by output the boxes that lead to it."""
-    return tuple(np.array(sorted(upstream(topology, root)) if root >= 0 else [], np.int64) for root in topology.roots)
 
 
 _NONE: Floats = np.zeros(0)
@@ -418,25 +395,15 @@ class History:
         In networks with many outputs, only the columns of the whole run are there. Latencies and shares are None where
         nothing was delivered.
         """
-        looks = self._looks
+        looks, outputs = self._looks, list(enumerate(self._outputs if len(self._outputs) <= FEW else ()))
         told: dict[str, Any] = {"moment": [(look.moment - self._start) / SECOND for look in looks]}
         for name in ("load", "kept", "capacity", "backlog"):
             told[name] = [getattr(look, name) for look in looks]
-        shape = len(looks), len(looks[0].delivered) if looks else len(self._outputs)
-        names = ("delivered", "late", "latency")
-        counts, late, latency = (np.array([getattr(look, one) for look in looks]).reshape(shape) for one in names)
-        some = np.maximum(counts, 1)
-        means = {"delivered": counts, "latency": latency / some, "outside": late / some}
-        for name, values in means.items():
-            told[name] = {
-                output: _column(name, values[:, at], counts[:, at])
-                for at, output in enumerate(self._outputs)
-                if at < values.shape[1]
-            }
+        told["delivered"] = {output: [int(look.delivered[at]) for look in looks] for at, output in outputs}
+        told["latency"] = {output: [_mean(look, look.latency[at], at) for look in looks] for at, output in outputs}
+        told["outside"] = {output: [_mean(look, look.late[at], at) for look in looks] for at, output in outputs}
         return told
 
 
-def _column(name: str, values: Floats, counts: Floats) -> list[Any]:
-    if name == "delivered":
-        return [int(value) for value in values]
-    return [value if count else None for value, count in zip(values.tolist(), counts.tolist(), strict=True)]
+def _mean(look: Look, total: float, at: int) -> float | None:
+    return float(total / look.delivered[at]) if look.delivered[at] else None

@@ -16,13 +16,14 @@ from headway.catalog import BoxReadings, Floats, Statistics, Topology
 from headway.checking import CheckedNetwork
 from headway.columns import Int64s
 from headway.costs import CostModel, UnitCostModel, UnitCosts, shares_of
-from headway.engines.delivery import Delivered, Delivery, know_arrivals, output_readings
+from headway.engines.dead_letters import DeadLetters
+from headway.engines.delivery import Delivered, Delivery
 from headway.engines.ingest import Feed, Ingest
-from headway.engines.letters import DeadLetters
+from headway.engines.runs import OutputStatus, Status
 from headway.errors import PolicyError
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Layout, OutputReadings, QueueReadings, Unit
-from headway.totals import NOTHING_SPENT, Spent, Totals
+from headway.totals import NOTHING_SPENT, SYSTEM, Spent, Totals
 
 
 class Reading(ABC):
@@ -61,7 +62,10 @@ class Reading(ABC):
     ) -> None:
         """Say where tuples come from and go to, both in the network's order."""
         self.ingest, self.feeds, self.deliveries, self.letters = ingest, feeds, deliveries, letters
-        self._held = know_arrivals(deliveries, ingest.times, schedule)
+        self._held: Floats = np.zeros(len(deliveries) if schedule.waits else 0)
+        if schedule.waits:  # trains wait while results stay good, so somebody asks how old these are
+            for at, one in enumerate(deliveries):
+                one.arrived, one.held = ingest.times.moment, self._held[at : at + 1]
 
     # What policies may ask as of the latest look
 
@@ -99,24 +103,21 @@ class Reading(ABC):
         self._unit_model.model = self.model
         return self._unit_model.read(boxes, waiting)
 
-    def rates(self, now: int) -> Floats:
-        """Return by source the tuples per second that arrived lately."""
-        return self.ingest.rates(now)
-
     def outputs(self) -> OutputReadings:
         """Return how the outputs do."""
-        return output_readings(self.deliveries)
+        all_of = self.deliveries
+        return OutputReadings(
+            np.array([one.tuples for one in all_of], np.int64),
+            np.array([one.latencies.mean or 0.0 for one in all_of]),
+            np.array([1.0 if one.utility is None else one.utility for one in all_of]),
+            np.array([one.recent for one in all_of]),
+        )
 
     def held(self) -> Floats:
         """Return by output how long results are held; nothing where trains do not wait."""
-        return self._held()
+        return self._held.copy()
 
     # What everybody else reads
-
-    @property
-    def pressing(self) -> bool:
-        """Whether tuples come whether anybody has time for them or not: no source only comes in turn."""
-        return self.ingest.pressing
 
     @abstractmethod
     def backlog(self) -> tuple[Int64s, Int64s]:
@@ -130,10 +131,6 @@ class Reading(ABC):
     def ignored(self) -> Mapping[str, int]:
         """By box: the tuples that came too late for it."""
 
-    def overdue(self) -> Int64s:
-        """Return by source the tuples that are due and have not been let in."""
-        return self.ingest.overdue()
-
     def totals(self, now: int, spent: Spent = NOTHING_SPENT, shed: Sequence[int] = ()) -> Totals:
         """Return what has happened so far; `spent` and `shed` by those who know."""
         rows = np.array([one.delivered() for one in self.deliveries], np.float64).reshape(-1, len(Delivered._fields))
@@ -146,7 +143,7 @@ class Reading(ABC):
             late=late.astype(np.int64),
             shed=np.array(shed, np.int64),
             arrived=np.array([feed.tuples for feed in self.feeds], np.int64),
-            overdue=self.overdue(),
+            overdue=self.ingest.overdue(),
             boxes=self.statistics.readings(),
             spent=spent,
         )
@@ -156,7 +153,6 @@ class Moment:
     """What policies may ask of a reading, as of one look: each part is read once, when first asked for."""
 
     def __init__(self, reading: Reading, now: int) -> None:
-        """Begin with nothing read."""
         self._reading = reading
         self._looks = reading.looks
         self._now = now
@@ -167,7 +163,7 @@ class Moment:
         return self._reading
 
     # What each of them is, `Snapshot` says.
-    rates = cached_property[Floats](lambda self: self._live().rates(self._now))
+    rates = cached_property[Floats](lambda self: self._live().ingest.rates(self._now))
     boxes = cached_property[BoxReadings](lambda self: self._live().boxes(self._now))
     outputs = cached_property[OutputReadings](lambda self: self._live().outputs())
     queues = cached_property[QueueReadings](lambda self: self._live().queues(self._now))
@@ -179,3 +175,29 @@ class Moment:
     def latency_of(self, unit: int) -> float:
         """Return one unit's entry of `latencies`, without reading the others."""
         return self._live().latency(self._now, unit)
+
+
+def status(reading: Reading, totals: Totals, seconds: float, waiting: int, memory: int, paused: bool) -> Status:
+    """Return how far a run is; `waiting` are tuples and `memory` bytes in queues."""
+    rows = zip(
+        reading.topology.outputs,
+        totals.delivered.tolist(),
+        totals.latency.tolist(),
+        totals.utility.tolist(),
+        totals.shed.tolist(),
+        strict=False,  # totals go on with the whole run
+    )
+    return Status(
+        seconds,
+        int(totals.arrived.sum()),
+        int(totals.delivered[SYSTEM]),
+        waiting,
+        memory,
+        reading.letters.total,
+        paused,
+        {
+            name: OutputStatus(tuples, latency / tuples if tuples else None, utility / tuples if tuples else None, shed)
+            for name, tuples, latency, utility, shed in rows
+        },
+        tuples_before=reading.ingest.before,
+    )

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from headway.catalog import Floats
-from headway.engines.changes import Change, ChangeLog
 from headway.engines.monitor import Sheddable
 from headway.engines.reading import Reading
+from headway.engines.traces import ChangeLog
 from headway.network.qos import Graph
 from headway.shedding.controller import Controller
 from headway.shedding.diagnosis import Observation
@@ -69,7 +69,7 @@ class Shedder:
 
     def look(self, observation: Observation, demand: Demand, forced: frozenset[int]) -> None:
         """Decide what to drop from now on; outputs in `forced` may lose tuples although the settings do not say so."""
-        if self._off or not (self._may or forced or self.active) or not self._reading.pressing:
+        if self._off or not (self._may or forced or self.active) or not self._reading.ingest.pressing:
             return
         limits = [
             max(most, self.settings.most if output in forced else 0.0) for output, most in enumerate(self._limits)
@@ -119,7 +119,7 @@ class Shedder:
             what = f"inserted: keeps {keep:.1%}, {how}"
         else:
             what = f"keeps {keep:.1%} instead of {before:.1%}, {how}"
-        self._log.add(Change(now, "shed", place.name, what, reason))
+        self._log.add(now, "shed", place.name, what, reason)
 
     def _put(self, site: int, keep: float) -> None:
         place = self._drops.sites[site]

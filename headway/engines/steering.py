@@ -14,20 +14,19 @@ import numpy as np
 
 from headway.adaptive.layer import Adaptive, Shed, Switch
 from headway.adaptive.master import Master
-from headway.catalog import Floats
+from headway.catalog import BoxReadings, Floats
 from headway.clock import MILLISECOND, SECOND
-from headway.engines.base import RunSettings
-from headway.engines.changes import Change, ChangeLog
-from headway.engines.monitor import Monitor, Reach, Sheddable, reach_of
+from headway.engines.monitor import Monitor, Reach, Sheddable
 from headway.engines.reading import Reading
+from headway.engines.runs import RunSettings
 from headway.engines.shedder import Shedder
-from headway.engines.traces import Recorder
+from headway.engines.traces import ChangeLog, Recorder
 from headway.errors import HeadwayError
 from headway.scheduling.bounded import Bounded
 from headway.scheduling.policy import Policy
 from headway.scheduling.schedule import Schedule
 from headway.storage.queues import FAR
-from headway.totals import Spent, Totals
+from headway.totals import SYSTEM, Spent, Totals
 
 _SAMPLES = 16
 """How often queues are looked at from one look of the layer to the next: their mean length is a mean over time."""
@@ -51,9 +50,7 @@ class Steering:
         """Start watching; `policy` is what the engine asks, a Master where a layer is to change it."""
         self._settings = settings
         self._reading = reading
-        self._recorder = recorder
-        self._told = 0
-        self._log = ChangeLog(now)
+        self._log = ChangeLog(now, recorder)
         self._shedder = Shedder(settings.shed, reading, drops, self._log, settings.tables)
         self._interval = self._shedder.settings.interval.nanoseconds
         # A look at a large network takes its time; who only watches can do so less often still.
@@ -87,7 +84,6 @@ class Steering:
             observation, demand = self._monitor.look(now, self._shedder.keep, forced)
             self._shedder.look(observation, demand, forced)
             self._observe_at = now + self._interval
-        self._tell()
         self._plan_next()
         return memory
 
@@ -98,47 +94,60 @@ class Steering:
         try:
             self._adapting.change(wanted)
         except HeadwayError as error:
-            self._log.add(Change(now, "switch", "run", "specification refused", str(error)))
+            self._log.add(now, "switch", "run", "specification refused", str(error))
         else:
             told = ", ".join(f"{key}: {value}" for key, value in wanted.items())
-            self._log.add(Change(now, "switch", "run", f"another specification: {told}", "the user wants it"))
+            self._log.add(now, "switch", "run", f"another specification: {told}", "the user wants it")
 
     def takes(self, schedule: Schedule, now: int) -> bool:
         """Hear of another policy; return whether it may be asked, which an adaptive layer does not allow."""
         may = self._adapting is None
         what = f"policy {schedule.policy}" if may else f"policy {schedule.policy} refused"
         why = "by command" if may else "the adaptive layer chooses policies"
-        self._log.add(Change(now, "command", "run", what, why))
+        self._log.add(now, "command", "run", what, why)
         return may
 
     def shed(self, active: bool, now: int) -> None:
         """Shed load from now on, or no longer."""
         what = f"load shedding {'on' if active else 'off'}"
         if not self._settings.may_shed:
-            self._log.add(Change(now, "command", "run", f"{what} refused", "the run was started without it"))
+            self._log.add(now, "command", "run", f"{what} refused", "the run was started without it")
             return
-        self._log.add(Change(now, "command", "run", what, "by command"))
+        self._log.add(now, "command", "run", what, "by command")
         self._shedder.switch(active, now)
 
     def _plan_next(self) -> None:
         self.next = self._observe_at if self._adapting is None else min(self._observe_at, self._adapting.next)
 
-    def _tell(self) -> None:
-        """Tell the recorder of what has changed."""
-        if self._recorder is not None:
-            changes = list(self._log)
-            for change in changes[self._told :]:
-                self._recorder.change(change)
-            self._told = len(changes)
-
     def totals(self, now: int, spent: Spent) -> Totals:
         """Return the running totals, with what was shed."""
         return self._reading.totals(now, spent, self._shedder.lost())
 
-    def summary(self, outputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Return what a summary says of outputs, overload, shedding and the adaptive layer."""
+    def summary(
+        self, engine: str, totals: Totals, seconds: float, stopped_by: str | None, more: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return everything that was measured, the same for all engines; `more` is what this engine alone knows."""
+        assert totals.boxes is not None
+        reading = self._reading
+        topology, letters, before = reading.topology, reading.letters, reading.ingest.before
+        tuples_in = int(totals.arrived.sum())
         told: dict[str, Any] = {
-            "outputs": self._shedder.outputs(outputs),
+            "network": reading.checked.network.name,
+            "engine": engine,
+            "policy": self._settings.policy_text,
+            "workers": reading.workers,
+            "seconds": seconds,
+            "interrupted": stopped_by is not None,
+            "stopped_by": stopped_by,
+            "tuples_in": tuples_in,
+            "tuples_out": int(totals.delivered[SYSTEM]),
+            "tuples_per_second": (tuples_in - before) / seconds if seconds else 0.0,
+            "sources": {
+                name: {"tuples": tuples, "malformed": letters.counts[name]}
+                for name, tuples in zip(topology.sources, totals.arrived.tolist(), strict=True)
+            },
+            "boxes": summarise_boxes(topology.boxes, totals.boxes, reading.ignored, letters.counts),
+            "outputs": self._shedder.outputs({one.name: one.summary() for one in reading.deliveries}),
             "overload": self._monitor.summary(),
             "shedding": self._shedder.summary(),
         }
@@ -146,20 +155,42 @@ class Steering:
             told["adaptive"] = self._adapting.summary(self._settings.adaptive.name)
         if self._log.counts["command"]:
             told["commands"] = self._log.summary("command")
-        return told
+        spent = totals.spent
+        told |= {
+            "dead_letters": letters.summary(),
+            "time": dict(spent.time),
+            "plans": spent.plans,
+            "box_calls": int(totals.boxes.calls.sum()),
+            "peak_queued_bytes": spent.peak,
+        }
+        return told | dict(more)
+
+
+def summarise_boxes(
+    names: tuple[str, ...], readings: BoxReadings, ignored: Mapping[str, int], dead: Mapping[str, int]
+) -> dict[str, dict[str, Any]]:
+    """Return what a summary says of each box, by name; its counts and selectivity are those of the whole run."""
+    selectivity = readings.overall
+    return {
+        name: {
+            "calls": int(readings.calls[at]),
+            "tuples_in": int(readings.tuples_in[at]),
+            "tuples_out": int(readings.tuples_out[at]),
+            "selectivity": float(selectivity[at]),
+            "seconds": float(readings.busy[at]) / 1e9,
+            "cost_per_tuple": float(readings.cost[at]),
+            "cost_per_call": float(readings.overhead[at]),
+            "ignored": ignored.get(name, 0),
+            "dead_letters": dead.get(name, 0),
+        }
+        for at, name in enumerate(names)
+    }
 
 
 class Adapting:
     """Drives one layer. Used by the scheduler thread."""
 
-    def __init__(
-        self,
-        layer: Adaptive,
-        policy: Policy,
-        reading: Reading,
-        log: ChangeLog,
-        now: int,
-    ) -> None:
+    def __init__(self, layer: Adaptive, policy: Policy, reading: Reading, log: ChangeLog, now: int) -> None:
         """Start the layer: it says which policy each output begins with."""
         topology = reading.topology
         self._layer = layer
@@ -173,11 +204,10 @@ class Adapting:
         self._places, self._memory = layer.start(topology, now)
         # A unit that leads to several outputs is scheduled with the first of them: it can have one policy only.
         self._output_of = [unit.outputs[0] if unit.outputs else None for unit in reading.units]
-        self._reach = Reach(reach_of(topology))
-        count = len(topology.outputs)
-        self._queued: Floats = np.zeros(count + 1)
-        self._memory_used: Floats = np.zeros(count + 1)
-        self._last: tuple[Floats, Floats] = np.zeros(count + 1), np.zeros(count + 1)
+        self._reach = Reach(topology)
+        # Tuples and bytes that wait, by output and in all: as they were last, and summed over time.
+        self._last: Floats = np.zeros((2, len(topology.outputs) + 1))
+        self._waited: Floats = np.zeros((2, len(topology.outputs) + 1))
         self._sizes: Floats = np.zeros(len(topology.boxes))
         self._unsized = np.ones(len(topology.boxes), np.bool_)
         self._sampled = now
@@ -229,17 +259,16 @@ class Adapting:
         if waiting[self._unsized].any():  # statistics cost more than a sample
             self._measure_sizes(now)
         counts: Floats = waiting.astype(np.float64)
-        tuples, memory = self._reach.sums(counts), self._reach.sums(counts * self._sizes)
+        now_waiting: Floats = np.array((self._reach.sums(counts), self._reach.sums(counts * self._sizes)))
         least = self._reach.least(stamps)
         oldest: Floats = np.zeros(len(least) + 1)
         np.divide(now - least, SECOND, out=oldest[:-1], where=least < FAR)
         oldest[-1] = oldest.max()
         seconds = (now - self._sampled) / SECOND
-        self._queued += (self._last[0] + tuples) / 2 * seconds
-        self._memory_used += (self._last[1] + memory) / 2 * seconds
+        self._waited += (self._last + now_waiting) / 2 * seconds
         for place in self._current:
             self._spent[place] += now - self._sampled
-        self._last, self._sampled = (tuples, memory), now
+        self._last, self._sampled = now_waiting, now
         return oldest
 
     def _measure_sizes(self, now: int) -> None:
@@ -250,13 +279,9 @@ class Adapting:
         self._sizes = np.where(self._unsized, known.mean() if len(known) else 0.0, sizes)
 
     def _totals(self, now: int, oldest: Floats) -> Totals:
-        return replace(
-            self._reading.totals(now),
-            queued=self._queued.copy(),
-            memory=self._memory_used.copy(),
-            oldest=oldest,
-            shedding=self.shedding,
-        )
+        queued, memory = self._waited.copy()
+        totals = self._reading.totals(now)
+        return replace(totals, queued=queued, memory=memory, oldest=oldest, shedding=self.shedding)
 
     def _switch(self, action: Switch, now: int, memory: Any) -> Any:
         chosen = range(len(self._current)) if action.output is None else [action.output]
@@ -266,7 +291,7 @@ class Adapting:
         names = self._layer.policies
         before = sorted({names[self._current[output]] for output in moved})
         subject = "all" if action.output is None else self._outputs[action.output]
-        self._log.add(Change(now, "switch", subject, f"{', '.join(before)} -> {names[action.policy]}", action.reason))
+        self._log.add(now, "switch", subject, f"{', '.join(before)} -> {names[action.policy]}", action.reason)
         self._switches += 1
         for output in moved:
             self._current[output] = action.policy
@@ -278,7 +303,7 @@ class Adapting:
             return
         self.shedding = self.shedding ^ {action.output}
         what = "may be shed" if action.active else "no longer shed"
-        self._log.add(Change(now, "allow", self._outputs[action.output], what, action.reason))
+        self._log.add(now, "allow", self._outputs[action.output], what, action.reason)
 
     def summary(self, name: str) -> dict[str, Any]:
         """Return what a summary says of the layer; `time` is by policy the share of the time it was used."""

@@ -8,8 +8,10 @@ the policy saw. Moments are nanoseconds on the run's clock.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,9 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from headway.clock import MILLISECOND, SECOND
-from headway.columns import Int64s
 from headway.engines import chrome
-from headway.engines.changes import Change
 from headway.engines.ingest import Feed
 from headway.engines.reasons import Reason, Terms, Values, reasons, span_text, why
 from headway.errors import InputError
@@ -29,6 +29,8 @@ from headway.trains import Train
 
 MOST = 1_000_000
 """How many records are kept at most, unless said otherwise."""
+CHANGES = 1_000
+"""How many changes are kept of a run; all are counted."""
 FORMAT = "headway trace 1"
 
 _REFUSED = 64
@@ -58,6 +60,19 @@ class StepRecord(NamedTuple):
     preempted: bool
     plan: int
     """The number of the plan that asked for it, from 1; 0 where none did."""
+
+
+class Change(NamedTuple):
+    """One change: a policy was switched, a drop box was inserted, adjusted or removed, an overload began or ended."""
+
+    moment: int
+    """On the run's clock, in nanoseconds."""
+    kind: str
+    """`switch`, `allow` (a layer lets an output be shed, or no longer), `shed`, `overload`, or `command`."""
+    subject: str
+    """An output, a site, or the run."""
+    what: str
+    reason: str
 
 
 Arrivals = tuple[tuple[int, int], ...]
@@ -184,18 +199,17 @@ class Recorder:
         boxes: Sequence[str],
         policy: str,
         *,
-        start: int | None = None,
+        start: int,
         most: int = MOST,
         description: Mapping[str, Any] | None = None,
     ) -> None:
         """Begin a recording; `units` and `boxes` are names by number, `description` is the network's own.
 
-        Times will be counted from the moment `start`, without one from the first moment that is told.
+        Times will be counted from the moment `start`.
         """
-        self._description = description
+        self._blank = Trace(network, policy, tuple(units), tuple(boxes), start, (), (), 0, (), description)
         self._arrivals: dict[str, dict[int, int]] = {}
-        self._network, self._policy = network, policy
-        self._units, self._boxes = tuple(units), tuple(boxes)
+        self._policy = policy
         self._start = start
         self._room = most
         self._full = False
@@ -213,7 +227,6 @@ class Recorder:
         `memory` is what the policy was given, not what it returned.
         """
         self._plans += 1
-        self._begin(snapshot.now)
         if self._full or not plan.steps:
             return
         found = reasons(snapshot, policy, memory, plan, self._policy)
@@ -248,7 +261,6 @@ class Recorder:
                 self._left_out += 1
                 self._asked.clear()
                 return
-            self._begin(begin)
             self._room -= 1 + len(made)
             reason = self._reason(unit, plan)
             record = StepRecord(unit, worker, int(begin), int(end), int(tuples), made, reason, bool(preempted), plan)
@@ -266,7 +278,7 @@ class Recorder:
         """Take down what waits in all queues; of each millisecond of the run the last is kept."""
         queued = Queued(int(moment), int(tuples), int(bytes))
         with self._lock:
-            start = self._begin(moment)
+            start = self._start
             last = self._counters[-1].moment if self._counters else None
             if self._full:
                 return
@@ -279,62 +291,72 @@ class Recorder:
     def hear(self, feeds: Iterable[Feed]) -> None:
         """Take down from now on when the tuples of these sources arrive."""
         for feed in feeds:
-            feed.push = self._hearing(feed.name, feed.push)
+            feed.push = partial(self._arrived, self._arrivals.setdefault(feed.name, {}), feed.push)
 
-    def _hearing(self, source: str, push: Callable[[Train], None]) -> Callable[[Train], None]:
-        own = self._arrivals.setdefault(source, {})
-
-        def heard(train: Train) -> None:
-            if len(train.stamps) and not self._full:
-                self._arrived(own, train.stamps)
-            push(train)
-
-        return heard
-
-    def _arrived(self, own: dict[int, int], stamps: Int64s) -> None:
-        with self._lock:
-            start = self._begin(int(stamps[0]))
-            moments, counts = np.unique(np.maximum(stamps - start, 0) // MILLISECOND, return_counts=True)
-            for moment, count in zip(moments.tolist(), counts.tolist(), strict=True):
-                if moment not in own:
-                    if self._room < 1:
-                        return
-                    self._room -= 1
-                own[moment] = own.get(moment, 0) + count
+    def _arrived(self, own: dict[int, int], push: Callable[[Train], None], train: Train) -> None:
+        if len(train.stamps) and not self._full:
+            with self._lock:
+                since = np.maximum(train.stamps - self._start, 0) // MILLISECOND
+                for moment, count in zip(*[one.tolist() for one in np.unique(since, return_counts=True)], strict=True):
+                    if moment not in own:
+                        if self._room < 1:
+                            break
+                        self._room -= 1
+                    own[moment] = own.get(moment, 0) + count
+        push(train)
 
     def change(self, change: Change) -> None:
         """Take down a change of a policy or of a drop box."""
         with self._lock:
-            self._begin(change.moment)
             if self._room > 0:
                 self._room -= 1
                 self._changes.append(change)
 
-    def _begin(self, moment: int) -> int:
-        if self._start is None:
-            self._start = int(moment)
-        return self._start
-
     def trace(self, flows: Mapping[str, int] | None = None) -> Trace:
         """Return what has been recorded up to now; `flows` are the tuples by arc, where they are known."""
         with self._lock:
-            steps = sorted(self._steps, key=lambda step: (step.begin, step.worker))
-            counters, changes, left_out = tuple(self._counters), tuple(self._changes), self._left_out
-            arrivals = {source: tuple(sorted(own.items())) for source, own in self._arrivals.items()}
-        return Trace(
-            self._network,
-            self._policy,
-            self._units,
-            self._boxes,
-            self._begin(0),
-            tuple(steps),
-            counters,
-            left_out,
-            changes,
-            self._description,
-            arrivals,
-            flows or {},
-        )
+            return replace(
+                self._blank,
+                steps=tuple(sorted(self._steps, key=lambda step: (step.begin, step.worker))),
+                counters=tuple(self._counters),
+                left_out=self._left_out,
+                changes=tuple(self._changes),
+                arrivals={source: tuple(sorted(own.items())) for source, own in self._arrivals.items()},
+                flows=flows or {},
+            )
+
+
+class ChangeLog:
+    """What was changed while a run went on, and why, in its order. Used by the scheduler thread."""
+
+    def __init__(self, start: int, recorder: Recorder | None = None, most: int = CHANGES) -> None:
+        """Begin with none; moments are told from `start` on, and `recorder` hears of those that are kept."""
+        self._start = start
+        self._recorder = recorder
+        self._most = most
+        self.changes: list[Change] = []
+        self.counts: Counter[str] = Counter()
+
+    def add(self, moment: int, kind: str, subject: str, what: str, reason: str) -> None:
+        """Take a `Change` down."""
+        self.counts[kind] += 1
+        if len(self.changes) < self._most:
+            self.changes.append(Change(moment, kind, subject, what, reason))
+            if self._recorder is not None:
+                self._recorder.change(self.changes[-1])
+
+    def summary(self, *kinds: str) -> list[dict[str, Any]]:
+        """Return the changes of some kinds as a summary tells them; moments in seconds since the start."""
+        return [
+            {
+                "moment": (change.moment - self._start) / SECOND,
+                "subject": change.subject,
+                "change": change.what,
+                "reason": change.reason,
+            }
+            for change in self.changes
+            if change.kind in kinds
+        ]
 
 
 def read_trace(path: Path | str) -> Trace:

@@ -3,7 +3,7 @@
 `OPTIONS` states every option once: its name, its default, its help, and where it is valid; only the type of an argument
 of `headway.run` stands in `RunOptions`, where type checkers look. All else reads this: the signature and the checks of
 `headway.run`, the keys of a file's ``schedule``, their JSON Schema, the command line, and the tables of options in
-``docs/``. What options parse to is `headway.engines.base.RunSettings`.
+``docs/``. What options parse to is `headway.engines.runs.RunSettings`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from headway.options.kinds import Option, check_value
 if TYPE_CHECKING:
     from headway.adaptive.layer import Adaptive
     from headway.clock import Clock
-    from headway.engines.base import Status
     from headway.engines.control import Control
     from headway.engines.models import Model
+    from headway.engines.runs import Status
     from headway.expressions import Functions
     from headway.network.trust import Trust
     from headway.scheduling.policy import Planner

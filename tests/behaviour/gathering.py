@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from headway.checking import CheckedNetwork, check
-from headway.engines.base import Engine, RunResult, RunSettings
+from headway.engines.runs import Engine, RunResult, RunSettings
 from headway.network import Box, Network, Table
 from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.schedule import Schedule

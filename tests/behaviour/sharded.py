@@ -22,9 +22,9 @@ from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock
 from headway.connectors import open_source
 from headway.connectors.protocol import Malformed, Reader
-from headway.engines.base import RunResult, RunSettings, register_engine
+from headway.engines.dead_letters import DeadLetters
 from headway.engines.ingest import Feed, Ingest
-from headway.engines.letters import DeadLetters
+from headway.engines.runs import RunResult, RunSettings, register_engine
 from headway.engines.spark.driver.cut import cut, make_work
 from headway.engines.spark.driver.delivery import OutputResults
 from headway.engines.spark.driver.reading import Arrivals, split_tasks

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import headway.engines.spark.entry  # noqa: F401  (it registers the engine)
-from headway.engines.base import make_engine, register_engine
+from headway.engines.runs import make_engine, register_engine
 from tests.behaviour.gathering import Gathering
 from tests.searching import THOROUGH
 

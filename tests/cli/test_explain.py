@@ -14,9 +14,8 @@ from headway.cli.explain import COMMAND, EPILOG, explain
 from headway.cli.main import main
 from headway.cli.run import COMMAND as RUN
 from headway.clock import MILLISECOND
-from headway.engines.changes import Change
 from headway.engines.reasons import Reason
-from headway.engines.traces import StepRecord, Trace
+from headway.engines.traces import Change, StepRecord, Trace
 from headway.errors import InputError
 from tests.cli.helpers import BORDER
 

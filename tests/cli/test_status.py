@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from headway.cli.status import StatusLine, notices, status_text
-from headway.engines.base import Status
+from headway.engines.runs import Status
 from tests.cli.helpers import ENDLESS, LOCAL, command, environment
 
 STATUS = Status(

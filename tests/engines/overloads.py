@@ -9,13 +9,13 @@ import headway as hw
 from headway.checking import check
 from headway.clock import SECOND, ManualClock
 from headway.connectors import TableSink, open_source
+from headway.engines.dead_letters import DeadLetters
 from headway.engines.delivery import Delivery
 from headway.engines.ingest import Ingest
-from headway.engines.letters import DeadLetters
 from headway.engines.monitor import Effort
-from headway.engines.runtime import Runtime
-from headway.engines.runtime_drops import RuntimeDrops
-from headway.engines.runtime_reading import RuntimeReading
+from headway.engines.process.drops import RuntimeDrops
+from headway.engines.process.reading import RuntimeReading
+from headway.engines.process.runtime import Runtime
 from headway.network import thaw
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.superboxes import box_units

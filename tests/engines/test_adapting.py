@@ -13,8 +13,8 @@ from headway.adaptive.layer import Action, Interval, Shed, Switch
 from headway.adaptive.master import Master
 from headway.catalog import Topology
 from headway.clock import SECOND
-from headway.engines.changes import ChangeLog
 from headway.engines.steering import Adapting
+from headway.engines.traces import ChangeLog
 from headway.errors import PolicyError
 from headway.scheduling.bounded import Bounded
 from headway.scheduling.policy import Policy, make_policy
@@ -106,7 +106,7 @@ def test_an_output_is_switched_with_all_that_leads_to_it_alone(bounded: bool) ->
         {"moment": 1.0, "subject": "oy", "change": "fifo -> chain", "reason": "why not"},
         {"moment": 2.0, "subject": "ox", "change": "round-robin -> fifo", "reason": "late"},
     ]
-    assert [change.kind for change in run.log] == ["switch", "switch"]
+    assert [change.kind for change in run.log.changes] == ["switch", "switch"]
 
 
 def test_everything_is_switched_at_once() -> None:
@@ -123,7 +123,7 @@ def test_everything_is_switched_at_once() -> None:
 def test_a_switch_to_what_it_has_is_none() -> None:
     run = Run(Script((Switch(0, 0, "again"),)))
     run.until(1)
-    assert (run.adapting.summary("script")["switches"], list(run.log)) == (0, [])
+    assert (run.adapting.summary("script")["switches"], run.log.changes) == (0, [])
 
 
 def test_how_long_each_policy_was_used() -> None:
@@ -146,7 +146,7 @@ def test_what_may_be_shed() -> None:
         seen.append(run.adapting.shedding)
     assert seen == [{1}, {0, 1}, {0}, {0}]
     assert [totals.shedding for totals in run.layer.seen] == [set(), {1}, {0, 1}, {0}]
-    told = [(change.kind, change.subject, change.what, change.reason) for change in run.log]
+    told = [(change.kind, change.subject, change.what, change.reason) for change in run.log.changes]
     assert told == [
         ("allow", "oy", "may be shed", "too late"),
         ("allow", "ox", "may be shed", "me, too"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headway.clock import SECOND
-from headway.engines.changes import MOST, Change, ChangeLog
+from headway.engines.traces import CHANGES, Change, ChangeLog
 
 
 def change(seconds: float, kind: str = "shed") -> Change:
@@ -13,8 +13,8 @@ def change(seconds: float, kind: str = "shed") -> Change:
 def test_changes_are_told_by_kind_from_the_start_on() -> None:
     log = ChangeLog(100 * SECOND)
     for one in (change(101.5), change(102, "switch"), change(103, "overload"), change(104)):
-        log.add(one)
-    assert list(log) == [change(101.5), change(102, "switch"), change(103, "overload"), change(104)]
+        log.add(*one)
+    assert log.changes == [change(101.5), change(102, "switch"), change(103, "overload"), change(104)]
     told = {"subject": "s -> b", "change": "removed", "reason": "because"}
     assert log.summary("shed") == [{"moment": 1.5, **told}, {"moment": 4.0, **told}]
     assert [one["moment"] for one in log.summary("switch", "overload")] == [2.0, 3.0]
@@ -25,7 +25,7 @@ def test_changes_are_told_by_kind_from_the_start_on() -> None:
 def test_all_are_counted_but_not_all_are_kept() -> None:
     log = ChangeLog(0, most=3)
     for at in range(10):
-        log.add(change(at))
-    assert [one.moment for one in log] == [0, SECOND, 2 * SECOND]
+        log.add(*change(at))
+    assert [one.moment for one in log.changes] == [0, SECOND, 2 * SECOND]
     assert log.counts["shed"] == 10
-    assert MOST >= 1000
+    assert CHANGES >= 1000

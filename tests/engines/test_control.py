@@ -12,8 +12,8 @@ import pytest
 import headway as hw
 from headway.clock import SECOND, processor
 from headway.connectors.protocol import Chunk, Malformed
-from headway.engines.base import Status
 from headway.engines.control import Pause, Resume, Specify
+from headway.engines.runs import Status
 from headway.errors import InputError
 
 

@@ -27,7 +27,7 @@ SCHEMA = Schema.parse("a bigint")
 )
 def test_quantiles_within_a_bucket(values: list[float], share: float) -> None:
     histogram = LatencyHistogram()
-    histogram.add(np.array(values))
+    histogram.add(np.array(values), np.ones(len(values), np.int64))
     exact = sorted(values)[max(0, int(np.ceil(share * len(values))) - 1)]
     found = histogram.quantile(share)
     assert found == pytest.approx(exact, rel=0.021)
@@ -39,7 +39,7 @@ def test_quantiles_within_a_bucket(values: list[float], share: float) -> None:
 def test_nothing_and_extremes() -> None:
     histogram = LatencyHistogram()
     assert (histogram.quantile(0.5), histogram.mean) == (None, None)
-    histogram.add(np.array([0.0, 1e30]))
+    histogram.add(np.array([0.0, 1e30]), np.array([1, 1]))
     assert histogram.quantile(0.4) == pytest.approx(1e-6, rel=0.1)
     assert histogram.quantile(1.0) is not None
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from headway.clock import SECOND
-from headway.engines.changes import ChangeLog
 from headway.engines.monitor import Effort, Monitor
+from headway.engines.traces import ChangeLog
 from headway.shedding.diagnosis import Observation
 from tests.engines.overloads import SOON, Bench, box, network, output
 
@@ -168,13 +168,13 @@ def test_an_overload_begins_and_ends() -> None:
     watched.cost(m=0.001, x=0.002, y=0.001)
     for _ in range(20):
         watched.look()
-    assert list(watched.log) == []
+    assert watched.log.changes == []
     diagnosis = watched.monitor.diagnosis
     assert diagnosis is not None
     assert not diagnosis.overloaded
     for _ in range(40):  # ten seconds of 300 tuples at 4 ms, ten seconds of 10
         watched.look()
-    begins, ends = watched.log
+    begins, ends = watched.log.changes
     assert (begins.kind, begins.subject, begins.what) == ("overload", "run", "begins")
     assert 10 < begins.moment / SECOND < 13
     assert begins.reason.startswith("needs ")

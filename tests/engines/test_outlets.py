@@ -12,8 +12,8 @@ import pytest
 import headway as hw
 from headway.checking import check
 from headway.clock import ManualClock
-from headway.engines.base import RunSettings
-from headway.engines.delivery import Outlets
+from headway.engines.opening import Outlets
+from headway.engines.runs import RunSettings
 from headway.errors import HeadwayError
 from headway.scheduling.schedule import Schedule
 from headway.trains import Train

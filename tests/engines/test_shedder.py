@@ -393,5 +393,5 @@ def test_behind_a_shared_box_on_the_local_engine(policy: str, workers: int) -> N
     assert lost > 50
     assert result.summary["boxes"]["x"]["tuples_in"] == result.outputs["ox"].num_rows == 1035 - lost
     assert numbers(result, "ox") == sorted(set(numbers(result, "ox")))
-    if "superbox" not in policy:  # how many came to a drop box there: see test_runtime_drops
+    if "superbox" not in policy:  # how many came to a drop box there: see process.test_drops
         assert_adds_up(result, "ox", 1035)

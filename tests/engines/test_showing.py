@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import headway as hw
-from headway.engines.base import RunResult
+from headway.engines.runs import RunResult
 from headway.errors import InputError, OutputError
 
 EVIL = "<script>alert('x')</script>"

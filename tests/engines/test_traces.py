@@ -18,11 +18,11 @@ from headway.clock import MILLISECOND, SECOND
 from headway.columns import Column
 from headway.connectors.registry import open_source
 from headway.engines import chrome
-from headway.engines.changes import Change
 from headway.engines.ingest import Feed
 from headway.engines.reasons import Reason
 from headway.engines.traces import (
     CallRecord,
+    Change,
     Queued,
     Recorder,
     StepRecord,
@@ -51,7 +51,7 @@ def strict(text: str) -> Any:
 
 
 def recorder(**more: Any) -> Recorder:
-    return Recorder("border", ["alarms", "counts", "pairs"], ["x", "y", "z"], "slope-slack/box", **more)
+    return Recorder("border", ["alarms", "counts", "pairs"], ["x", "y", "z"], "slope-slack/box", **{"start": 0, **more})
 
 
 def recorded() -> Trace:
@@ -300,25 +300,12 @@ def test_changes_need_room_like_everything_else() -> None:
     assert (made.trace().steps, made.trace().left_out) == ((), 1)
 
 
-def test_without_a_start_a_change_may_be_the_first_moment() -> None:
-    made = recorder()
-    made.change(SWITCH)
-    assert made.trace().start == SWITCH.moment
-
-
 def test_of_each_millisecond_the_last_count_is_kept() -> None:
     made = recorder(start=500)
     for moment in range(0, 3 * MILLISECOND, 100_000):
         made.queued(500 + moment, moment, 8)
     counters = made.trace().counters
     assert [one.tuples for one in counters] == [900_000, 1_900_000, 2_900_000]
-
-
-def test_without_a_start_times_count_from_the_first_moment() -> None:
-    made = recorder()
-    asked(made, replace(snapshot([True] * 3), now=70), 0)
-    made.step(0, 0, 90, 100, 1, plan=1)
-    assert made.trace().start == 70
 
 
 def test_numbers_of_numpy_become_plain(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_both_files_are_written_and_the_same_every_time(tmp_path: Path) -> None:
         texts.append(svg.read_text())
     assert texts[0].startswith("<?xml")
     assert texts[0] == texts[1]
-    assert not list(tmp_path.glob("*.part"))
+    assert not list(tmp_path.glob(".*.partial"))
 
 
 def test_a_name_may_have_a_dot(tmp_path: Path) -> None:

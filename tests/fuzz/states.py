@@ -12,7 +12,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from headway.checking import CheckedNetwork, check
-from headway.engines.base import RunSettings
+from headway.engines.runs import RunSettings
 from headway.engines.spark.driver.state import State
 from headway.files import load
 from headway.network.schema import Schema

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.columns import Column, from_pylist, to_arrow
-from headway.engines.local.workers import quiet
+from headway.engines.process.run import quiet
 from headway.expressions import Scope, compile_aggregates
 from headway.kernels.accumulators import Accumulator, Arrays, IntegerSum, accumulator
 from headway.kernels.selects import empty_array

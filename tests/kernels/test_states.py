@@ -12,7 +12,7 @@ from hypothesis import given
 
 import headway as hw
 from headway.clock import ManualClock
-from headway.engines.runtime import Runtime
+from headway.engines.process.runtime import Runtime
 from headway.kernels.kernel import Kernel, Result
 from headway.trains import Train
 from tests.behaviour.running import check
@@ -48,14 +48,19 @@ def through_bytes() -> Iterator[None]:
     calls = 0
 
     def call(
-        self: Runtime, boxes: tuple[int, ...], kernel: Kernel, state: Any, trains: Sequence[Train]
+        self: Runtime,
+        boxes: tuple[int, ...],
+        kernel: Kernel,
+        state: Any,
+        trains: Sequence[Train],
+        spent: int | None = None,
     ) -> tuple[Any, Result]:
         nonlocal calls
         calls += 1
         written = kernel.dump(state)
         assert isinstance(written, bytes)
         assert kernel.dump(state) == written
-        state, result = PLAIN(self, boxes, kernel, kernel.load(written), trains)
+        state, result = PLAIN(self, boxes, kernel, kernel.load(written), trains, spent)
         return kernel.load(kernel.dump(state)), result
 
     with pytest.MonkeyPatch.context() as patch:

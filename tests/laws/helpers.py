@@ -16,7 +16,7 @@ import pyarrow as pa
 import headway as hw
 from headway.clock import MILLISECOND
 from headway.connectors.protocol import Chunk, Malformed
-from headway.engines.base import RunResult
+from headway.engines.runs import RunResult
 from headway.engines.traces import CallRecord, Trace
 from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.snapshot import Snapshot

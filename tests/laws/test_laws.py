@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import headway as hw
 from headway.clock import MILLISECOND, SECOND
-from headway.engines.base import RunResult
+from headway.engines.runs import RunResult
 from tests.laws.helpers import Box, Net, ms, names_of, spans, trace_of
 from tests.laws.strategies import EVERY, forests, laws, schedules
 from tests.streams import Case, networks

@@ -10,8 +10,8 @@ import pytest
 
 from headway.boxes.costs import Constant
 from headway.clock import MILLISECOND
-from headway.engines.base import RunResult
 from headway.engines.models import Model
+from headway.engines.runs import RunResult
 from headway.scheduling.policy import Policy, make_policy
 from tests.laws.helpers import Box, Net, Order, Sizes, by_box, calls_of, mean_latency, ms, names_of, spans
 

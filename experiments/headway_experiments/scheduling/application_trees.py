@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headway.engines.base import RunResult
+from headway.engines.runs import RunResult
 from headway.runner import run
 from headway_experiments.trees import SCHEMA, together, tree
 

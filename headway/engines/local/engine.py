@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import queue
+import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from headway.checking import CheckedNetwork
-from headway.clock import SECOND, Clock, WallClock, stopwatch
-from headway.engines.base import RunResult, RunSettings, register_engine
-from headway.engines.interrupts import Stopping, ending
+from headway.clock import SECOND, WallClock, stopwatch
+from headway.engines.control import ending
 from headway.engines.local.steps import StepRunner
-from headway.engines.local.threads import BoxThreads
-from headway.engines.local.workers import Job, Pool, quiet
+from headway.engines.local.threads import Threads
 from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
 from headway.engines.monitor import Effort
-from headway.engines.parts import Parts
-from headway.engines.process import LOOK_AGAIN, Process
-from headway.errors import HeadwayError, RunError, raised
+from headway.engines.process.run import InRealTime, Parts, fail, quiet
+from headway.engines.runs import RunResult, RunSettings, register_engine
 from headway.scheduling.policy import Step
 from headway.scheduling.snapshot import Snapshot
 from headway.storage.queues import Cursor
@@ -45,59 +44,10 @@ class LocalEngine:
             return carrier(checked, settings, settings.clock or WallClock(), stack, stopping).go()
 
 
-class InRealTime(Process):
-    """What both ways to run boxes in real time share."""
-
-    engine = "local"
-
-    def __init__(
-        self,
-        checked: CheckedNetwork,
-        settings: RunSettings,
-        clock: Clock,
-        stack: contextlib.ExitStack,
-        stopping: Stopping,
-    ) -> None:
-        """Prepare a run."""
-        super().__init__(checked, settings, clock, stack, stopping)
-        self.reading = 0
-        self.waited = 0
-        self.begun = stopwatch()
-
-    def sleep(self, until: int | None) -> None:
-        """Sleep until something can happen: a tuple is due, a window times out, a live source speaks."""
-        ended, due, before = self.sources.ended, self.sources.next_due(), self.clock.now()
-        if self.sources.ended and not ended:  # reading on has found the end of an input
-            return
-        moments = [before + LOOK_AGAIN, until, *(() if ended else (due, self.deadline))]
-        pause = min([one for one in moments if one is not None]) - before
-        if pause <= 0:
-            return
-        if self.sources.listening or isinstance(self.clock, WallClock):
-            self.sources.wake.wait(pause / SECOND)
-            self.sources.wake.clear()
-        else:
-            self.clock.sleep(pause)
-        self.waited += self.clock.now() - before
-
-    def summed_up(self, more: dict[str, Any]) -> RunResult:
-        """Complete the outputs and return what the run gave."""
-        runtime, seconds = self.runtime, (stopwatch() - self.begun) / 1e9
-        time = {
-            "scheduler": self.loop.planning / 1e9,
-            "boxes": float(runtime.statistics.readings().busy.sum()) / 1e9,
-            "storage": runtime.storage / 1e9,
-            "sources": self.reading / 1e9,
-            "sinks": runtime.delivering / 1e9,
-        }
-        return self.result(seconds, time, {"preemptions": self.loop.preemptions, **more})
-
-
 class Local(InRealTime):
     """Carries steps out in the scheduler's own thread, or by several workers."""
 
     def __init__(self, *given: Any) -> None:
-        """Prepare a run."""
         super().__init__(*given)
         # One is the default: kernels are many short array operations, between which threads would wait for each
         # other; two workers ran W3 at 0.8 of one's speed. More are for boxes or sinks that wait or release the lock.
@@ -117,7 +67,7 @@ class Local(InRealTime):
         self._byte_time = 0.0  # bytes in queues times nanoseconds
         policy = self.settings.make_policy()
         only = self._only_step(policy.indifferent)
-        self._cursors = self.runtime.cursors() if only else list[Cursor]()
+        self._cursors = self.runtime.cursors if only else list[Cursor]()
         self.steer(self.worker_count, policy, self._effort, Manner(only=only))
 
     def _only_step(self, indifferent: bool) -> Step | None:
@@ -170,17 +120,14 @@ class Local(InRealTime):
 
     def snapshot(self, admits: bool, seen: bool) -> Snapshot:
         """Return what is true now."""
-        workers, readings, board = self._workers, self.readings, self.runtime.board
-        if seen:
-            readings.told()
-        readings.refresh()
+        workers, readings = self._workers, self.readings
+        readings.refresh(seen)
         now = self.clock.now()
         if self.recorder is not None:
-            self.recorder.queued(now, int(readings.box_waiting.sum()), board.bytes)
+            self.recorder.queued(now, int(readings.box_waiting.sum()), self.runtime.board.bytes)
         busy = None if workers is None else readings.members.any(self.runtime.busy)
         return readings.snapshot(
             now,
-            queued=board.bytes,
             train=self.train,
             room=self.schedule.plan,
             more=not self.filled() and (self.sources.more_in_turn or not self.sources.ended),
@@ -200,18 +147,15 @@ class Local(InRealTime):
 
     # What the loop has done
 
-    def begin(self) -> Round:
-        """Begin the first round."""
-        return self._begin_round(0)
-
-    def _begin_round(self, ended: int) -> Round:
+    def begin(self, ended: int = 0) -> Round:
+        """Begin a round."""
         self._round, queued = stopwatch(), self.runtime.board.bytes
         self._byte_time += (queued + self._bytes_before) * (self._round - self._sampled) / 2
         self._sampled, self._bytes_before = self._round, queued
         if queued > self.peak:
             self.peak = queued
         self._moved = ended > 0
-        return Round(self.clock.now(), ended, self.commands())
+        return Round(self.clock.now(), ended, self.stopping.commands())
 
     def admit(self, held: bool) -> None:
         """Let tuples arrive."""
@@ -232,7 +176,7 @@ class Local(InRealTime):
             try:
                 self._steps.run(0, self.train)
             except Exception as error:
-                self._fail(0, error)
+                fail(self.units[0].name, error)
             return _ONE
         jobs, workers = self._jobs(start, start.snapshot), self._workers
         self._moved = self._moved or bool(jobs)
@@ -242,7 +186,7 @@ class Local(InRealTime):
                     if self._run_step(job, 0):  # something has arrived: the rest of the plan is out of date
                         return Started(len(jobs), overtaken=job.unit)
                 except Exception as error:
-                    self._fail(job.unit, error)
+                    fail(self.units[job.unit].name, error)
             return Started(len(jobs))
         pending = jobs
         while pending:
@@ -263,7 +207,7 @@ class Local(InRealTime):
         if self.settings.on_status is not None:
             self.report(self.clock.now(), (stopwatch() - self.begun) / 1e9)
         if self._moved and self._workers is None:
-            return self._begin_round(0)
+            return self.begin()
         ended, now = self._collect(None), self.clock.now()
         if not self._moved and not ended:
             self._idled += stopwatch() - self._round  # nothing was to be done but to look
@@ -273,7 +217,7 @@ class Local(InRealTime):
                 ended = self._collect(min([_AT_WORK, *pauses]))
             elif not self.sources.more_in_turn or (wait.held and not wait.admits):
                 self.sleep(wait.until)
-        return self._begin_round(ended)
+        return self.begin(ended)
 
     # Steps
 
@@ -352,92 +296,76 @@ class Local(InRealTime):
         for job, error in done:
             self.runtime.release(self.readings.members.boxes[job.unit])
             if error is not None:
-                self._fail(job.unit, error)
+                fail(self.units[job.unit].name, error)
         self._under_way -= len(done)
         return len(done)
 
-    def _fail(self, unit: int, error: BaseException) -> None:
-        if isinstance(error, HeadwayError | KeyboardInterrupt):
-            raise error
-        raise RunError(f"'{self.units[unit].name}' failed: {raised(error)}") from error
+
+class Job(NamedTuple):
+    """A step to be carried out."""
+
+    unit: int
+    tuples: int
+    order: tuple[int, ...] | None
+    """The boxes to be called, where it is not the unit's own order."""
+    part: int | None
+    """After so many tuples it may be ended early; None: it may not."""
+    plan: int
+    """The number of the plan that it belongs to."""
+    until: int | None = None
+    """A moment after which it may be ended early."""
 
 
-class Threads(InRealTime):
-    """Lets every box run in a thread of its own, and nobody decide."""
+class Pool:
+    """Workers: threads that carry out steps. With one worker the scheduler's own thread does it."""
 
-    free = 0
-    ready = False
+    def __init__(self, run: Callable[[Job, int], None], count: int, wake: threading.Event) -> None:
+        """Start the threads; `wake` is set when a step ends."""
+        self._run = run
+        self._steps: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[Job, BaseException | None]] = queue.SimpleQueue()
+        self._wake = wake
+        self.free = count
+        self._threads = [
+            threading.Thread(target=self._work, args=(at,), name=f"headway-worker-{at}", daemon=True)
+            for at in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
 
-    def __init__(self, *given: Any) -> None:
-        """Prepare a run."""
-        super().__init__(*given)
-        self._threads = BoxThreads(self.runtime, self.train, self.sources.wake)
-        self._arrived = False
-        self.steer(1, None, lambda: Effort(0))
+    def _work(self, number: int) -> None:
+        with quiet():
+            while (job := self._steps.get()) is not None:
+                failed: BaseException | None = None
+                try:
+                    self._run(job, number)
+                except BaseException as error:  # handed to the scheduler thread, which stops the run
+                    failed = error
+                self._ended.put((job, failed))
+                self._wake.set()
 
-    def go(self) -> RunResult:
-        """Run to the end."""
-        self.stopping.begin()
-        try:
-            self._threads.start()
-            drive(self.loop, self)
-        finally:
-            self._threads.close()
-        self.readings.check_drained()
-        return self.summed_up({"mean_queued_bytes": None, "idle": None})
+    def start(self, job: Job) -> None:
+        """Hand the step to a thread."""
+        self.free -= 1
+        self._steps.put(job)
 
-    @property
-    def busy(self) -> bool:
-        """Whether a thread has something to do."""
-        return not self._threads.idle()
+    def done(self, timeout: float | None) -> list[tuple[Job, BaseException | None]]:
+        """Return the steps that have ended, with the error that ended each, if any."""
+        ended: list[tuple[Job, BaseException | None]] = []
+        with contextlib.suppress(queue.Empty):
+            if timeout is not None:
+                ended.append(self._ended.get(timeout=timeout))
+        ended += [self._ended.get_nowait() for _ in range(self._ended.qsize())]
+        self.free += len(ended)
+        return ended
 
-    def snapshot(self, admits: bool, seen: bool) -> Snapshot:
-        """Nobody decides."""
-        raise NotImplementedError
-
-    def begin(self) -> Round:
-        """Begin a round."""
-        self._arrived = False
-        failed = self._threads.failed
-        if failed is not None:
-            at, error = failed
-            if isinstance(error, HeadwayError | KeyboardInterrupt):
-                raise error
-            raise RunError(f"'{self.runtime.boxes[at].name}' failed: {raised(error)}") from error
-        self.peak = max(self.peak, self.runtime.board.bytes)
-        return Round(self.clock.now(), 0, self.commands())
-
-    def tick(self) -> None:
-        """Let a clock tick arrive."""
-        super().tick()
-        self._threads.notify()
-
-    def admit(self, held: bool) -> None:
-        """Let tuples arrive."""
-        begun = stopwatch()
-        if self.sources.pull(self.hungry):
-            self._arrived = True
-            self.peak = max(self.peak, self.runtime.board.bytes)  # before anybody takes it
-            self._threads.notify()
-        self.reading += stopwatch() - begun
-
-    def end(self) -> None:
-        """Let the end arrive."""
-        super().end()
-        self._threads.notify()
-
-    def start(self, start: Start) -> Started:
-        """Nobody plans."""
-        raise NotImplementedError
-
-    def wait(self, wait: Wait) -> Round:
-        """Wait until something happens."""
-        self.report(self.clock.now(), (stopwatch() - self.begun) / 1e9)
-        if not self._threads.idle():
-            self._threads.wait(self.sources, self.full, self.clock)
-        elif not self._arrived and not self.sources.more_in_turn:
-            self.sleep(wait.until)
-        return self.begin()
+    def close(self) -> None:
+        """Let the threads finish what they do and end; a second time does nothing."""
+        threads, self._threads = self._threads, []
+        for _ in threads:
+            self._steps.put(None)
+        for thread in threads:
+            thread.join(timeout=30)
 
 
 register_engine("local", LocalEngine)

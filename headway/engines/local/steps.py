@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from headway.clock import stopwatch
-from headway.engines.parts import Parts
-from headway.engines.runtime import ALL, Arc, Runtime
+from headway.engines.process.run import Parts
+from headway.engines.process.runtime import ALL, Arc, Runtime
 from headway.engines.traces import CallRecord
 from headway.kernels.kernel import Kernel, Result
 from headway.kernels.results import whole
@@ -42,6 +43,18 @@ class Call:
     """That box's cursor."""
     within: tuple[Cursor, ...] = ()
     """The cursors between its boxes: while something waits there, they cannot run as one."""
+
+
+class CurrentStep(NamedTuple):
+    """A step under way."""
+
+    unit: int
+    within: frozenset[int]
+    """The boxes that are handed results directly."""
+    log: Log | None
+    """Gets every call."""
+    handed: dict[int, tuple[Train, ...]]
+    """By box: what it was handed and has not taken yet."""
 
 
 class GivenUpError(Exception):
@@ -114,75 +127,62 @@ class StepRunner:
         With an `order`, its boxes are called in it, some perhaps several times, and everything passes through the
         queues: what a box is handed must not be overtaken by what it is handed next. `log` gets every call.
         """
-        handed: dict[int, tuple[Train, ...]] = {}
-        own, taken = self._own[unit], 0
+        runtime, own, taken = self._runtime, self._own[unit], 0
         calls = self._calls[unit] if order is None else [self._single[at] for at in order]
-        within = own if order is None else _NOBODY
+        step = CurrentStep(unit, own if order is None else _NOBODY, log, {})
+        handed = step.handed
         for at, call in enumerate(calls):
             if self._given_up:
                 raise GivenUpError
             trains = handed.pop(call.boxes[0], None)
             if trains is None:
-                trains = self._take(call, limit, own)
+                begun = stopwatch()
+                trains = runtime.take_next(runtime.boxes[call.boxes[0]], limit, own)
+                runtime.storage += stopwatch() - begun
                 if trains is not None:
                     taken += sum([len(train.numbers) for train in trains])
             if trains is not None:
-                rest = self._run_call(call, trains, handed, within, log)
+                rest = self._run_call(step, call, trains)
                 if rest is not None:
-                    self._work_off(unit, call, rest, calls[at + 1 :], handed, within, log)
+                    self._work_off(step, call, rest, calls[at + 1 :])
         return taken
 
-    def _run_call(
-        self,
-        call: Call,
-        trains: Sequence[Train],
-        handed: dict[int, tuple[Train, ...]],
-        within: frozenset[int],
-        log: Log | None,
-    ) -> Iterator[Result] | None:
+    def _run_call(self, step: CurrentStep, call: Call, trains: Sequence[Train]) -> Iterator[Result] | None:
         """Make a call and pass its results on; returns the pieces that are still to come."""
-        begun = self._runtime.clock.now() if log is not None else 0
-        result = self._process(call, trains, handed, within)
-        if log is not None:
-            tuples_in = sum([len(train.numbers) for train in trains])
-            tuples_out = sum([len(train.numbers) for train in result.outputs])
-            log.append(CallRecord(call.boxes, begun, self._runtime.clock.now(), tuples_in, tuples_out))
+        if step.log is None:
+            return self._process(step, call, trains).rest
+        begun = self._runtime.clock.now()
+        result = self._process(step, call, trains)
+        self._record(step.log, call, begun, sum([len(train.numbers) for train in trains]), result)
         return result.rest
 
-    def _work_off(
-        self,
-        unit: int,
-        call: Call,
-        rest: Iterator[Result],
-        behind: Sequence[Call],
-        handed: dict[int, tuple[Train, ...]],
-        within: frozenset[int],
-        log: Log | None,
-    ) -> None:
+    def _record(self, log: Log, call: Call, begun: int, tuples_in: int, result: Result) -> None:
+        tuples_out = sum([len(train.numbers) for train in result.outputs])
+        log.append(CallRecord(call.boxes, begun, self._runtime.clock.now(), tuples_in, tuples_out))
+
+    def _work_off(self, step: CurrentStep, call: Call, rest: Iterator[Result], behind: Sequence[Call]) -> None:
         """Pass on the further pieces of a call, each after those behind have worked off the one before.
 
         Within the step they do at once, and the other units when the queues hold as much as they may.
         """
-        box, busy, own = self._runtime.boxes[call.boxes[-1]], self._runtime.busy, self._boxes[unit]
+        box, busy, own = self._runtime.boxes[call.boxes[-1]], self._runtime.busy, self._boxes[step.unit]
         before = busy[own]
         busy[own] = True  # it has taken all, but not yet given all: nobody may think that it is done
         for result in rest:
             for at, one in enumerate(behind):
-                trains = handed.pop(one.boxes[0], None)
+                trains = step.handed.pop(one.boxes[0], None)
                 if trains is not None:
-                    more = self._run_call(one, trains, handed, within, log)
+                    more = self._run_call(step, one, trains)
                     if more is not None:
-                        self._work_off(unit, one, more, behind[at + 1 :], handed, within, log)
-            self._relieve(log)
-            begun = self._runtime.clock.now() if log is not None else 0
-            self._pass_on(box.arcs, result.outputs, handed, within)
+                        self._work_off(step, one, more, behind[at + 1 :])
+            self._relieve(step.log)
+            begun = self._runtime.clock.now()
+            self._pass_on(step, box.arcs, result.outputs)
             self.peak = max(self.peak, self._runtime.board.bytes)
-            if log is not None:
-                tuples_out = sum([len(train.numbers) for train in result.outputs])
-                log.append(CallRecord(call.boxes, begun, self._runtime.clock.now(), 0, tuples_out))
+            if step.log is not None:
+                self._record(step.log, call, begun, 0, result)
         busy[own] = before
-        if box.timed:
-            box.deadline = box.kernel.deadline(box.state)
+        box.note_deadline()
 
     def _relieve(self, log: Log | None) -> None:
         """Have what waits taken by the units behind, if the queues are full: the rest of a call would only add to it.
@@ -269,30 +269,12 @@ class StepRunner:
                 return total, True
         return total, False
 
-    def _take(self, call: Call, limit: int, own: frozenset[int]) -> tuple[Train, ...] | None:
-        runtime = self._runtime
-        box = runtime.boxes[call.boxes[0]]
-        begun = stopwatch()
-        taken: tuple[Train, ...] | None
-        if len(box.cursors) > 1:
-            upto = runtime.takeable(box, own)
-            taken = None if upto is None else runtime.take(box, limit, upto)
-        else:
-            cursor = box.cursors[0]
-            taken = None if cursor.idle else (cursor.take(limit),)
-        runtime.storage += stopwatch() - begun
-        return taken
-
-    def _process(
-        self, call: Call, trains: Sequence[Train], handed: dict[int, tuple[Train, ...]], own: frozenset[int]
-    ) -> Result:
+    def _process(self, step: CurrentStep, call: Call, trains: Sequence[Train]) -> Result:
         runtime = self._runtime
         if len(call.boxes) == 1 and call.slim is None:
             box = runtime.boxes[call.boxes[0]]
-            box.state, result = runtime.call(call.boxes, box.kernel, box.state, trains)
-            if box.timed:
-                box.deadline = box.kernel.deadline(box.state)
-            self._pass_on(box.arcs, result.outputs, handed, own)
+            result = runtime.run(box, trains)
+            self._pass_on(step, box.arcs, result.outputs)
             return result
         fused = call.slim if call.next is not None and call.next.idle else call.fused
         for cursor in call.within:
@@ -300,29 +282,21 @@ class StepRunner:
                 fused = None
         if fused is not None:
             _, result = runtime.call(call.boxes, fused, None, trains)
-            self._pass_on(runtime.boxes[call.boxes[-1]].arcs, result.outputs, handed, own)
+            self._pass_on(step, runtime.boxes[call.boxes[-1]].arcs, result.outputs)
             return result
         boxes = [runtime.boxes[at] for at in call.boxes]
         for place, box in enumerate(boxes):
-            box.state, result = runtime.call((box.index,), box.kernel, box.state, trains)
-            if box.timed:
-                box.deadline = box.kernel.deadline(box.state)
+            result = runtime.run(box, trains)
             if place + 1 < len(boxes):
                 arc = box.arcs[0]
                 assert arc is not None
                 arc.queue.push(whole(result).outputs[0])
                 trains = (boxes[place + 1].cursors[0].take(ALL),)
             else:
-                self._pass_on(box.arcs, result.outputs, handed, own)
+                self._pass_on(step, box.arcs, result.outputs)
         return result
 
-    def _pass_on(
-        self,
-        arcs: Sequence[Arc | None],
-        outputs: Sequence[Train],
-        handed: dict[int, tuple[Train, ...]],
-        own: frozenset[int],
-    ) -> None:
+    def _pass_on(self, step: CurrentStep, arcs: Sequence[Arc | None], outputs: Sequence[Train]) -> None:
         """Hand outputs to the next box of the step where it alone consumes them, otherwise through the queue."""
         if self._given_up:
             raise GivenUpError
@@ -338,14 +312,14 @@ class StepRunner:
             cursors = arc.queue.cursors
             if len(cursors) == 1:
                 consumer = runtime.boxes[int(runtime.cursor_box[cursors[0].number])]
-                if consumer.index in own and len(consumer.cursors) == 1 and cursors[0].idle:
+                if consumer.index in step.within and len(consumer.cursors) == 1 and cursors[0].idle:
                     arc.handed += len(train.numbers)
                     if cursors[0].drop is not None:
                         train = cursors[0].drop.sift(train)
                     if train.progress > arc.queue.progress:
                         arc.queue.progress = train.progress
                     if len(train) or train.ticks or train.end:
-                        handed[consumer.index] = (train,)
+                        step.handed[consumer.index] = (train,)
                     if train.end:
                         cursors[0].ended = True
                     continue

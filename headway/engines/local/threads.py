@@ -10,21 +10,104 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from headway.clock import SECOND, Clock, WallClock, stopwatch
-from headway.engines.ingest import Ingest
-from headway.engines.local.workers import quiet
-from headway.engines.runtime import RunningBox, Runtime
+from headway.clock import SECOND, WallClock, stopwatch
+from headway.engines.loop import Round, Start, Started, Wait, drive
+from headway.engines.monitor import Effort
+from headway.engines.process.run import InRealTime, fail, quiet
+from headway.engines.process.runtime import RunningBox, Runtime
+from headway.engines.runs import RunResult
 from headway.errors import RunError
 from headway.kernels.kernel import Result
+from headway.scheduling.snapshot import Snapshot
 
 _LOOK = 0.002
 """Seconds after which the driver looks again whether sources may go on, while boxes are at work."""
 _WORK = 0.05
 """Seconds for which it leaves boxes at work alone where no source waits."""
 _NOBODY: frozenset[int] = frozenset()
+
+
+class Threads(InRealTime):
+    """Lets every box run in a thread of its own, and nobody decide."""
+
+    free = 0
+    ready = False
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._threads = BoxThreads(self.runtime, self.train, self.sources.wake)
+        self._arrived = False
+        self.steer(1, None, lambda: Effort(0))
+
+    def go(self) -> RunResult:
+        """Run to the end."""
+        self.stopping.begin()
+        try:
+            self._threads.start()
+            drive(self.loop, self)
+        finally:
+            self._threads.close()
+        self.readings.check_drained()
+        return self.summed_up({"mean_queued_bytes": None, "idle": None})
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread has something to do."""
+        return not self._threads.idle()
+
+    def snapshot(self, admits: bool, seen: bool) -> Snapshot:
+        """Nobody decides."""
+        raise NotImplementedError
+
+    def begin(self) -> Round:
+        """Begin a round."""
+        self._arrived = False
+        failed = self._threads.failed
+        if failed is not None:
+            at, error = failed
+            fail(self.runtime.boxes[at].name, error)
+        self.peak = max(self.peak, self.runtime.board.bytes)
+        return Round(self.clock.now(), 0, self.stopping.commands())
+
+    def tick(self) -> None:
+        """Let a clock tick arrive."""
+        super().tick()
+        self._threads.notify()
+
+    def admit(self, held: bool) -> None:
+        """Let tuples arrive."""
+        begun = stopwatch()
+        if self.sources.pull(self.hungry):
+            self._arrived = True
+            self.peak = max(self.peak, self.runtime.board.bytes)  # before anybody takes it
+            self._threads.notify()
+        self.reading += stopwatch() - begun
+
+    def end(self) -> None:
+        """Let the end arrive."""
+        super().end()
+        self._threads.notify()
+
+    def start(self, start: Start) -> Started:
+        """Nobody plans."""
+        raise NotImplementedError
+
+    def wait(self, wait: Wait) -> Round:
+        """Wait until something happens."""
+        self.report(self.clock.now(), (stopwatch() - self.begun) / 1e9)
+        sources = self.sources
+        if not self._threads.idle():  # at the latest until a tuple is due; not for long where sources are held back
+            pause = _LOOK if sources.more_in_turn or self.full else _WORK
+            due = sources.next_due() if isinstance(self.clock, WallClock) and not sources.ended else None
+            sources.wake.wait(pause if due is None else min(pause, max(0.0, (due - self.clock.now()) / SECOND)))
+            sources.wake.clear()
+        elif not self._arrived and not sources.more_in_turn:
+            self.sleep(wait.until)
+        return self.begin()
 
 
 class BoxThreads:
@@ -53,7 +136,8 @@ class BoxThreads:
         self._asleep = [False] * count
         self._awake = count
         self._closing = False
-        self._failed: tuple[int, BaseException] | None = None
+        self.failed: tuple[int, BaseException] | None = None
+        """The box that failed first, and its error; all threads then end by themselves."""
         self._threads: list[threading.Thread] = []
         # By box, each written by its own thread only, so that no nanosecond is lost between two of them.
         self._storage = [0] * count
@@ -72,13 +156,11 @@ class BoxThreads:
                 ) from error
             self._threads.append(thread)
 
-    def notify(self, boxes: Iterable[int] | None = None) -> None:
-        """Call these boxes, or all that have something waiting; to be called after tuples or marks have arrived."""
-        if boxes is None:
-            board = self._runtime.board
-            filled = np.flatnonzero(board.arrived - board.taken + board.marks)
-            boxes = set(self._runtime.cursor_box[filled].tolist())
-        self._call(boxes)
+    def notify(self) -> None:
+        """Call all boxes that have something waiting; to be called after tuples or marks have arrived."""
+        board = self._runtime.board
+        filled = np.flatnonzero(board.arrived - board.taken + board.marks)
+        self._call(set(self._runtime.cursor_box[filled].tolist()))
 
     def idle(self) -> bool:
         """Return whether all threads wait and no box can take anything.
@@ -87,19 +169,6 @@ class BoxThreads:
         """
         with self._lock:
             return self._awake == 0
-
-    @property
-    def failed(self) -> tuple[int, BaseException] | None:
-        """The box that failed first, and its error; all threads then end by themselves."""
-        with self._lock:
-            return self._failed
-
-    def wait(self, sources: Ingest, full: bool, clock: Clock) -> None:
-        """Leave boxes at work alone, at the latest until a tuple is due; not for long where sources are held back."""
-        pause = _LOOK if sources.more_in_turn or full else _WORK
-        due = sources.next_due() if isinstance(clock, WallClock) and not sources.ended else None
-        sources.wake.wait(pause if due is None else min(pause, max(0.0, (due - clock.now()) / SECOND)))
-        sources.wake.clear()
 
     def close(self) -> None:
         """Let the threads finish the call that they are in and end; then add what queues and sinks have cost."""
@@ -148,35 +217,29 @@ class BoxThreads:
                         pass
         except BaseException as error:  # handed to the driver, which stops the run
             with self._lock:
-                if self._failed is None:
-                    self._failed = (box.index, error)
+                if self.failed is None:
+                    self.failed = (box.index, error)
             self._stop()
             self._wake.set()
 
     def _run(self, box: RunningBox) -> bool:
         """Process a train of a box; return whether there was one."""
         runtime, at = self._runtime, box.index
-        upto: int | None = None
         begun = stopwatch()
-        if len(box.cursors) > 1:
-            upto = runtime.takeable(box, _NOBODY)
-            if upto is None:
-                return False
-        elif box.cursors[0].idle:
+        upto = runtime.takeable(box, _NOBODY)
+        if upto is None:
             return False
         # Only when there is something to take: whoever sees a busy box below which it waits is called afterwards.
         runtime.busy[at] = True
         trains = runtime.take(box, self._limit, upto)
         self._storage[at] += stopwatch() - begun
-        box.state, result = runtime.call((at,), box.kernel, box.state, trains)
-        if box.timed:
-            box.deadline = box.kernel.deadline(box.state)
+        result = runtime.run(box, trains)
         self._pass_on(box, result)
         for piece in result.rest or ():
             self._call(self._below[at])  # they work the pieces before it off meanwhile
             self._pass_on(box, piece)
-        if result.rest is not None and box.timed:
-            box.deadline = box.kernel.deadline(box.state)
+        if result.rest is not None:
+            box.note_deadline()
         runtime.busy[at] = False
         boxes = runtime.boxes
         called = [one for one in self._below[at] if not all(cursor.idle for cursor in boxes[one].cursors)]

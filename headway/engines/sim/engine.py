@@ -8,21 +8,25 @@ results are those of any other engine, and every moment is exact and the same in
 from __future__ import annotations
 
 import contextlib
+import queue
+import threading
 from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
-from headway.connectors.protocol import Reader
-from headway.engines.base import RunResult, RunSettings, register_engine
-from headway.engines.interrupts import Stopping, ending
-from headway.engines.local.workers import quiet
+from headway.connectors.protocol import Chunk, Reader
+from headway.connectors.readers import Awaited
+from headway.engines.control import Stopping, ending
+from headway.engines.ingest import blame
 from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
 from headway.engines.models import LOCAL, Model
 from headway.engines.monitor import Effort
-from headway.engines.process import Process
-from headway.engines.sim.following import Following
-from headway.engines.sim.processors import Processors
-from headway.engines.sim.sources import Portions
+from headway.engines.process.run import Process, quiet
+from headway.engines.runs import RunResult, RunSettings, register_engine
+from headway.engines.sim.processors import Following, Processors
 from headway.engines.sim.work import Costs
 from headway.errors import RunError
 from headway.kernels.universal import without_burning
@@ -31,8 +35,8 @@ from headway.storage.queues import FAR
 
 _STUCK = 10_000
 """Times in a row that a policy may be asked while nothing happens."""
-
-
+_LOOK = 0.1
+"""Seconds after which whoever waits for a source looks whether the run shall end."""
 _PAUSED = 0.02
 """Seconds after which a paused run looks whether it may go on."""
 
@@ -60,7 +64,6 @@ class Simulation(Process):
     def __init__(
         self, checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack, stopping: Stopping
     ) -> None:
-        """Prepare a run."""
         self._now = ManualClock()
         super().__init__(checked, settings, self._now, stack, stopping)
         for box in self.runtime.boxes:
@@ -137,16 +140,13 @@ class Simulation(Process):
     def snapshot(self, admits: bool, seen: bool) -> Snapshot:
         """Return what is true now."""
         readings, processors, now = self.readings, self._processors, self._now.now()
-        if seen:
-            readings.told()
-        readings.refresh()
+        readings.refresh(seen)
         found = readings.snapshot(
             now,
-            queued=self.runtime.board.bytes,
             train=self.train,
             room=self.schedule.plan if self._following is not None else processors.free or processors.count,
             more=admits and (self.sources.more_in_turn or not self.sources.ended),
-            free=self._processors.free,
+            free=processors.free,
             planning=self._costs.scheduler / SECOND,
         )
         return processors.view(found, self.loop.preemptive)
@@ -194,10 +194,6 @@ class Simulation(Process):
         self._begun += done.begun
         return done
 
-    def begin(self) -> Round:
-        """Begin the first round."""
-        return self._begin_round(0)
-
     def wait(self, wait: Wait) -> Round:
         """Move on to the next event."""
         self._note_round()
@@ -226,11 +222,12 @@ class Simulation(Process):
                     self._report()
                     self._advance(None, False)
                     continue
-            return self._begin_round(ended)
+            return self.begin(ended)
 
-    def _begin_round(self, ended: int) -> Round:
+    def begin(self, ended: int = 0) -> Round:
+        """Begin a round."""
         self._issued, self._ended, self._begun = self.sources.issued, ended, 0
-        return Round(self._now.now(), ended, self.commands())
+        return Round(self._now.now(), ended, self.stopping.commands())
 
     def _note_round(self) -> None:
         """Note whether anything has happened in this round; a policy must not be asked again and again for nothing."""
@@ -247,10 +244,11 @@ class Simulation(Process):
     def _advance(self, until: int | None, admits: bool) -> bool:
         """Move the clock to the next event; False if that is now, or if there is none."""
         now, busy, following = self._now.now(), self._processors.busy, self._following is not None
+        ended = self.sources.ended
         moments = [] if self._processors.next_end is None else [self._processors.next_end]
-        if not self.sources.ended and not (following and busy):
+        if not ended and not (following and busy):
             due = self.sources.next_due()
-            if following and self._nothing_comes():
+            if following and self.sources.ended:
                 return False  # that is only known now: nobody waits for more any longer
             if due is not None and (admits or due > now):
                 moments.append(due)
@@ -273,10 +271,6 @@ class Simulation(Process):
         self._now.advance(moment - now)
         return True
 
-    def _nothing_comes(self) -> bool:
-        """Return whether the sources have ended; looking for what is due next may have shown that."""
-        return self.sources.ended
-
     def _next_look(self, now: int) -> int:
         """Return when to look in the middle of calls: not while nothing has happened, however long they last."""
         soon = max(now + 1, self.steering.next)
@@ -291,6 +285,71 @@ class Simulation(Process):
             waiting = int((board.arrived - board.taken).sum()) + self._processors.held
             self.recorder.queued(self._now.now(), waiting, board.bytes)
         self.report(stopwatch(), self._now.now() / SECOND)
+
+
+class Portions(Awaited):
+    """A live source that is waited for until a whole portion is there, or its end, or somebody ends the run.
+
+    How many of its tuples come at a time is the outside world's doing; here a run must not depend on it. A thread asks
+    the source, one question at a time, so that one that says nothing does not keep the run from ending.
+    """
+
+    def __init__(self, reader: Reader, source: str, stopped: Callable[[], bool]) -> None:
+        """Wait for a reader of a source until `stopped`; it is asked first when somebody reads."""
+        super().__init__(reader)
+        self._source = source
+        self._stopped = stopped
+        self._questions: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Chunk | BaseException | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def read(self, limit: int) -> Chunk | None:
+        """Return the next `limit` tuples, fewer at the end or among malformed rows.
+
+        Blocks until they are there or the run shall end.
+        """
+        chunks: list[Chunk] = []
+        while limit > 0 and (chunk := self._next(limit)) is not None:
+            chunks.append(chunk)
+            limit -= len(chunk)
+            if not len(chunk):
+                break  # it brings malformed rows, which somebody has to take first
+        if len(chunks) < 2:
+            return chunks[0] if chunks else None
+        due = [chunk.due for chunk in chunks if chunk.due is not None]
+        return Chunk(pa.concat_batches([chunk.batch for chunk in chunks]), np.concatenate(due) if due else None)
+
+    def _next(self, limit: int) -> Chunk | None:
+        if self._stopped():
+            return None
+        if self._thread is None:
+            name = f"headway-source-{self._source}"
+            self._thread = threading.Thread(target=self._answer, name=name, daemon=True)
+            self._thread.start()
+        self._questions.put(limit)
+        while True:
+            try:
+                answer = self._answers.get(timeout=_LOOK)
+            except queue.Empty:
+                if self._stopped():
+                    return None
+                continue
+            if isinstance(answer, BaseException):
+                raise blame(self._source, answer)
+            return answer
+
+    def release(self) -> None:
+        """Ask nothing any more; the source is closed by whoever opened it."""
+        self._questions.put(None)
+
+    def _answer(self) -> None:
+        answer: Chunk | BaseException | None
+        while (limit := self._questions.get()) is not None:
+            try:
+                answer = self._reader.read(limit)
+            except BaseException as error:  # handed to the run, which fails with it
+                answer = error
+            self._answers.put(answer)
 
 
 register_engine("sim", SimEngine)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
 
 from headway.clock import SECOND
 from headway.columns import Int64s, Mask
-from headway.engines.runtime import RunningBox, Runtime
-from headway.engines.runtime_reading import RuntimeReading
+from headway.engines.process.reading import RuntimeReading
+from headway.engines.process.run import Parts, fail
+from headway.engines.process.runtime import RunningBox, Runtime
 from headway.engines.sim.work import Costs, Stretch, UnderWay, Work
 from headway.engines.traces import CallRecord, Recorder
-from headway.errors import HeadwayError, RunError
 from headway.kernels.results import whole
 from headway.scheduling.policy import Step
 from headway.scheduling.snapshot import Snapshot
@@ -32,7 +33,6 @@ class Processors:
         traversal: Traverser | None,
         recorder: Recorder | None,
     ) -> None:
-        """Start with all processors free."""
         self._runtime = runtime
         self._readings = readings
         self._costs = costs
@@ -163,7 +163,8 @@ class Processors:
             work.place += 1
             fed = work.fed.pop(box.index, 0)
             others = sum([cursor.waiting for cursor in box.cursors]) - fed
-            trains = self._take(box, work, fed)
+            # At most the step's limit of each queue, or what the step itself has put there.
+            trains = self._runtime.take_next(box, max(fed, work.limit), self._own[work.unit])
             if trains is None:
                 continue
             parts = [train.numbers for train in trains if len(train.numbers)]
@@ -180,14 +181,6 @@ class Processors:
             return True
         work.call = None
         return False
-
-    def _take(self, box: RunningBox, work: Work, fed: int) -> tuple[Train, ...] | None:
-        """Take a box's next trains: at most the step's limit of each queue, or what the step itself has put there."""
-        limit = max(fed, work.limit)
-        if len(box.cursors) == 1:
-            return None if box.cursors[0].idle else (box.cursors[0].take(limit),)
-        upto = self._runtime.takeable(box, self._own[work.unit])
-        return None if upto is None else self._runtime.take(box, limit, upto)
 
     # Preempting
 
@@ -247,10 +240,8 @@ class Processors:
         box = self._runtime.boxes[call.box]
         try:
             outputs = self._call(box, call, work)
-        except HeadwayError:
-            raise
         except Exception as error:
-            raise RunError(f"'{box.name}' failed: {type(error).__name__}: {error}") from error
+            fail(box.name, error)
         if self._recorder is not None:
             tuples = sum([len(train) for train in outputs])
             work.log.append(CallRecord((box.index,), call.taken_up, call.end, call.tuples, tuples))
@@ -258,10 +249,8 @@ class Processors:
     def _call(self, box: RunningBox, call: UnderWay, work: Work) -> Sequence[Train]:
         """Call a box and pass its results on; returns them."""
         spent = call.cost - call.storage
-        box.state, result = self._runtime.call((box.index,), box.kernel, box.state, call.trains, spent)
-        result = whole(result)
-        if box.timed:
-            box.deadline = box.kernel.deadline(box.state)
+        result = whole(self._runtime.run(box, call.trains, spent))
+        box.note_deadline()
         self.worked += spent
         for arc, train in zip(box.arcs, result.outputs, strict=False):
             if arc is None:
@@ -282,6 +271,68 @@ class Processors:
         if self._recorder is not None:
             self._recorder.step(work.unit, work.worker, work.started, now, work.taken, work.log, preempted, work.plan)
             work.log, work.taken = [], 0  # if it goes on, only what comes then is new
+
+
+class Following:
+    """Plans as the engine `local` carries them out: all steps one after the other, before anybody looks.
+
+    What arrives meanwhile waits until the plan's end, and is let in all at once. While load is shed, steps that have
+    been found to last longer than a look are cut into parts, between which drop boxes can come and go.
+    For one processor, and for policies that do not preempt.
+    """
+
+    def __init__(self, processors: Processors, costs: Costs) -> None:
+        self._processors = processors
+        self._costs = costs
+        self.in_parts = False
+        """Whether long steps are cut: while load is being shed."""
+        self._steps: deque[Step] = deque()
+        self._snapshot: Snapshot | None = None
+        self._plan = 0
+        self._parts = Parts()
+        self._begun: tuple[int, int, int] | None = None  # the part under way: when it began, its tuples, its unit
+        self.intake = 0
+        """Nanoseconds spent on letting tuples in and on what else a round needs."""
+        self.owed = 0
+        """Nanoseconds that rounds took in which no step began; they pass before anything else does."""
+
+    def follow(self, steps: Sequence[Step], snapshot: Snapshot, now: int, plan: int, arrived: int) -> int:
+        """Take up a plan; return whether one of its steps began. `arrived` tuples were let in for it."""
+        self._steps, self._snapshot, self._plan, self._begun = deque(steps), snapshot, plan, None
+        taking_in = self._costs.round + round(arrived * self._costs.arrival)
+        self.intake += taking_in
+        begun = self._begin(now, taking_in + self.owed)
+        self.owed = 0 if begun else self.owed + taking_in + self._costs.scheduler
+        return begun
+
+    def goes_on(self, now: int) -> bool:
+        """Begin the plan's next step if it is time; return whether the plan is still being carried out."""
+        # The policy was asked for this plan before its first step.
+        if self._processors.busy:
+            return True
+        if self._begun is not None:
+            self._note(now)
+        return bool(self._begin(now, -self._costs.scheduler))
+
+    def _begin(self, now: int, wait: int) -> int:
+        while self._steps:
+            unit, tuples = self._steps.popleft()
+            assert self._snapshot is not None
+            part = self._parts.length(unit) if self.in_parts else tuples
+            begun = self._processors.start([Step(unit, min(part, tuples))], self._snapshot, now, self._plan, wait)
+            if begun:
+                self._begun = now + max(wait, 0), self._processors.held, unit
+                if tuples > part:
+                    self._steps.appendleft(Step(unit, tuples - part))
+                return begun
+        return 0
+
+    def _note(self, now: int) -> None:
+        """Note how long the part before has lasted."""
+        assert self._begun is not None
+        began, taken, unit = self._begun
+        self._begun = None
+        self._parts.note(unit, taken, now - began)
 
 
 _NO_NUMBERS: Int64s = np.zeros(0, np.int64)

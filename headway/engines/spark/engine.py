@@ -14,12 +14,11 @@ from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.connectors.input_files import describe
 from headway.connectors.protocol import Resumable
-from headway.engines.base import RunResult, RunSettings, Status
-from headway.engines.control import Command, Stop
+from headway.engines.control import Stopping, ending, leave
 from headway.engines.ingest import Feed, Ingest
-from headway.engines.interrupts import Stopping, ending, leave
 from headway.engines.loop import Loop, Manner, Round, Start, Started, Wait, drive
 from headway.engines.opening import open_readers
+from headway.engines.runs import RunResult, RunSettings, Status
 from headway.engines.spark.driver.cut import choose_front, make_work
 from headway.engines.spark.driver.delivery import Collector, SparkOutputs
 from headway.engines.spark.driver.drops import QueryDrops, SieveHistory
@@ -30,7 +29,6 @@ from headway.engines.spark.driver.session import hushed, ship_functions
 from headway.engines.spark.driver.state import State, open_directory
 from headway.engines.spark.wire.messages import Row, clear
 from headway.engines.steering import Steering
-from headway.engines.summary import summarise
 from headway.engines.traces import Recorder
 from headway.errors import HeadwayError, RunError
 from headway.scheduling.policy import Step
@@ -140,7 +138,7 @@ class _Run:
         seconds = self._reading.seconds
         more = {"master": self._queries.master, **self._reading.summary()}
         totals = self._totals(self._clock.now())
-        summary = summarise("spark", self._settings, self._reading, totals, self._steering, seconds, stopped_by, more)
+        summary = self._steering.summary("spark", totals, seconds, stopped_by, more)
         if kept:
             summary["state"] = {"path": self._settings.state, "can_continue": True}
         trace = None if self._recorder is None else self._recorder.trace()
@@ -266,11 +264,8 @@ class _Run:
         before = sum(unit.busy for unit in self._units)
         self._listen()
         self._reading.peak_queued = max(self._reading.peak_queued, self._reading.queued)
-        control, by = self._settings.control, self._stopping.by
-        commands: list[Command] = [] if control is None else control.commands()
-        if by is not None:
-            commands.append(Stop(by))
-        return Round(self._clock.now(), before - sum(unit.busy for unit in self._units), commands)
+        ended = before - sum(unit.busy for unit in self._units)
+        return Round(self._clock.now(), ended, self._stopping.commands())
 
     def close(self) -> None:
         """Read no more from sources."""

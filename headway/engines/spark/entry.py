@@ -1,7 +1,7 @@
 """Where the Spark engine makes itself known. Spark is loaded when a run starts, so that other engines do not wait."""
 
 from headway.connectors.spark import register_session
-from headway.engines.base import Engine, register_engine
+from headway.engines.runs import Engine, register_engine
 from headway.extras import need_extra
 
 

@@ -17,12 +17,11 @@ import headway as hw
 import headway.runner
 from headway.checking import check
 from headway.clock import SECOND, Clock, ManualClock, WallClock, stopwatch
-from headway.engines import process
-from headway.engines.base import RunSettings
-from headway.engines.interrupts import Stopping
-from headway.engines.local.engine import Threads
-from headway.engines.local.threads import BoxThreads
-from headway.engines.runtime import Runtime
+from headway.engines.control import Stopping
+from headway.engines.local.threads import BoxThreads, Threads
+from headway.engines.process import run as runs
+from headway.engines.process.runtime import Runtime
+from headway.engines.runs import RunSettings
 from headway.errors import RunError
 from headway.scheduling.schedule import Schedule
 from headway.trains import Train
@@ -78,8 +77,8 @@ class Threaded:
         )
         self.stack = contextlib.ExitStack()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(process, "_LEAST_READ", chunk)
-            patch.setattr(process, "_MOST_READ", chunk)
+            patch.setattr(runs, "_LEAST_READ", chunk)
+            patch.setattr(runs, "_MOST_READ", chunk)
             self.carrier = Threads(checked, run_settings, self.clock, self.stack, Stopping(self.control))
         self.runtime, self.feeds, self.ingest = self.carrier.runtime, self.carrier.feeds, self.carrier.sources
         self.threads = self.carrier._threads
@@ -166,7 +165,7 @@ def test_nobody_is_idle_while_somebody_was_called() -> None:
         runtime = run.runtime
         batch = pa.record_batch({"a": pa.array([1], pa.int64()), "v": pa.array([1], pa.int32())})
         runtime.arcs["s"].push(Train.from_batch(batch))
-        threads.notify([0])
+        threads.notify()
         assert not threads.idle()
         while not runtime.busy[0]:
             threading.Event().wait(0.0005)

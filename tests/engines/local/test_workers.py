@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from headway.engines.local.workers import Done, Job, Pool
+from headway.engines.local.engine import Job, Pool
 
 
 def job(unit: int) -> Job:
@@ -32,13 +32,13 @@ def test_a_pool_runs_steps_at_the_same_time() -> None:
         pool.start(job(0))
         pool.start(job(1))
         assert pool.free == 0
-        done: list[Done] = []
+        done: list[tuple[Job, BaseException | None]] = []
         while len(done) < 2:
             done += pool.done(5.0)
         assert pool.free == 2
         assert wake.is_set()
         assert len(names) == 2
-        assert sorted(type(one.error).__name__ for one in done) == ["KeyError", "NoneType"]
+        assert sorted(type(error).__name__ for _, error in done) == ["KeyError", "NoneType"]
         assert pool.done(None) == []
         assert pool.done(0.001) == []
     finally:

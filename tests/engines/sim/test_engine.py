@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headway as hw
-from headway.engines.base import Status
+from headway.engines.runs import Status
 from headway.engines.steering import Steering
 from tests.behaviour.running import check
 from tests.engines.sim.moments import Moments

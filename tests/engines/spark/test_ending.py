@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 import headway as hw
-from headway.engines.base import Status
+from headway.engines.runs import Status
 from headway.errors import RunError
 from tests.engines.spark.crashing import PROGRAMS, Process
 

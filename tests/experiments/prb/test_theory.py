@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 
 import pytest
 
-from headway.engines.base import RunResult
+from headway.engines.runs import RunResult
 from headway_experiments.prb.plans import POLICIES, merged_streams, run_units
 from headway_experiments.prb.theory import EXPECTED, fifo, preemptive_rate_based, rate_based
 from tests.laws.helpers import Box, Net, mean_latency, ms

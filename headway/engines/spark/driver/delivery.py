@@ -26,10 +26,10 @@ from headway.clock import Clock, stopwatch
 from headway.connectors import open_sink
 from headway.connectors.memory import CallbackSink, DiscardSink, TableSink
 from headway.connectors.protocol import Writer, prepare
-from headway.engines.base import RunSettings
+from headway.engines.control import Stopping
 from headway.engines.delivery import Delivery
-from headway.engines.interrupts import Stopping
 from headway.engines.opening import open_letters
+from headway.engines.runs import RunSettings
 from headway.engines.spark.driver.journal import Record
 from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.spark.driver.state import State

@@ -18,12 +18,11 @@ from headway.columns import Int64s
 from headway.connectors.protocol import Malformed, Reader, Resumable, begins_anew
 from headway.connectors.readers import SkippingReader
 from headway.costs import UnitCosts
-from headway.engines.base import RunSettings, Status
-from headway.engines.letters import LetterRow
-from headway.engines.reading import Moment, Reading
+from headway.engines.dead_letters import LetterRow
+from headway.engines.reading import Moment, Reading, status
+from headway.engines.runs import RunSettings, Status
 from headway.engines.spark.driver.delivery import Collector
 from headway.engines.spark.driver.queries import RunningUnit
-from headway.engines.summary import status
 from headway.program import Program
 from headway.scheduling.snapshot import QueueReadings, Snapshot, Unit
 from headway.storage.log import Commit, Log

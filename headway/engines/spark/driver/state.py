@@ -24,8 +24,8 @@ from uuid import uuid4
 from headway.checking import CheckedNetwork
 from headway.connectors.input_files import check_input
 from headway.connectors.protocol import Reader
-from headway.engines.base import RunSettings
-from headway.engines.letters import LetterRow
+from headway.engines.dead_letters import LetterRow
+from headway.engines.runs import RunSettings
 from headway.engines.spark.driver.cut import Cut, cut, fingerprint
 from headway.engines.spark.driver.journal import FORMAT, PLAN, Found, Journal, damaged, read_letters, verify
 from headway.engines.spark.driver.queries import RunningUnit

@@ -27,7 +27,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headway.columns import UNREAD, Column, Int64s, from_arrow, to_arrow
-from headway.engines.letters import LetterRow
+from headway.engines.dead_letters import LetterRow
 from headway.expressions.userfunctions import Functions
 from headway.network import Network
 from headway.network.schema import Schema

@@ -24,8 +24,7 @@ import pyarrow as pa
 from headway.checking import CheckedNetwork, check
 from headway.clock import stopwatch
 from headway.columns import GOLDEN, Column, Int64s, splitmix64
-from headway.engines.letters import letter_rows
-from headway.engines.memory import keep_freed_memory
+from headway.engines.dead_letters import letter_rows
 from headway.engines.spark.wire.messages import (
     MARKS,
     Lane,
@@ -42,6 +41,7 @@ from headway.engines.spark.wire.messages import (
     to_arrow_rows,
     to_rows,
 )
+from headway.engines.spark.worker.memory import keep_freed_memory
 from headway.engines.spark.worker.source import Pickled, Task
 from headway.errors import RunError
 from headway.kernels.kernel import Kernel

@@ -16,8 +16,8 @@ import pytest
 
 import headway as hw
 from headway.checking import check
-from headway.engines.base import RunSettings
 from headway.engines.opening import open_readers
+from headway.engines.runs import RunSettings
 from headway.engines.spark.driver.journal import verify
 from headway.engines.spark.driver.state import Directory, open_directory
 from headway.errors import HeadwayError, RunError

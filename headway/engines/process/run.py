@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
 
 from headway.checking import CheckedNetwork
-from headway.clock import SECOND, Clock
+from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.connectors.protocol import Reader
-from headway.engines.base import RunResult, RunSettings
-from headway.engines.control import Command, Stop
-from headway.engines.delivery import Outlets
+from headway.engines.control import Stopping
 from headway.engines.ingest import Ingest
-from headway.engines.interrupts import Stopping
 from headway.engines.loop import Loop, Manner
 from headway.engines.monitor import Effort
-from headway.engines.opening import open_readers
-from headway.engines.runtime import Runtime
-from headway.engines.runtime_drops import RuntimeDrops
-from headway.engines.runtime_reading import RuntimeReading
+from headway.engines.opening import Outlets, open_readers
+from headway.engines.process.drops import RuntimeDrops
+from headway.engines.process.reading import RuntimeReading
+from headway.engines.process.runtime import Runtime
+from headway.engines.reading import status
+from headway.engines.runs import RunResult, RunSettings
 from headway.engines.steering import Steering
-from headway.engines.summary import status, summarise
 from headway.engines.traces import Recorder
+from headway.errors import HeadwayError, RunError, raised
 from headway.scheduling.policy import Policy
 from headway.totals import Spent, Totals
 
@@ -30,6 +31,31 @@ LOOK_AGAIN = SECOND // 4
 """How often the status is told, and how long a run may sleep without looking whether somebody wants it to end."""
 _MOST_READ = 65_536
 _LEAST_READ = 1024
+STRETCH = SECOND // 4
+"""Nanoseconds that a part should last, where a step is cut."""
+LONG = 2 * STRETCH
+"""Nanoseconds up to which a step is not cut."""
+WHOLE = 1 << 22
+"""Tuples of a step that is not cut: more than any."""
+_GROW = 8
+"""How many times longer than the last one a part may be."""
+_DEARER = 1.2
+"""How many times as much a tuple may cost in shorter parts."""
+
+
+def quiet() -> np.errstate:
+    """Return a context for boxes, in which numpy does not warn of infinities and NaN: they are values like others.
+
+    It holds for the thread that enters it.
+    """
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+def fail(name: str, error: BaseException) -> NoReturn:
+    """Raise what a run fails with when a box or a unit has: our own errors as they are, others with the name."""
+    if isinstance(error, HeadwayError | KeyboardInterrupt):
+        raise error
+    raise RunError(f"'{name}' failed: {raised(error)}") from error
 
 
 class Process:
@@ -45,7 +71,6 @@ class Process:
         stack: contextlib.ExitStack,
         stopping: Stopping,
     ) -> None:
-        """Open sources and outputs, and lay the queues between the boxes."""
         self.checked = checked
         self.settings = settings
         self.clock = clock
@@ -133,14 +158,6 @@ class Process:
         """Whether sources without rates should give more: when the slowest reader has little left."""
         return self.sources.more_in_turn and self.readings.longest < self.chunk
 
-    def commands(self) -> Sequence[Command]:
-        """Return what somebody outside has asked for since the last time."""
-        control, by = self.settings.control, self.stopping.by
-        if control is None and by is None:
-            return ()
-        wanted: list[Command] = [] if control is None else control.commands()
-        return wanted if by is None else [*wanted, Stop(by)]
-
     # What the loop has done
 
     def close(self) -> None:
@@ -179,5 +196,81 @@ class Process:
         tables, totals = self.outlets.complete(), self.totals(time)
         trace = None if self.recorder is None else self.recorder.trace(self.runtime.flows())
         by = self.stopping.by
-        summary = summarise(self.engine, self.settings, self.readings, totals, self.steering, seconds, by, of_engine)
+        summary = self.steering.summary(self.engine, totals, seconds, by, of_engine)
         return RunResult(tables, summary, self.outlets.letters.table(), trace)
+
+
+class InRealTime(Process):
+    """What both ways to run boxes in real time share."""
+
+    engine = "local"
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.reading = 0
+        self.waited = 0
+        self.begun = stopwatch()
+
+    def sleep(self, until: int | None) -> None:
+        """Sleep until something can happen: a tuple is due, a window times out, a live source speaks."""
+        ended, due, before = self.sources.ended, self.sources.next_due(), self.clock.now()
+        if self.sources.ended and not ended:  # reading on has found the end of an input
+            return
+        moments = [before + LOOK_AGAIN, until, *(() if ended else (due, self.deadline))]
+        pause = min([one for one in moments if one is not None]) - before
+        if pause <= 0:
+            return
+        if self.sources.listening or isinstance(self.clock, WallClock):
+            self.sources.wake.wait(pause / SECOND)
+            self.sources.wake.clear()
+        else:
+            self.clock.sleep(pause)
+        self.waited += self.clock.now() - before
+
+    def summed_up(self, more: dict[str, Any]) -> RunResult:
+        """Complete the outputs and return what the run gave."""
+        runtime, seconds = self.runtime, (stopwatch() - self.begun) / 1e9
+        time = {
+            "scheduler": self.loop.planning / 1e9,
+            "boxes": float(runtime.statistics.readings().busy.sum()) / 1e9,
+            "storage": runtime.storage / 1e9,
+            "sources": self.reading / 1e9,
+            "sinks": runtime.delivering / 1e9,
+        }
+        return self.result(seconds, time, {"preemptions": self.loop.preemptions, **more})
+
+
+class Parts:
+    """Parts of long steps, by unit: how many tuples are processed before somebody looks up, where load may be shed.
+
+    A step that lasts no longer than a look may be away is never cut: as long as nothing is dropped, a run should be the
+    same as without shedding. What a step lasts is measured, not foreseen: costs of first calls say little. One that
+    lasted longer is cut the next time into parts of a stretch, but only as long as a tuple does not cost more in them:
+    what is mostly calls must not be cut, or cutting makes the overload that it is to show.
+    """
+
+    def __init__(self) -> None:
+        self._lengths: dict[int, int] = {}
+        self._least: dict[int, int] = {}
+        self._longer: dict[int, tuple[int, float]] = {}  # what was cut: its tuples, nanoseconds for each
+
+    def length(self, unit: int) -> int:
+        """Return how many tuples the next part may have."""
+        return self._lengths.get(unit, WHOLE)
+
+    def note(self, unit: int, tuples: int, nanoseconds: int) -> None:
+        """Note how long a part or a whole step has lasted, and how many tuples it took."""
+        if tuples <= 0:
+            return
+        length, each = self.length(unit), nanoseconds / tuples
+        fitting = max(1, self._least.get(unit, 1), round(STRETCH / max(each, 1e-9)))
+        if tuples < length // 2 and nanoseconds <= LONG:
+            return  # there was not as much to do
+        longer, less = self._longer.pop(unit, (0, 0.0))
+        if longer and each > _DEARER * less:
+            self._least[unit] = self._lengths[unit] = longer
+        elif nanoseconds > LONG and fitting < tuples:
+            self._lengths[unit] = fitting
+            self._longer[unit] = tuples, each
+        elif nanoseconds < STRETCH // 2 and length < WHOLE:
+            self._lengths[unit] = min(fitting, _GROW * length, WHOLE)

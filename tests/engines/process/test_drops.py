@@ -63,7 +63,7 @@ def _arrived(bench: Bench) -> list[int]:
 
 def test_what_arrives_and_waits() -> None:
     bench = Bench(FORK)
-    assert bench.reading.pressing
+    assert bench.ingest.pressing
     assert _arrived(bench) == [0]
     bench.arrive(0.095)
     assert _arrived(bench) == [10]
@@ -82,7 +82,7 @@ def test_sources_that_come_in_turn_do_not_press() -> None:
         "count": 5,
         "fields": {"a": {"sequence": [0, 1]}, "v": {"sequence": [0, 1]}},
     }
-    assert not Bench(made).reading.pressing
+    assert not Bench(made).ingest.pressing
 
 
 def test_what_flows_if_nothing_is_dropped() -> None:

@@ -11,10 +11,10 @@ import headway as hw
 from headway.checking import check
 from headway.clock import ManualClock
 from headway.connectors import TableSink
+from headway.engines.dead_letters import DeadLetters
 from headway.engines.delivery import Delivery
-from headway.engines.letters import DeadLetters
 from headway.engines.local.steps import StepRunner
-from headway.engines.runtime import ALL, Runtime
+from headway.engines.process.runtime import ALL, Runtime
 from headway.scheduling.superboxes import box_units, superbox_units
 from headway.trains import Train
 from tests.engines.local.networks import COUNT, POSITIVE, network

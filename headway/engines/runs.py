@@ -1,4 +1,4 @@
-"""What all engines share: the settings of a run, its result, and the registry."""
+"""What a run is given and what it gives: settings, status and result; and the engines, by name."""
 
 from __future__ import annotations
 
@@ -140,7 +140,6 @@ class Engine(Protocol):
 
     def run(self, checked: CheckedNetwork, settings: RunSettings) -> RunResult:
         """Run until all inputs have ended and everything is delivered, or raise a HeadwayError."""
-        ...
 
 
 _engines: dict[str, Callable[[], Engine]] = {}

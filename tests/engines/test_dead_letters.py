@@ -12,7 +12,7 @@ import pytest
 import headway as hw
 from headway.columns import Column
 from headway.connectors.protocol import Malformed
-from headway.engines.letters import KEPT, DeadLetters
+from headway.engines.dead_letters import KEPT, DeadLetters
 from headway.errors import RunError
 from headway.kernels.kernel import DeadLetter
 from headway.network.schema import Schema

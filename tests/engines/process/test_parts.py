@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.engines.parts import LONG, STRETCH, WHOLE, Parts
+from headway.engines.process.run import LONG, STRETCH, WHOLE, Parts
 
 
 def after(call: float, cost: float, waiting: int = 100_000, rounds: int = 40) -> int:

@@ -10,8 +10,8 @@ from headway.catalog import BoxReadings, Floats
 from headway.columns import Int64s
 from headway.costs import CostModel, shares_of
 from headway.engines.monitor import Effort, Flow, upstream
-from headway.engines.runtime import Arc
-from headway.engines.runtime_reading import RuntimeReading
+from headway.engines.process.reading import RuntimeReading
+from headway.engines.process.runtime import Arc
 from headway.fading import Faded
 from headway.network import arc_name
 from headway.shedding.sites import Entry, find_sites, nested
@@ -77,7 +77,7 @@ class RuntimeDrops:
         waiting, _ = self._reading.backlog()
         backlogs = waiting * work * self._kept_at
         site_rates, site_costs, site_waiting = (np.zeros(len(self.sites)) for _ in range(3))
-        made, overdue = box_rates * selectivity, self._reading.overdue()
+        made, overdue = box_rates * selectivity, self._reading.ingest.overdue()
         for at, site in enumerate(self.sites):
             caused = 0.0
             for entry in site.entries:
@@ -156,8 +156,7 @@ class RuntimeDrops:
             counts = {}
             for port, arc in zip(self._reading.checked.order[box.index].spec.ports, box.arcs, strict=False):
                 if arc is not None:
-                    count = arc.deliveries[0].tuples if arc.deliveries else arc.queue.appended + arc.handed
-                    counts[arc_name(box.name, port)] = count
+                    counts[arc_name(box.name, port)] = arc.tuples
             total = int(self._runtime.statistics.readings().tuples_out[box.index])
             if total:
                 shares |= {arc: count / total for arc, count in counts.items()}

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import headway as hw
-from headway.engines.claims import file_of, is_standard
+from headway.engines.opening import file_of, is_standard
 from headway.errors import InputError, OutputError
 
 NETWORK = """

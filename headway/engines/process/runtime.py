@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,13 +15,13 @@ from headway.checking import CheckedNetwork
 from headway.clock import Clock, stopwatch
 from headway.columns import Indices, Mask
 from headway.connectors.protocol import Reader
+from headway.engines.dead_letters import DeadLetters
 from headway.engines.delivery import Delivery
 from headway.engines.ingest import Feed
-from headway.engines.letters import DeadLetters
 from headway.kernels.kernel import Kernel, Result
 from headway.network import arc_name
 from headway.network.schema import Schema
-from headway.program import ProgramBox, compile_program
+from headway.program import compile_program
 from headway.storage.queues import FAR, Board, Cursor, Queue
 from headway.structure import owner
 from headway.trains import Train
@@ -31,18 +32,20 @@ ALL = 1 << 62
 """A limit that is none."""
 
 
+@dataclass(slots=True, eq=False)
 class Arc:
     """An arc at run time: its queue, and the outputs that it is delivered to at once."""
 
-    __slots__ = ("deliveries", "handed", "queue", "schema")
+    schema: Schema
+    queue: Queue
+    deliveries: Sequence[Delivery]
+    handed: int = 0
+    """Tuples that went to the consumer directly, not through the queue."""
 
-    def __init__(self, schema: Schema, queue: Queue, deliveries: Sequence[Delivery]) -> None:
-        """Bring together who consumes an arc."""
-        self.schema = schema
-        self.queue = queue
-        self.deliveries = tuple(deliveries)
-        self.handed = 0
-        """Tuples that went to the consumer directly, not through the queue."""
+    @property
+    def tuples(self) -> int:
+        """How many it has carried."""
+        return self.deliveries[0].tuples if self.deliveries else self.queue.appended + self.handed
 
     def push(self, train: Train) -> None:
         """Deliver a train to outputs and queue it for boxes."""
@@ -51,36 +54,26 @@ class Arc:
         self.queue.push(train)
 
 
+@dataclass(slots=True, eq=False)
 class RunningBox:
     """A box at run time. Used by one worker at a time."""
 
-    __slots__ = (
-        "arcs",
-        "cursors",
-        "deadline",
-        "ignored",
-        "index",
-        "inputs",
-        "kernel",
-        "name",
-        "ordered",
-        "state",
-        "timed",
-    )
+    index: int
+    name: str
+    kernel: Kernel
+    state: Any
+    cursors: tuple[Cursor, ...]
+    inputs: tuple[str, ...]
+    arcs: tuple[Arc | None, ...]
+    ordered: bool
+    timed: bool
+    ignored: int = 0
+    deadline: int | None = None
 
-    def __init__(self, box: ProgramBox, kernel: Kernel, cursors: Sequence[Cursor], arcs: Sequence[Arc | None]) -> None:
-        """Start with the kernel's initial state."""
-        self.index = box.index
-        self.name = box.name
-        self.kernel = kernel
-        self.state: Any = kernel.initial()
-        self.cursors = tuple(cursors)
-        self.inputs = box.inputs
-        self.arcs = tuple(arcs)
-        self.ordered = box.spec.ordered
-        self.ignored = 0
-        self.timed = box.spec.timeout is not None
-        self.deadline: int | None = None
+    def note_deadline(self) -> None:
+        """Note when the next of its windows times out."""
+        if self.timed:
+            self.deadline = self.kernel.deadline(self.state)
 
 
 class Runtime:
@@ -109,14 +102,17 @@ class Runtime:
         self.cursor_box = np.array([box.index for box in program.boxes for _ in box.inputs], np.intp)
         self._first_cursor = np.flatnonzero(np.diff(self.cursor_box, prepend=-1))
         self.board = Board(len(self.cursor_box))
-        self.arcs, self._cursors = self._lay_arcs(deliveries)
+        self.arcs, self.cursors = self._lay_arcs(deliveries)
         self.boxes: list[RunningBox] = []
         for box, kernel in zip(program.boxes, program.kernels(program.load_tables(tables)), strict=True):
             first = int(self._first_cursor[box.index])
-            arcs = [None if arc is None else self.arcs[arc] for arc in box.ports]
-            running = RunningBox(box, kernel, self._cursors[first : first + len(box.inputs)], arcs)
-            as_they_come = not running.ordered and len(running.cursors) > 1
-            if as_they_come or not all(self.arcs[one].queue.rising for one in running.inputs):
+            cursors = tuple(self.cursors[first : first + len(box.inputs)])
+            arcs = tuple([None if arc is None else self.arcs[arc] for arc in box.ports])
+            ordered, timed = box.spec.ordered, box.spec.timeout is not None
+            running = RunningBox(
+                box.index, box.name, kernel, kernel.initial(), cursors, box.inputs, arcs, ordered, timed
+            )
+            if (len(cursors) > 1 and not ordered) or not all(self.arcs[one].queue.rising for one in box.inputs):
                 for arc in arcs:
                     if arc is not None:
                         arc.queue.rising = False
@@ -164,10 +160,8 @@ class Runtime:
             at = self.index.get(owner(name))
             if at is not None and len(self.boxes[at].arcs) == 1 and name == arc_name(owner(name), ""):
                 found[name] = int(made[at])
-            elif arc.deliveries:
-                found[name] = arc.deliveries[0].tuples
             else:
-                found[name] = arc.queue.appended + arc.handed
+                found[name] = arc.tuples
         return found
 
     def per_box(self, ufunc: np.ufunc, readings: npt.NDArray[Number]) -> npt.NDArray[Number]:
@@ -176,10 +170,6 @@ class Runtime:
             return readings
         reduced: npt.NDArray[Number] = ufunc.reduceat(readings, self._first_cursor)
         return reduced
-
-    def cursors(self) -> list[Cursor]:
-        """Return all cursors, by number."""
-        return self._cursors
 
     def reserve(self, boxes: Indices) -> bool:
         """Reserve boxes for a step, or none of them because one is at work. Any thread may ask."""
@@ -233,23 +223,30 @@ class Runtime:
         return following <= min([self.progress(one, frozenset(), memo) for one in box.inputs])
 
     def takeable(self, box: RunningBox, own: frozenset[int]) -> int | None:
-        """Return up to which arrival number a box with several inputs may take, or None if it has nothing to take."""
+        """Return up to which arrival number a box may take, or None if it has nothing to take."""
         if all(cursor.idle for cursor in box.cursors):
             return None
-        if not box.ordered:
+        if not box.ordered or len(box.cursors) == 1:
             return FAR
         memo: dict[str, int] = {}
         upto = min(self.progress(one, own, memo) for one in box.inputs)
         return upto if any(cursor.next_number() <= upto for cursor in box.cursors) else None
 
-    def take(self, box: RunningBox, limit: int, upto: int | None) -> tuple[Train, ...]:
+    def take_next(self, box: RunningBox, limit: int, own: frozenset[int]) -> tuple[Train, ...] | None:
+        """Take a box's next trains for a step of the boxes `own`, or None if it has nothing to take."""
+        if len(box.cursors) == 1:
+            cursor = box.cursors[0]
+            return None if cursor.idle else (cursor.take(limit),)
+        upto = self.takeable(box, own)
+        return None if upto is None else self.take(box, limit, upto)
+
+    def take(self, box: RunningBox, limit: int, upto: int) -> tuple[Train, ...]:
         """Take a box's next trains; with several inputs all up to one arrival number, `limit` tuples together.
 
         Where order does not count that is a number among those that are there, else one up to which none is missing.
         """
         if len(box.cursors) == 1:
             return (box.cursors[0].take(limit),)
-        assert upto is not None
         if not box.ordered:
             return self._take_as_they_come(box, limit)
         if limit < ALL:
@@ -277,6 +274,13 @@ class Runtime:
         whose = np.repeat(some, [len(one) for one in reached])[first]
         counts = np.bincount(whose, minlength=len(box.cursors)).tolist()
         return tuple(cursor.take(count) for cursor, count in zip(box.cursors, counts, strict=True))
+
+    def run(self, box: RunningBox, trains: Sequence[Train], spent: int | None = None) -> Result:
+        """Call a box by itself, from its state; see `call`."""
+        box.state, result = self.call((box.index,), box.kernel, box.state, trains, spent)
+        if box.timed:
+            box.note_deadline()
+        return result
 
     def call(
         self, boxes: tuple[int, ...], kernel: Kernel, state: Any, trains: Sequence[Train], spent: int | None = None

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headway.engines.control import Control
-from headway.engines.interrupts import SIGNALS, Stopping, TerminatedError, at_once, exit_code, orderly
+from headway.engines.control import SIGNALS, Control, Stopping, TerminatedError, at_once, exit_code, orderly
 
 RAISED = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: TerminatedError, signal.SIGHUP: TerminatedError}
 

@@ -19,8 +19,8 @@ from headway.checking import CheckedNetwork
 from headway.clock import SECOND
 from headway.columns import Int64s, Mask
 from headway.costs import UnitCosts
+from headway.engines.process.runtime import RunningBox, Runtime
 from headway.engines.reading import Moment, Reading
-from headway.engines.runtime import RunningBox, Runtime
 from headway.errors import RunError
 from headway.scheduling.snapshot import QueueReadings, Snapshot, Unit
 from headway.storage.queues import FAR, Ages
@@ -42,7 +42,6 @@ class RuntimeReading(Reading):
     """Looks at a runtime; changes nothing but the progress of arcs, where it finds it out. For the scheduler thread."""
 
     def __init__(self, checked: CheckedNetwork, runtime: Runtime, units: tuple[Unit, ...]) -> None:
-        """Lay out which boxes belong to which units."""
         super().__init__(checked, runtime.topology, units, runtime.statistics)
         self.runtime = runtime
         self.members = self.layout.members
@@ -71,9 +70,11 @@ class RuntimeReading(Reading):
         for array in self._idle:
             array.flags.writeable = False
 
-    def refresh(self) -> None:
-        """Read what has moved."""
+    def refresh(self, told: bool = False) -> None:
+        """Read what has moved; `told` says that the policy was asked: units that change from now on are gathered."""
         self.looks += 1
+        if told and self._large:
+            self._changed = set()
         if self._large:
             units = self._read_moved()
             self._changed = None if units is None or self._changed is None else self._changed | units
@@ -92,11 +93,6 @@ class RuntimeReading(Reading):
         if self.box_waiting.any():
             names = [self.runtime.boxes[at].name for at in self.box_waiting.nonzero()[0]]
             raise RunError(f"the run ended with tuples left at: {', '.join(names)}")
-
-    def told(self) -> None:
-        """Note that the policy was asked: from now on, units that change are gathered for the next time."""
-        if self._large:
-            self._changed = set()
 
     def _read_moved(self) -> set[int] | None:
         """Read what has moved; return the units that it concerns, None if it may be all."""
@@ -212,7 +208,6 @@ class RuntimeReading(Reading):
         self,
         now: int,
         *,
-        queued: int,
         train: int,
         room: int,
         more: bool,
@@ -237,7 +232,7 @@ class RuntimeReading(Reading):
             idle if busy is None else busy,
             nothing,
             none,
-            queued,
+            self.runtime.board.bytes,
             train,
             room,
             Moment(self, now),
@@ -264,7 +259,7 @@ class RuntimeReading(Reading):
     def _box_ages(self, now: int) -> tuple[Floats, Int64s]:
         runtime = self.runtime
         if self._ages is None:
-            self._ages = Ages(runtime.board, runtime.cursors())
+            self._ages = Ages(runtime.board, runtime.cursors)
         seconds, counts = self._ages.read(now)
         return runtime.per_box(np.add, seconds), runtime.per_box(np.add, counts)
 
@@ -305,7 +300,7 @@ class RuntimeReading(Reading):
         """Return by box the tuples that wait, and the timestamp of the oldest."""
         runtime, board = self.runtime, self.runtime.board
         waiting = runtime.per_box(np.add, board.arrived - board.taken)
-        overdue = self.overdue()
+        overdue = self.ingest.overdue()
         for source in np.flatnonzero(overdue).tolist():
             np.add.at(waiting, list(self.topology.readers[source]), overdue[source])
         return waiting, runtime.per_box(np.minimum, board.oldest.copy())

@@ -1,0 +1,1 @@
+"""Tests of what the engines in this process share."""
