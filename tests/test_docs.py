@@ -125,6 +125,13 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("docs/*.md")), ids=name_of)
+def test_files_that_are_named_exist(path: Path) -> None:
+    named = set(re.findall(r"`((?:[\w-]+/)+[\w-]+\.py)`", path.read_text()))
+    missing = [one for one in sorted(named) if not any((base / one).exists() for base in (ROOT, ROOT / "headway"))]
+    assert not missing
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("docs/*.md")), ids=name_of)
 def test_tables_of_keys_are_the_code(path: Path) -> None:
     assert path.read_text() == filled(path.read_text()), "run python -m scripts.key_tables"
 

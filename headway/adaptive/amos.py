@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from headway.adaptive.layer import Action, Interval, Switch, register_adaptive
-from headway.adaptive.learning import Learning, Record, UpperConfidence, make_learning
+from headway.adaptive.learning import Learning, Standing, UpperConfidence, make_learning
 from headway.adaptive.scoring import (
     ORDER,
     Past,
@@ -204,7 +204,7 @@ class Amos:
             reason = f"{self.policies[chosen]} has its first turn"
         else:
             turns = rewarded(window, memory.specification, self.neighbours)
-            chosen, why = self.learning.choose(Record(self.policies, tuple(scores), turns, memory.number, self.seed))
+            chosen, why = self.learning.choose(Standing(self.policies, tuple(scores), turns, memory.number, self.seed))
             reason = f"{self.policies[chosen]} {why}{_details(chosen, window, memory.specification)}"
         if chosen == memory.current:
             return (), memory

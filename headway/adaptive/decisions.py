@@ -175,7 +175,7 @@ class _Choice(NamedTuple):
         return f"{names[chosen]} scores {plain(self.scores[chosen])}, {names[before]} {current}{note}"
 
 
-class _Seen(NamedTuple):
+class _Observed(NamedTuple):
     """A goal, what was observed of its measure, and its target a little ahead."""
 
     goal: Goal
@@ -196,7 +196,7 @@ def decide(
     """
     ahead = (elapsed + rules.lookahead) / SECOND
     known = observed or {}
-    seen = [_Seen(one, known[one.measure.name], one.target.at(ahead)) for one in goals if observed is not None]
+    seen = [_Observed(one, known[one.measure.name], one.target.at(ahead)) for one in goals if observed is not None]
     missed = [one for one in seen if one.missed]
     switched = began = ""
     if missed:
@@ -215,14 +215,14 @@ def decide(
     return QueryDecision(state, switched, began)
 
 
-def _misses(acting: Sequence[_Seen]) -> str:
+def _misses(acting: Sequence[_Observed]) -> str:
     """Say what a class misses: ``latency 1.3 s over its target 0.5 s (must-satisfy)``."""
     texts = [goal.measure.miss(value, target) for goal, value, target in acting]
     return f"{', '.join(texts)} ({acting[0].goal.priority.name})"
 
 
 def _choose(
-    seen: Sequence[_Seen], acting: Sequence[_Seen], elapsed: int, state: QueryState, rules: Rules
+    seen: Sequence[_Observed], acting: Sequence[_Observed], elapsed: int, state: QueryState, rules: Rules
 ) -> tuple[QueryState, _Choice]:
     """Return the state with the best strategy for the goals that are acted for, and what speaks for it."""
     first = acting[0].goal.priority
@@ -283,7 +283,7 @@ def in_conflict(
     return frozenset()
 
 
-def _may_shed(acting: Sequence[_Seen], elapsed: int, state: QueryState, rules: Rules) -> bool:
+def _may_shed(acting: Sequence[_Observed], elapsed: int, state: QueryState, rules: Rules) -> bool:
     shows_effect = state.switched is None or elapsed - state.switched >= rules.interval
     helps = any(one.goal.measure.dropping_helps for one in acting)
     return acting[0].goal.priority.sheds and helps and shows_effect and not state.shedding
@@ -295,7 +295,7 @@ def _shed(elapsed: int, state: QueryState, rules: Rules) -> QueryState:
     return replace(state, shedding=True, calm=0, patience=patience)
 
 
-def _relieve(seen: Sequence[_Seen], idle: bool, elapsed: int, state: QueryState) -> tuple[QueryState, str]:
+def _relieve(seen: Sequence[_Observed], idle: bool, elapsed: int, state: QueryState) -> tuple[QueryState, str]:
     """Return the state after a look while tuples are dropped, and why that ends, if it does."""
     texts = []
     for goal, value, target in seen:

@@ -77,7 +77,7 @@ class Switch(NamedTuple):
     reason: str
 
 
-class Shed(NamedTuple):
+class ShedOutput(NamedTuple):
     """Let the load shedder drop tuples of an output, or no longer."""
 
     output: int
@@ -85,7 +85,7 @@ class Shed(NamedTuple):
     reason: str
 
 
-Action = Switch | Shed
+Action = Switch | ShedOutput
 
 
 @runtime_checkable

@@ -19,7 +19,7 @@ class RewardedTurn(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class Standing:
     """All that a learning strategy may look at. Every algorithm has had a turn before the first choice."""
 
     names: tuple[str, ...]
@@ -54,7 +54,7 @@ class Choice(NamedTuple):
 class Learning(Protocol):
     """A learning strategy. Pure: the same record gives the same choice."""
 
-    def choose(self, record: Record) -> Choice:
+    def choose(self, record: Standing) -> Choice:
         """Return the algorithm for the next turn."""
         ...
 
@@ -93,7 +93,7 @@ class Roulette:
     good ones, however well they are known.
     """
 
-    def choose(self, record: Record) -> Choice:
+    def choose(self, record: Standing) -> Choice:
         """Return the algorithm at the marker."""
         slices = [max(score, 0.0) for score in record.scores]
         total = sum(slices)
@@ -127,7 +127,7 @@ class UpperConfidence:
     width: float = 0.5
     """How many times the textbook's confidence interval; exploring costs real results."""
 
-    def choose(self, record: Record) -> Choice:
+    def choose(self, record: Standing) -> Choice:
         """Return the algorithm with the largest bound; of equals, the first."""
         rewards, means = record.rewards()
         scale = self.width * deviation(rewards) * math.sqrt(2 * math.log(max(len(record.turns), 2)))
@@ -151,7 +151,7 @@ class Thompson:
 
     width: float = 1.0
 
-    def choose(self, record: Record) -> Choice:
+    def choose(self, record: Standing) -> Choice:
         """Return the algorithm with the best draw."""
         chance, (rewards, means) = record.random(), record.rewards()
         spread = self.width * deviation(rewards)
@@ -176,7 +176,7 @@ def deviation(rewards: Sequence[Sequence[float]], floor: float = 0.02) -> float:
     return max(math.sqrt(squares / freedom), floor) if freedom > 0 else max(0.25, floor)
 
 
-def explained(record: Record, chosen: int, means: Sequence[float | None], rewards: Sequence[Sequence[float]]) -> str:
+def explained(record: Standing, chosen: int, means: Sequence[float | None], rewards: Sequence[Sequence[float]]) -> str:
     """Return why an algorithm is next: it scores best, or too little is known of it."""
     own = means[chosen]
     text = "not tried lately" if own is None else f"scores {own:.2f}"

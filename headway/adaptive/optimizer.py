@@ -48,7 +48,7 @@ from headway.adaptive.goals import (
     priorities,
     read_seconds,
 )
-from headway.adaptive.layer import METRICS, Action, Interval, Shed, Switch, register_adaptive
+from headway.adaptive.layer import METRICS, Action, Interval, ShedOutput, Switch, register_adaptive
 from headway.catalog import Topology
 from headway.clock import SECOND
 from headway.columns import Int64s
@@ -175,7 +175,7 @@ class Optimizer:
             if made.switched:
                 actions.append(Switch(query.output, made.state.current, made.switched))
             if made.shedding:
-                actions.append(Shed(query.output, made.state.shedding, made.shedding))
+                actions.append(ShedOutput(query.output, made.state.shedding, made.shedding))
             queries[place] = replace(query, state=made.state, seen=totals)
             due[place] = totals.now + query.rules.interval
         due.flags.writeable = False

@@ -282,7 +282,7 @@ def rates_of(given: Mapping[str, str]) -> dict[str, float]:
             number: object = float(text)
         except ValueError:
             number = text
-        rate = check_rate(number, f"--rate: source '{source}'")
+        rate = check_rate(number, f"--rate: source '{source}'", text)
         assert rate is not None  # as it was given
         rates[source] = rate
     return rates

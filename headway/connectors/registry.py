@@ -203,15 +203,15 @@ def permit_anyone(request: Request) -> None:
     """Permit a kind that reaches nothing outside the run."""
 
 
-def check_rate(rate: object, who: str) -> float | None:
-    """Return a rate in tuples per second, or raise InputError."""
+def check_rate(rate: object, who: str, given: str | None = None) -> float | None:
+    """Return a rate in tuples per second, or raise InputError, which quotes the rate as it was `given`."""
     if rate is None:
         return None
-    number = finite(rate)
+    number, said = finite(rate), rate if given is None else given
     if number is None or number <= 0:
-        raise InputError(f"{who}: rate is a number of tuples per second above 0, not {rate!r}")
+        raise InputError(f"{who}: rate is a number of tuples per second above 0, not {said!r}")
     if not SLOWEST <= number <= FASTEST:
-        raise InputError(f"{who}: rate is from {SLOWEST:g} to {FASTEST:g} tuples per second, not {rate!r}")
+        raise InputError(f"{who}: rate is from {SLOWEST:g} to {FASTEST:g} tuples per second, not {said!r}")
     return number
 
 

@@ -258,7 +258,7 @@ class Ingest:
         All timed sources keep their moments, which count from the start of the very first process, and the run's
         start moves for all of them at once: so that the first tuple that remains is due now, and nobody waits for
         what had arrived. Where only live sources are timed, nobody knows their next tuple, and `reached` says where
-        the run was. A source that cannot begin anew, or that the run did not have (`known` names those that it had),
+        the run was. A source that cannot start over, or that the run did not have (`known` names those that it had),
         counts from now on.
         """
         same = [feed for feed in self._timed if begins_anew(feed.reader) or isinstance(feed.reader, Resumable)]

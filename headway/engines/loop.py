@@ -55,7 +55,7 @@ class Close(NamedTuple):
     """Read no more from sources, as if all of them had ended."""
 
 
-class Tick(NamedTuple):
+class LetTick(NamedTuple):
     """Let a clock tick arrive: a window has timed out."""
 
 
@@ -99,7 +99,7 @@ class Finish(NamedTuple):
     """All is processed, or the run shall be left as it is."""
 
 
-Instruction = Close | Tick | Admit | End | Start | Wait | Finish
+Instruction = Close | LetTick | Admit | End | Start | Wait | Finish
 
 
 class Sources(Protocol):
@@ -150,7 +150,7 @@ class Carrier(Protocol):
         """Carry out `Close`."""
 
     def tick(self) -> None:
-        """Carry out `Tick`."""
+        """Carry out `LetTick`."""
 
     def admit(self, held: bool) -> None:
         """Carry out `Admit`."""
@@ -236,7 +236,7 @@ class Loop:
                     break
             issued, deadline = sources.issued, carrier.deadline
             if deadline is not None and deadline <= now and not sources.ended:
-                yield Tick()
+                yield LetTick()
             admits = starved or not carrier.full  # if nothing can be done, holding sources back would not help
             if admits:
                 yield _ADMIT[held]
@@ -378,7 +378,7 @@ def drive(loop: Loop, carrier: Carrier) -> None:
         else:
             answer = None
             match instruction:
-                case Tick():
+                case LetTick():
                     carrier.tick()
                 case End():
                     carrier.end()

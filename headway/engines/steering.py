@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.adaptive.layer import Adaptive, Shed, Switch
+from headway.adaptive.layer import Adaptive, ShedOutput, Switch
 from headway.adaptive.master import Master
 from headway.catalog import BoxReadings, Floats
 from headway.clock import MILLISECOND, SECOND
@@ -298,7 +298,7 @@ class Adapting:
         by_unit = [self._current[output or 0] for output in self._output_of]
         return self._tell(memory, lambda inner: self._master.assign(inner, by_unit))
 
-    def _shed(self, action: Shed, now: int) -> None:
+    def _shed(self, action: ShedOutput, now: int) -> None:
         if action.active == (action.output in self.shedding):
             return
         self.shedding = self.shedding ^ {action.output}

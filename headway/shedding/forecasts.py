@@ -38,7 +38,7 @@ UNEVEN = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class Scenario:
     """What happens if shares are kept so."""
 
     load: float
@@ -77,7 +77,7 @@ class Outlook:
     starved: Mask | None = None
     """Whether tuples wait on the way to it and none was delivered lately."""
 
-    def worth(self, option: Option, free: bool = False) -> float:
+    def worth(self, option: Scenario, free: bool = False) -> float:
         """Return what outputs are worth in the end, as a mean, by what was delivered and what is to come.
 
         If `free`, what is dropped costs nothing: that tells what is gained by it.
@@ -114,7 +114,7 @@ class Outlook:
                 found[places] = graph.values(seconds[places]).mean(axis=1)
         return found
 
-    def gain(self, option: Option, nothing: Option, margin: float) -> float:
+    def gain(self, option: Scenario, nothing: Scenario, margin: float) -> float:
         """Return by how much more an option is worth than dropping nothing; what it costs counts 1 + `margin` times."""
         worth = self.worth(option)
         cost = max(self.worth(option, free=True) - worth, 0.0)
@@ -136,14 +136,14 @@ class Prospect:
         """Return what outputs are worth on average with such shares, and if nothing is dropped."""
         return self.outlook.worth(self._option(keep)), self.outlook.worth(self._option(np.ones(len(keep))))
 
-    def _option(self, keep: Floats) -> Option:
+    def _option(self, keep: Floats) -> Scenario:
         demand, outlook = self.demand, self.outlook
         saved = work_saved(demand.rates * demand.costs, keep, demand.nested)
         if len(demand.waiting) == len(keep):
             thinned = work_saved(demand.waiting * demand.costs, keep, demand.nested)
         else:
             thinned = outlook.backlog * saved / outlook.load if outlook.load > 0 else 0.0
-        return Option(max(outlook.load - saved, 0.0), max(outlook.backlog - thinned, 0.0), kept_of(demand, keep))
+        return Scenario(max(outlook.load - saved, 0.0), max(outlook.backlog - thinned, 0.0), kept_of(demand, keep))
 
 
 def kept_of(demand: Demand, keep: Floats) -> Floats:

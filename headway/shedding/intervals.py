@@ -251,7 +251,7 @@ class Domain:
         """Return what does not belong to it."""
         return Domain(self.cuts, ~self.inside)
 
-    def before(self, step: Step) -> Domain:
+    def before(self, step: Monotone) -> Domain:
         """Return the values that a step turns into values of this set."""
         return Domain(step.cut(self.cuts), self.inside[::-1] if step.falls else self.inside)
 
@@ -281,7 +281,7 @@ def _combine(one: Domain, other: Domain, how: np.ufunc) -> Domain:
     return Domain(Cuts(at[chosen], after[chosen]), np.concatenate((inside[:1], inside[changes + 1])))
 
 
-class Step:
+class Monotone:
     """A function of one number that goes nowhere up and down again, so that intervals come from intervals."""
 
     falls: bool = False
@@ -304,7 +304,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Linear(Step):
+class Linear(Monotone):
     """``a * x + b`` with a not 0."""
 
     a: float = 1.0
@@ -332,7 +332,7 @@ class Linear(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Truncated(Step):
+class Truncated(Monotone):
     """A whole number: what is behind the point is cut off."""
 
     def apply(self, values: Floats) -> Floats:
@@ -350,7 +350,7 @@ class Truncated(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Rounded(Step):
+class Rounded(Monotone):
     """Rounded to so many digits after the point, halves away from 0."""
 
     digits: int

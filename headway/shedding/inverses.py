@@ -32,8 +32,8 @@ from headway.shedding.intervals import (
     NOTHING,
     Domain,
     Linear,
+    Monotone,
     Rounded,
-    Step,
     Truncated,
     below,
     cuts_at,
@@ -57,12 +57,12 @@ class Form:
     """A number that follows from one field by steps: ``a * steps(field) + b``; without a field it is the constant b."""
 
     slot: int | None
-    before: tuple[Step, ...] = ()
+    before: tuple[Monotone, ...] = ()
     a: float = 0.0
     b: float = 0.0
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[Monotone, ...]:
         """All steps in their order."""
         return self.before if (self.a, self.b) == (1.0, 0.0) else (*self.before, Linear(self.a, self.b))
 
@@ -122,7 +122,7 @@ def _cast(tree: exp.Cast, scope: Scope) -> Form | None:
     source, target = compile_tree(tree.this, scope).type, compile_tree(tree, scope).type
     if inner is None or not is_numeric(target):
         return None
-    step: Step | None = None
+    step: Monotone | None = None
     if is_integer(target) and not is_integer(source):
         step = Truncated()
     elif is_decimal(target) and not is_integer(source) and not (is_decimal(source) and source.scale <= target.scale):
@@ -231,7 +231,7 @@ class Inverse:
     """How a field of an arc becomes the value of an output's field, and which of its values get there."""
 
     slot: int
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Monotone, ...] = ()
     """From the arc to the output."""
     domain: Domain = EVERYTHING
     """The values on the arc that may reach the output."""
@@ -295,9 +295,9 @@ def _read_form(sql: str, scope: Scope) -> Form | None:
     return form_of(parse_one(sql), scope)
 
 
-def _chain(steps: Sequence[Step]) -> tuple[Step, ...]:
+def _chain(steps: Sequence[Monotone]) -> tuple[Monotone, ...]:
     """Return steps with neighbouring linear ones made one."""
-    made: list[Step] = []
+    made: list[Monotone] = []
     for step in steps:
         last = made[-1] if made else None
         if isinstance(step, Linear) and isinstance(last, Linear):

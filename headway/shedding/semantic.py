@@ -201,7 +201,7 @@ class SemanticPlanner:
         self._cuts: Floats = np.zeros(0)
         self._trial: Trial | None = None
         self._fields: tuple[int, ...] = ()
-        self._latest: tuple[Train, _Seen | None] | None = None  # a sample is asked about more than once
+        self._latest: tuple[Train, _Values | None] | None = None  # a sample is asked about more than once
         self.how = self._find_out(tables)
         """The way, for people."""
 
@@ -278,7 +278,7 @@ class SemanticPlanner:
             return f"by trial over '{name}'" if self._trial is not None else self.how
         return f"at random: nothing observed tells tuples apart ({self.how})" if self.by_value else self.how
 
-    def _look(self, sample: Train | None, histogram: Histogram | None) -> _Seen | None:
+    def _look(self, sample: Train | None, histogram: Histogram | None) -> _Values | None:
         """Return how what was observed tells tuples apart; None if it does not, or is too little."""
         if not self.by_value:
             return None
@@ -291,22 +291,22 @@ class SemanticPlanner:
             return self._follow(self._inverses[0].back(histogram.values))
         return None
 
-    def _look_at(self, sample: Train) -> _Seen | None:
+    def _look_at(self, sample: Train) -> _Values | None:
         if self._trial is not None and self._graph is not None:
             worth, results = self._trial.worth(sample, self._graph)
             best = best_split(sample, worth, self._fields)
-            return None if best is None else _Seen(best, results)
+            return None if best is None else _Values(best, results)
         column = sample.columns[self._inverses[0].slot]
         return None if isinstance(column, Unread) else self._follow(as_floats(column))
 
-    def _follow(self, values: Floats) -> _Seen:
+    def _follow(self, values: Floats) -> _Values:
         """Return what values of the entry's field lead to, where they can be followed to the output."""
         made = split(self._inverses[0].slot, values, self._worth(values), self._cuts)
         # Of values that were not seen it is known all the same what they lead to.
         unseen = np.isnan(made.utilities)
         utilities = np.where(unseen, self._worth(made.bins.means), made.utilities)
         results = sum(int(inverse.domain.has(values).sum()) for inverse in self._inverses)
-        return _Seen(Split(made.field, made.bins, utilities), results)
+        return _Values(Split(made.field, made.bins, utilities), results)
 
     def _worth(self, values: Floats) -> Floats:
         assert self._graph is not None
@@ -316,7 +316,7 @@ class SemanticPlanner:
         return total
 
 
-class _Seen(NamedTuple):
+class _Values(NamedTuple):
     """What observed tuples are worth by the values of a field, and how many results they lead to."""
 
     split: Split

@@ -1,4 +1,4 @@
-"""Uniform: the naive way, for comparison. The same share is dropped of all that comes in, whoever minds.
+"""Uniform: the naive way, for comparison. The same share of all input is dropped, whatever it is worth.
 
     keep = 1 - excess / work         work = rate * cost, summed over all sites that stand at a source
 
@@ -22,7 +22,7 @@ from headway.shedding.strategies import Demand, register_strategy
 
 
 @dataclass(frozen=True, slots=True)
-class Uniform:
+class UniformShedding:
     """Keep the same share at every source, whatever the tuples are worth."""
 
     by_value: ClassVar[bool] = False
@@ -41,4 +41,6 @@ class Uniform:
         return keep
 
 
-register_strategy("uniform", Uniform, "the same share at every source, whoever minds (naive, for comparison)")
+register_strategy(
+    "uniform", UniformShedding, "the same share at every source, whatever it costs (naive, for comparison)"
+)

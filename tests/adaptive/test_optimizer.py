@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.adaptive.goals import Target
-from headway.adaptive.layer import Action, Shed, Switch, make_adaptive
+from headway.adaptive.layer import Action, ShedOutput, Switch, make_adaptive
 from headway.adaptive.optimizer import Optimizer, OptimizerMemory
 from headway.catalog import Topology
 from headway.clock import SECOND
@@ -161,9 +161,9 @@ def test_must_satisfy_drops_at_last_and_stops() -> None:
     layer = made(queries={"o0": {"latency": {"class": "must-satisfy"}}})
     run = Run(layer, net(0.5))
     run.until(12, [1.3])
-    assert run.said == [(3, Switch, 0, PC), (6, Shed, 0, True)]
+    assert run.said == [(3, Switch, 0, PC), (6, ShedOutput, 0, True)]
     run.until(30, [0.3])
-    assert run.said[2:] == [(18, Shed, 0, False)]
+    assert run.said[2:] == [(18, ShedOutput, 0, False)]
     assert run.shedding == [False]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.adaptive.layer import Action, Interval, Shed, Switch
+from headway.adaptive.layer import Action, Interval, ShedOutput, Switch
 from headway.adaptive.master import Master
 from headway.catalog import Topology
 from headway.clock import SECOND
@@ -137,7 +137,9 @@ def test_how_long_each_policy_was_used() -> None:
 def test_what_may_be_shed() -> None:
     run = Run(
         Script(
-            (Shed(1, True, "too late"),), (Shed(1, True, "still"), Shed(0, True, "me, too")), (Shed(1, False, "good"),)
+            (ShedOutput(1, True, "too late"),),
+            (ShedOutput(1, True, "still"), ShedOutput(0, True, "me, too")),
+            (ShedOutput(1, False, "good"),),
         )
     )
     seen = []

@@ -17,12 +17,12 @@ from headway.engines.loop import (
     End,
     Finish,
     Instruction,
+    LetTick,
     Loop,
     Manner,
     Round,
     Start,
     Started,
-    Tick,
     Wait,
 )
 from headway.engines.steering import Steering
@@ -231,7 +231,7 @@ def test_a_policy_that_serves_nobody_is_named() -> None:
 def test_windows_that_time_out_tick_before_anything_else_and_not_after_the_end() -> None:
     script = Script()
     script.carrier.deadline = 0
-    assert script.begin() == Tick()
+    assert script.begin() == LetTick()
     script.carrier.deadline = 10
     assert script.send() == Admit(False)
     assert script.send() == wait()

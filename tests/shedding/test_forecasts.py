@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headway.network.qos import Graph, QoS
-from headway.shedding.forecasts import MARGIN, Option, Outlook, losses_of
+from headway.shedding.forecasts import MARGIN, Outlook, Scenario, losses_of
 from headway.shedding.losses import LINEAR
 
 LATE = Graph(((0.0, 1.0), (1.0, 1.0), (2.0, 0.0)))
@@ -21,13 +21,13 @@ def outlook(
 
 
 def gain(found: Outlook, keep: float) -> float:
-    nothing = Option(found.load, found.backlog, np.ones(1))
-    return found.gain(Option(found.load * keep, found.backlog * keep, np.array([keep])), nothing, MARGIN)
+    nothing = Scenario(found.load, found.backlog, np.ones(1))
+    return found.gain(Scenario(found.load * keep, found.backlog * keep, np.array([keep])), nothing, MARGIN)
 
 
 def test_while_results_are_in_time_dropping_only_costs() -> None:
     found = outlook(0.0, 0.8)
-    assert found.worth(Option(0.8, 0.0, np.ones(1))) == pytest.approx(1.0)
+    assert found.worth(Scenario(0.8, 0.0, np.ones(1))) == pytest.approx(1.0)
     assert gain(found, 0.5) < 0
 
 
@@ -46,7 +46,7 @@ def test_an_output_that_a_policy_serves_first_is_not_late() -> None:
 
 def test_without_outputs_or_capacity_there_is_nothing_to_tell() -> None:
     nobody = Outlook((), (), 1.0, 1.0, 0.0, *(np.zeros(0),) * 2, 1.0, *(np.zeros(0),) * 2, 1.0)
-    assert nobody.worth(Option(1.0, 0.0, np.zeros(0))) == 0.0
+    assert nobody.worth(Scenario(1.0, 0.0, np.zeros(0))) == 0.0
 
 
 def test_what_a_share_is_worth() -> None:

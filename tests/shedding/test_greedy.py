@@ -122,7 +122,7 @@ def test_an_output_on_a_shared_box_gives_way_as_far_as_the_others_do() -> None:
 
 
 def test_tolerant_outputs_give_way_first_and_where_they_share() -> None:
-    # Nobody minds down to 0.8 and 0.6: at the source for both, then in o1's own part, then whoever minds less.
+    # Losses down to 0.8 and 0.6 cost nothing: at the source for both, then where only o1 reads, and so on.
     demand = fork(0.004, 0.003, 0.003).demand([graph((0, 0), (80, 1)), graph((0, 0), (60, 1))])
     assert shares(demand, 0.1) == [0.9, 1, 1]
     assert shares(demand, 0.2) == [0.8, 1, 1]

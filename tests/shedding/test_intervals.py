@@ -14,8 +14,8 @@ from headway.shedding.intervals import (
     Bins,
     Domain,
     Linear,
+    Monotone,
     Rounded,
-    Step,
     Truncated,
     below,
     bin_values,
@@ -131,14 +131,14 @@ steps = (
 
 @settings(deadline=None)
 @given(steps, domains, st.lists(st.integers(-40, 40).map(lambda n: n / 4), min_size=1))
-def test_what_is_before_a_step_is_what_becomes_it(step: Step, domain: Domain, values: list[float]) -> None:
+def test_what_is_before_a_step_is_what_becomes_it(step: Monotone, domain: Domain, values: list[float]) -> None:
     array = np.array(values)
     assert (domain.before(step).has(array) == domain.has(step.apply(array))).all()
 
 
 @settings(deadline=None)
 @given(steps, st.lists(numbers, min_size=1))
-def test_an_inverse_leads_back(step: Step, values: list[float]) -> None:
+def test_an_inverse_leads_back(step: Monotone, values: list[float]) -> None:
     results = step.apply(np.array(values))
     assert np.allclose(step.apply(step.invert(results)), results)
 

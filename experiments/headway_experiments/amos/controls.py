@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headway.adaptive.learning import Choice, Learning, Record, Roulette, register_learning
+from headway.adaptive.learning import Choice, Learning, Roulette, Standing, register_learning
 from headway.errors import PolicyError
 
 COIN, INVERTED = "fair-coin", "inverted-wheel"
@@ -19,7 +19,7 @@ CONTROLS = {COIN: "a fair coin", INVERTED: "the inverted wheel"}
 class Coin:
     """The same chance for each algorithm."""
 
-    def choose(self, record: Record) -> Choice:
+    def choose(self, record: Standing) -> Choice:
         """Return any algorithm."""
         return Choice(record.random().randrange(len(record.names)), "by a fair coin")
 
@@ -28,7 +28,7 @@ class Coin:
 class Inverted:
     """The wheel with its slices turned round: who has the highest score gets the slice of who has the lowest."""
 
-    def choose(self, record: Record) -> Choice:
+    def choose(self, record: Standing) -> Choice:
         """Return the algorithm at the marker."""
         ends = max(record.scores) + min(record.scores)
         return Roulette().choose(replace(record, scores=tuple(ends - score for score in record.scores)))

@@ -12,7 +12,7 @@ from headway.columns import Int64s, Mask
 from headway.engines.process.reading import RuntimeReading
 from headway.engines.process.run import Parts, fail
 from headway.engines.process.runtime import RunningBox, Runtime
-from headway.engines.sim.work import Costs, Stretch, UnderWay, Work
+from headway.engines.sim.work import BegunStep, Costs, Stretch, UnderWay
 from headway.engines.traces import CallRecord, Recorder
 from headway.kernels.results import whole
 from headway.scheduling.policy import Step
@@ -39,8 +39,8 @@ class Processors:
         self._traversal = traversal
         self._recorder = recorder
         self.count = count
-        self._running: list[Work | None] = [None] * count
-        self._preempted: dict[int, Work] = {}
+        self._running: list[BegunStep | None] = [None] * count
+        self._preempted: dict[int, BegunStep] = {}
         self._own = [frozenset(unit.boxes) for unit in readings.units]
         self.free = count
         self.worked = 0
@@ -71,7 +71,7 @@ class Processors:
         calls = [work.call for work in self._running if work is not None]
         return sum(max(0, now - call.taken_up) for call in calls if call is not None)
 
-    def _works(self) -> list[Work]:
+    def _works(self) -> list[BegunStep]:
         return [*(work for work in self._running if work is not None), *self._preempted.values()]
 
     # What policies see
@@ -138,7 +138,7 @@ class Processors:
                 return False
             order = None if self._traversal is None else self._traversal.order(step.unit, snapshot)
             unit = self._readings.units[step.unit]
-            work = Work(step.unit, step.tuples, unit.boxes if order is None else order, plan)
+            work = BegunStep(step.unit, step.tuples, unit.boxes if order is None else order, plan)
             if not self._next_call(work, begin):
                 self._runtime.release(boxes)
                 return False  # there was nothing to do after all
@@ -148,14 +148,14 @@ class Processors:
         self.free -= 1
         return True
 
-    def _holder(self, unit: int) -> Work | None:
+    def _holder(self, unit: int) -> BegunStep | None:
         """Return a preempted step that holds a box of this unit: it has to be brought to its end first."""
         for work in self._preempted.values():
             if not self._own[unit].isdisjoint(self._own[work.unit]):
                 return work
         return None
 
-    def _next_call(self, work: Work, begin: int) -> bool:
+    def _next_call(self, work: BegunStep, begin: int) -> bool:
         """Begin the next call of a step that has anything to do; False if there is none."""
         costs = self._costs
         while work.place < len(work.order):
@@ -207,7 +207,7 @@ class Processors:
         own = self._own[unit]
         return all(work is None or own.isdisjoint(self._own[work.unit]) for work in self._running)
 
-    def _preempt(self, work: Work, now: int) -> None:
+    def _preempt(self, work: BegunStep, now: int) -> None:
         assert work.call is not None
         work.call.halt(now)
         self._record(work, now, preempted=True)
@@ -234,7 +234,7 @@ class Processors:
                 self.free += 1
         return ended
 
-    def _end_call(self, work: Work) -> None:
+    def _end_call(self, work: BegunStep) -> None:
         call = work.call
         assert call is not None
         box = self._runtime.boxes[call.box]
@@ -246,7 +246,7 @@ class Processors:
             tuples = sum([len(train) for train in outputs])
             work.log.append(CallRecord((box.index,), call.taken_up, call.end, call.tuples, tuples))
 
-    def _call(self, box: RunningBox, call: UnderWay, work: Work) -> Sequence[Train]:
+    def _call(self, box: RunningBox, call: UnderWay, work: BegunStep) -> Sequence[Train]:
         """Call a box and pass its results on; returns them."""
         spent = call.cost - call.storage
         result = whole(self._runtime.run(box, call.trains, spent))
@@ -267,7 +267,7 @@ class Processors:
                         work.fed[consumer] = work.fed.get(consumer, 0) + len(train)
         return result.outputs
 
-    def _record(self, work: Work, now: int, preempted: bool) -> None:
+    def _record(self, work: BegunStep, now: int, preempted: bool) -> None:
         if self._recorder is not None:
             self._recorder.step(work.unit, work.worker, work.started, now, work.taken, work.log, preempted, work.plan)
             work.log, work.taken = [], 0  # if it goes on, only what comes then is new

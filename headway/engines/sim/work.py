@@ -112,7 +112,7 @@ def _causes(numbers: Int64s, results: Int64s) -> Int64s:
 
 
 @dataclass(slots=True)
-class Work:
+class BegunStep:
     """A step that has begun. It is under way on a processor, or preempted."""
 
     unit: int

@@ -6,17 +6,17 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from headway.adaptive.learning import Learning, Record, RewardedTurn
+from headway.adaptive.learning import Learning, RewardedTurn, Standing
 
 NAMES = ("a", "b", "c", "d")
 
 
-def record(*turns: tuple[int, float], number: int = 10, seed: int = 0, count: int = 3) -> Record:
+def record(*turns: tuple[int, float], number: int = 10, seed: int = 0, count: int = 3) -> Standing:
     """Return a record of turns; scores are the last reward of each."""
     scores = [1.0] * count
     for algorithm, reward in turns:
         scores[algorithm] = reward
-    return Record(NAMES[:count], tuple(scores), tuple(RewardedTurn(*turn) for turn in turns), number, seed)
+    return Standing(NAMES[:count], tuple(scores), tuple(RewardedTurn(*turn) for turn in turns), number, seed)
 
 
 def play(
@@ -35,7 +35,7 @@ def play(
         else:
             last = {turn.algorithm: turn.reward for turn in turns}
             scores = tuple(last[at] for at in range(len(NAMES)))
-            chosen = learning.choose(Record(NAMES, scores, tuple(turns[-window:]), number, seed)).algorithm
+            chosen = learning.choose(Standing(NAMES, scores, tuple(turns[-window:]), number, seed)).algorithm
         turns.append(RewardedTurn(chosen, mean(number, chosen) + chance.uniform(-noise, noise)))
         choices.append(chosen)
     return choices

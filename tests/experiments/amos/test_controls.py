@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from headway.adaptive.learning import Record, make_learning
+from headway.adaptive.learning import Standing, make_learning
 from headway.errors import PolicyError
 from headway_experiments.amos.controls import COIN, CONTROLS, INVERTED
 
@@ -14,7 +14,7 @@ from headway_experiments.amos.controls import COIN, CONTROLS, INVERTED
 def chosen(learning: str, scores: tuple[float, ...]) -> Counter[int]:
     names = tuple("abc"[: len(scores)])
     made = make_learning(learning)
-    return Counter(made.choose(Record(names, scores, (), number, 7)).algorithm for number in range(600))
+    return Counter(made.choose(Standing(names, scores, (), number, 7)).algorithm for number in range(600))
 
 
 def test_a_coin_is_fair_whatever_the_scores() -> None:
