@@ -67,6 +67,7 @@ class Admit(NamedTuple):
 
 
 _ADMIT = Admit(False), Admit(True)
+"""Both there are: made once, because rounds come tens of thousands of times a second."""
 
 
 class End(NamedTuple):
@@ -330,7 +331,9 @@ class Loop:
             self._until = None
             snapshot = self._carrier.snapshot(admits, self._seen)
             self._seen = False
-            able = snapshot.ready if self.preemptive else snapshot.ready & ~snapshot.busy
+            able = snapshot.ready
+            if not self.preemptive and self._carrier.busy:
+                able = able & ~snapshot.busy
             if not able.any():
                 return None, bool(snapshot.ready.any())
             plan = self._ask(snapshot)

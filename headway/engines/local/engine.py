@@ -126,12 +126,14 @@ class Local(InRealTime):
         if self.recorder is not None:
             self.recorder.queued(now, int(readings.box_waiting.sum()), self.runtime.board.bytes)
         busy = None if workers is None else readings.members.any(self.runtime.busy)
+        memory = self.runtime.board.bytes
         return readings.snapshot(
             now,
             train=self.train,
             room=self.schedule.plan,
-            more=not self.filled() and (self.sources.more_in_turn or not self.sources.ended),
+            more=memory <= self.settings.memory and (self.sources.more_in_turn or not self.sources.ended),
             free=self.free,
+            memory=memory,
             busy=busy,
             planning=self.loop.planning_seconds,
         )

@@ -212,10 +212,11 @@ class RuntimeReading(Reading):
         room: int,
         more: bool,
         free: int,
+        memory: int,
         busy: Mask | None = None,
         planning: float = 0.0,
     ) -> Snapshot:
-        """Return what a policy may look at, as of the last refresh; without `busy` nobody is."""
+        """Return what a policy may look at, as of the last refresh, with the bytes in queues; without `busy` nobody is."""
         self._given = True
         idle, nothing, none = self._idle
         return Snapshot(
@@ -232,7 +233,7 @@ class RuntimeReading(Reading):
             idle if busy is None else busy,
             nothing,
             none,
-            self.runtime.board.bytes,
+            memory,
             train,
             room,
             Moment(self, now),

@@ -147,6 +147,7 @@ class Simulation(Process):
             room=self.schedule.plan if self._following is not None else processors.free or processors.count,
             more=admits and (self.sources.more_in_turn or not self.sources.ended),
             free=processors.free,
+            memory=self.runtime.board.bytes,
             planning=self._costs.scheduler / SECOND,
         )
         return processors.view(found, self.loop.preemptive)

@@ -91,7 +91,7 @@ def arrays(seen: Snapshot) -> list[Any]:
 
 
 def _snapshot(readings: RuntimeReading, now: int = 0) -> Snapshot:
-    return readings.snapshot(now, train=10, room=1, more=True, free=1)
+    return readings.snapshot(now, train=10, room=1, more=True, free=1, memory=readings.runtime.board.bytes)
 
 
 @examples(150)
