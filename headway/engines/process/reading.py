@@ -216,7 +216,7 @@ class RuntimeReading(Reading):
         busy: Mask | None = None,
         planning: float = 0.0,
     ) -> Snapshot:
-        """Return what a policy may look at, as of the last refresh, with the bytes in queues; without `busy` nobody is."""
+        """Return what a policy may look at, as of the last refresh; `memory` is in bytes; without `busy` nobody is."""
         self._given = True
         idle, nothing, none = self._idle
         return Snapshot(
