@@ -31,7 +31,7 @@ from headway.scheduling.schedule import DEFAULT_SCHEDULES, UNITS, WAITS
 from headway.scheduling.superboxes import TRAVERSALS
 from headway.scheduling.trains import TRAINS
 from headway.shedding import strategies as shedding
-from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, UNCERTAIN
+from headway_experiments.experiment import CONFIRMED, DIFFERS, FAILED, UNCERTAIN
 from scripts.key_tables import filled
 
 ROOT = Path(__file__).parent.parent

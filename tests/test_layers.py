@@ -163,7 +163,7 @@ KEPT = {
     "headway.shedding.strategies": {"_strategies"},
     "headway.storage.temporary": {"_held"},
     "headway.tables": {"_loaders"},
-    "headway_experiments.base": {"REGISTRY"},
+    "headway_experiments.experiment": {"REGISTRY"},
 }
 """Mutable state of modules. Imports fill registries, also those of users' functions, and runs do not. The others are
 facts about the process: compiled code by its checksum, whether its JVM is warm, which folders it holds."""

@@ -16,7 +16,7 @@ from headway.cli.printing import emit, one_line, plural, text_table
 from headway.cli.status import notices
 from headway.errors import HeadwayError, unknown
 from headway.extras import need_extra
-from headway_experiments.base import FAILED, PAPERS, REGISTRY, Experiment
+from headway_experiments.experiment import FAILED, PAPERS, REGISTRY, Experiment
 from headway_experiments.page import check_page_path, write_page
 from headway_experiments.progress import Progress, span_text
 from headway_experiments.results import Verdict, make_folder, verdict_text, write_results

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from headway.errors import InputError, OutputError
 from headway.paths import whole
-from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, PAPERS, UNCERTAIN, Experiment, Paper
 from headway_experiments.checks import ABOUT
+from headway_experiments.experiment import CONFIRMED, DIFFERS, FAILED, PAPERS, UNCERTAIN, Experiment, Paper
 from headway_experiments.results import Explained, Verdict, held_text, read_verdicts, runs_text, why_text, write_whole
 
 MEANING = {

@@ -22,9 +22,9 @@ from headway.clock import SECOND, WallClock
 from headway.compare.plots import new_figure, save
 from headway.errors import InputError, OutputError
 from headway.paths import whole
-from headway_experiments.base import PAPERS, Finding
 from headway_experiments.checks import Check
 from headway_experiments.disturbance import MOST
+from headway_experiments.experiment import PAPERS, Finding
 from headway_experiments.rows import Rows
 from headway_experiments.running import Outcome
 

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from headway.clock import SECOND, stopwatch
 from headway.engines.control import at_once
-from headway_experiments.base import ENGINES, Experiment, Task, judge
 from headway_experiments.checks import Check
 from headway_experiments.disturbance import MOST, share, used
+from headway_experiments.experiment import ENGINES, Experiment, Task, judge
 from headway_experiments.rows import Row, Rows
 
 TICK = 0.5

@@ -10,7 +10,7 @@ import pytest
 
 import headway_experiments.catalogue  # noqa: F401  (it registers them)
 from headway.errors import InputError, OutputError
-from headway_experiments.base import PAPERS, REGISTRY, Experiment
+from headway_experiments.experiment import PAPERS, REGISTRY, Experiment
 from headway_experiments.page import check_page_path, flat, page_text, section, write_page
 from headway_experiments.results import Verdict, verdict_of, write_results
 from headway_experiments.running import carry_out

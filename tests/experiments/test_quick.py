@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import headway_experiments.catalogue  # noqa: F401  (it registers them)
-from headway_experiments.base import FAILED, REGISTRY, Experiment
 from headway_experiments.disturbance import MOST
+from headway_experiments.experiment import FAILED, REGISTRY, Experiment
 from headway_experiments.page import cell, section
 from headway_experiments.results import verdict_text, write_results
 from headway_experiments.running import carry_out

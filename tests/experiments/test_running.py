@@ -11,8 +11,8 @@ import pytest
 
 from headway.errors import RunError
 from headway_experiments import running
-from headway_experiments.base import CONFIRMED, DIFFERS, Experiment, Task
 from headway_experiments.checks import Check
+from headway_experiments.experiment import CONFIRMED, DIFFERS, Experiment, Task
 from headway_experiments.rows import Row, Rows
 from headway_experiments.running import Failure, Outcome, carry_out, carry_out_each, processes
 from tests.experiments.toys import GOOD, TOY, broken, impossible, interrupted, killed, measure, tasks

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from headway.errors import RunError
 from headway_experiments import checks, plots
-from headway_experiments.base import REGISTRY, Experiment, Finding, Task, admit
 from headway_experiments.checks import Check
+from headway_experiments.experiment import REGISTRY, Experiment, Finding, Task, admit
 from headway_experiments.rows import Row, Rows
 
 if TYPE_CHECKING:

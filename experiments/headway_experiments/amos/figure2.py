@@ -17,8 +17,8 @@ from headway_experiments.amos.plans import (
     measure,
     tasks_of,
 )
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, all_of, less, more
+from headway_experiments.experiment import Task, register
 from headway_experiments.intervals import Interval
 from headway_experiments.rows import Rows
 

@@ -27,8 +27,8 @@ from headway_experiments.amos.plans import (
     tasks_of,
     with_controls,
 )
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, all_of, less, more
+from headway_experiments.experiment import Task, register
 from headway_experiments.rows import Rows
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from headway.adaptive.layer import Interval
 from headway.clock import SECOND
 from headway_experiments.amos.controls import CONTROLS
-from headway_experiments.base import Task
+from headway_experiments.experiment import Task
 from headway_experiments.rows import Row
 from headway_experiments.watching import run_watched
 

@@ -17,8 +17,8 @@ from headway.engines.traces import Trace
 from headway.runner import run
 from headway.scheduling.policy import Plan, Policy, Step, make_policy
 from headway.scheduling.snapshot import Snapshot
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check
+from headway_experiments.experiment import Task, register
 from headway_experiments.plots import finish, line, panels
 from headway_experiments.rows import Row, Rows
 

@@ -33,8 +33,8 @@ from headway_experiments.amos.plans import (
     tasks_of,
     with_controls,
 )
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, about, all_of, less, more
+from headway_experiments.experiment import Task, register
 from headway_experiments.plots import panels
 from headway_experiments.rows import Rows
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from headway_experiments import checks, plots
 from headway_experiments.aurora.consumers import BOTH, TRAIN, policy, run_reports
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check
+from headway_experiments.experiment import Task, register
 from headway_experiments.rows import Row, Rows
 
 if TYPE_CHECKING:

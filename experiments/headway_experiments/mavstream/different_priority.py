@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, all_of, less
+from headway_experiments.experiment import Task, register
 from headway_experiments.mavstream.courses import Change, Course, changes, courses, every, latency, looks, near, ratio
 from headway_experiments.mavstream.drawing import LATENCY, MEMORY, draw_course, draw_target
 from headway_experiments.mavstream.query import (

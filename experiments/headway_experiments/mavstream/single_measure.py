@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, all_of, less, more
+from headway_experiments.experiment import Task, register
 from headway_experiments.mavstream.courses import Course, changes, courses, every, latency, looks, near, ratio
 from headway_experiments.mavstream.drawing import LATENCY, draw_course, draw_target
 from headway_experiments.mavstream.query import (

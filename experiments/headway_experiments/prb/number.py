@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, less
+from headway_experiments.experiment import Task, register
 from headway_experiments.intervals import Interval
 from headway_experiments.prb.drawing import draw_pair
 from headway_experiments.prb.judging import below, reductions, responses_steps, steps, table

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, about, all_of, less, more
+from headway_experiments.experiment import Task, register
 from headway_experiments.intervals import Interval
 from headway_experiments.plots import finish, line, panels
 from headway_experiments.prb.drawing import draw_responses

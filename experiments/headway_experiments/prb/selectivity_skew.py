@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check
+from headway_experiments.experiment import Task, register
 from headway_experiments.prb.drawing import draw_pair
 from headway_experiments.prb.judging import below, reductions, steps, table
 from headway_experiments.prb.plans import RANKS, merged_streams, ranks, run_units, stream_draws

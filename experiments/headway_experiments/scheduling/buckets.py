@@ -19,8 +19,8 @@ from headway.clock import MICROSECOND, SECOND
 from headway.compare.figures import mean_over_outputs
 from headway.network.qos import Graph
 from headway_experiments import checks, plots
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check
+from headway_experiments.experiment import Task, register
 from headway_experiments.intervals import Interval
 from headway_experiments.rows import Row, Rows
 from headway_experiments.scheduling.deciding import Chains, draw_chains, serve

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.compare.figures import mean_over_outputs
-from headway_experiments.base import Task, register
 from headway_experiments.checks import ABOUT, Check, all_of, given, less, more
+from headway_experiments.experiment import Task, register
 from headway_experiments.intervals import Interval
 from headway_experiments.plots import finish, line, panels
 from headway_experiments.rows import Row, Rows

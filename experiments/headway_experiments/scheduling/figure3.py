@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from headway.compare.figures import mean_over_outputs
 from headway_experiments import checks, plots
-from headway_experiments.base import Task, register
 from headway_experiments.checks import ABOUT, Check
+from headway_experiments.experiment import Task, register
 from headway_experiments.intervals import Interval
 from headway_experiments.rows import Row, Rows
 from headway_experiments.trees import run_for_summary

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headway_experiments import checks, plots
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check
+from headway_experiments.experiment import Task, register
 from headway_experiments.intervals import Interval
 from headway_experiments.rows import Row, Rows
 from headway_experiments.scheduling.application_trees import OUTPUT, groups, run_tree

@@ -14,8 +14,8 @@ import numpy as np
 from headway.clock import SECOND
 from headway.engines.traces import Trace
 from headway_experiments import checks, plots
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check
+from headway_experiments.experiment import Task, register
 from headway_experiments.intervals import Interval
 from headway_experiments.rows import Row, Rows
 from headway_experiments.scheduling.application_trees import CALL, ROOT, groups, run_tree

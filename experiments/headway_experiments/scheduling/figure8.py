@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headway_experiments import checks, plots
-from headway_experiments.base import Task, register
 from headway_experiments.checks import ABOUT, Check
+from headway_experiments.experiment import Task, register
 from headway_experiments.intervals import Interval
 from headway_experiments.rows import Row, Rows
 from headway_experiments.scheduling.application_trees import CALL, groups, latency_of, run_tree

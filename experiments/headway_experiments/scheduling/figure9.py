@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, about, all_of, less, more
+from headway_experiments.experiment import Task, register
 from headway_experiments.plots import COLOURS, finish
 from headway_experiments.rows import Row, Rows
 from headway_experiments.trees import SCHEMA, run_for_summary, together, tree

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, all_of, less, more
+from headway_experiments.experiment import Task, register
 from headway_experiments.plots import finish, line, panels
 from headway_experiments.rows import Row, Rows
 from headway_experiments.scheduling.figure11 import SIGNIFICANT, difference, stable

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, all_of, given, less, more
+from headway_experiments.experiment import Task, register
 from headway_experiments.intervals import Interval
 from headway_experiments.plots import finish, line, panels
 from headway_experiments.rows import Row, Rows

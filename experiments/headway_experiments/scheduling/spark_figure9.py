@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headway_experiments.base import Task, register
 from headway_experiments.checks import Check, about, all_of, less, more
+from headway_experiments.experiment import Task, register
 from headway_experiments.rows import Row, Rows
 from headway_experiments.scheduling.figure9 import (
     FAR_WORSE,

@@ -10,8 +10,8 @@ from headway.compare.plots import new_figure
 from headway_experiments.amos import figure2, figure5, weighted
 from headway_experiments.amos.controls import COIN, INVERTED
 from headway_experiments.amos.plans import FREE, PUBLISHED, SELECTIVE, SLICED
-from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, find, judge
 from headway_experiments.checks import Check
+from headway_experiments.experiment import CONFIRMED, DIFFERS, FAILED, find, judge
 from headway_experiments.rows import Rows
 from tests.experiments.amos.made import Values, held, made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headway.compare.plots import new_figure
-from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, UNCERTAIN, find, judge
+from headway_experiments.experiment import CONFIRMED, DIFFERS, FAILED, UNCERTAIN, find, judge
 from headway_experiments.prb import cost_skew, depth, magnitude, number, overhead, selectivity_skew
 from headway_experiments.rows import Row, Rows
 from tests.experiments.prb.made import held, runs, swapped

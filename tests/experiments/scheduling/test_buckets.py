@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headway.compare.plots import new_figure
-from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, judge
+from headway_experiments.experiment import CONFIRMED, DIFFERS, FAILED, judge
 from headway_experiments.rows import Rows
 from headway_experiments.scheduling import buckets
 from headway_experiments.scheduling.buckets import EXPERIMENT, check, crossing, own_graph

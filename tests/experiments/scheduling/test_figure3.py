@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, judge
+from headway_experiments.experiment import CONFIRMED, DIFFERS, FAILED, judge
 from headway_experiments.rows import Row, Rows
 from headway_experiments.scheduling.figure3 import AURORA, EXPERIMENT, THREADS, by_factor, chains
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway_experiments.base import CONFIRMED, DIFFERS, judge
+from headway_experiments.experiment import CONFIRMED, DIFFERS, judge
 from headway_experiments.rows import Row, Rows
 from headway_experiments.scheduling.application_trees import CALL, groups, latency_of, run_tree
 from headway_experiments.scheduling.figure6 import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headway_experiments.base import DIFFERS, FAILED, find, judge
+from headway_experiments.experiment import DIFFERS, FAILED, find, judge
 from headway_experiments.rows import Rows
 from headway_experiments.scheduling.figure9 import (
     POLICIES,

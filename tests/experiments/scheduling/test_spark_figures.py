@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, find, judge
+from headway_experiments.experiment import CONFIRMED, DIFFERS, FAILED, find, judge
 from headway_experiments.rows import Rows
 from headway_experiments.scheduling import spark_figure5, spark_figure9, spark_figure11
 from headway_experiments.scheduling.spark_figure5 import APART, HIGH, LOW, MIDDLE, SECONDS, TOGETHER, in_turn

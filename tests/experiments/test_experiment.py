@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from headway.errors import HeadwayError
-from headway_experiments.base import CONFIRMED, DIFFERS, FAILED, REGISTRY, UNCERTAIN, Finding, admit, find, judge
 from headway_experiments.checks import Check, given
+from headway_experiments.experiment import CONFIRMED, DIFFERS, FAILED, REGISTRY, UNCERTAIN, Finding, admit, find, judge
 from tests.experiments.toys import GOOD, TOY, registered
 
 
