@@ -53,17 +53,6 @@ class Topology:
     timeouts: tuple[float, ...] = ()
     """By box: the seconds after which its windows time out, infinite where they do not; empty where no box has any."""
 
-    def downstream(self, box: int) -> tuple[tuple[int, ...], ...]:
-        """Return every path from a box to an output, as boxes, itself included."""
-        paths: list[tuple[int, ...]] = []
-        pending: list[tuple[int, ...]] = [(box,)]
-        while pending:
-            path = pending.pop()
-            if path[-1] in self.roots:
-                paths.append(path)
-            pending += [(*path, consumer) for consumer in reversed(self.consumers[path[-1]])]
-        return tuple(paths)
-
 
 @dataclass(frozen=True, slots=True)
 class BoxReadings:

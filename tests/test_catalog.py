@@ -30,12 +30,6 @@ TOPOLOGY = Topology(
 )
 
 
-def test_downstream_paths() -> None:
-    assert TOPOLOGY.downstream(0) == ((0, 1, 3), (0, 2), (0, 2, 3))
-    assert TOPOLOGY.downstream(3) == ((3,),)
-    assert TOPOLOGY.downstream(4) == ()
-
-
 def test_outputs_that_boxes_lead_to() -> None:
     assert paths_to_outputs(TOPOLOGY) == ((0, 1), (0,), (0, 1), (0,), ())
 

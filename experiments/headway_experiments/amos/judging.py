@@ -159,10 +159,3 @@ def like_a_coin(rows: Rows, plans: Sequence[str], objectives: Sequence[str]) -> 
             for objective in objectives
         },
     )
-
-
-MIXED = (
-    "What AMoS gains here is the gain of mixing algorithms, not of learning: a fair coin in place of its learning "
-    "gains as much, within the intervals (`coin-1`, `coin-2`, `coin-selective`, `like-coin`)."
-)
-"""What follows for every figure on AMoS."""

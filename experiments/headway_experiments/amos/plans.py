@@ -205,24 +205,6 @@ def tasks_of(policies: Mapping[str, Sequence[str]], seeds: Sequence[int], second
 SECONDS = 15
 """Of input in a run: three spans, one of which is a burst."""
 SEEDS, QUICK_SEEDS = range(1, 11), range(1, 4)
-SETTING = (
-    "Plan 1 is a chain of four operators; plan 2 joins two streams within 200 ms, with other operators before and "
-    "after.",
-    "Tuples arrive by a Poisson process whose mean changes every 5 s. AMoS chooses among round robin, FIFO, MTIQ and "
-    "Chain by the roulette wheel. Changing from one operator to another takes time.",
-)
-PLANNED = (
-    "The costs and selectivities of the paper's figure 4 are lost in our copy, but for one operator of plan 2 with "
-    "0.25 and 0.25. Ours are those of an earlier search, and not neutral: of some hundred random plans each, they "
-    "were the ones on which the wheel did best, in a coarse model and with other arrivals. On others it beat every "
-    "algorithm by all weights on about half of the chains, and on few of the joins.",
-    "Plan 1: 4, 4, 4, 10 ms for a tuple, selectivities 0.4, 0.9, 0.9, 0.9, 12 ms for a call of at most 4 tuples, 28 "
-    "tuples/s and 86 in bursts. Plan 2: 4 and 8 ms before the join (0.8, 0.5), 8 ms for the join, 10 ms after it "
-    "(0.9), 8 ms for a call, six keys, 10 tuples/s and 34 in bursts, of each stream.",
-    "A run has three spans of input, of both streams alike: calm, a burst, calm. Before, bursts came in spans drawn by "
-    "the seed (more noise, the same verdicts but for those within it), and in each stream by itself (AMoS with equal "
-    "weights was then no better than the best algorithm on plan 2).",
-)
 TURNS = (
     "Round robin has a time slice, as in the paper; the paper does not say how long it is. Ours is 25 ms, so that a "
     "round of four operators is as long as a turn of AMoS.",

@@ -235,22 +235,6 @@ def draw(rows: Rows, figure: Figure) -> None:
     finish(right, "time (units)", "results so far (tuples)")
 
 
-SETTING = (
-    "Three filters with costs of 0.5, 1 and 2 units and selectivities of 0.25, 0.5 and 0.8; two tuples arrive at "
-    "each of 1, 2 and 3, then none.",
-    "Tuples are counted in fractions; changing from one operator to another costs nothing.",
-)
-CHOSEN = (
-    "40 real tuples stand for one, so that all fractions are whole; operators take one tuple, or what is left of "
-    "one, at a time, as the tables show.",
-    "The text says that 0.125 tuples become 0.01 at the third operator, the table that they become 0.1: we follow "
-    "the table.",
-    "The scan garbles some cells (table 1 at 1, 1.5, 3 and 3.5; table 2 at 2.5, 3 and 3.5). They were filled in by "
-    "hand, from what stays legible of them and by adding up.",
-    "At 3.75 MTIQ has two queues of equal length. The table tells that the operator nearest to the source is next.",
-)
-
-
 def tasks_fifo(quick: bool) -> list[Task]:
     """Return the one run."""
     return [{"policy": "fifo"}]

@@ -43,11 +43,6 @@ if TYPE_CHECKING:
 
 DELAY, RATE, THIRDS = "70/30", "30/70", "thirds"
 LEARNERS = tuple(f"{THIRDS}, {learning}" for learning in LEARNING)
-HOW = (
-    "The overall cost of a run is the sum over requirements of weight x value / mean of the four algorithms with "
-    "the same arrivals; of the output rate, the inverse. The output rate counts results per second while there is "
-    "input.",
-)
 SIGNIFICANT = 1.01
 """The least rise that could be called significant; the paper gives no number."""
 ROOM = 0.97
@@ -284,11 +279,6 @@ def notes_three(rows: Rows) -> str:
         lines.append(f"| {plan} | {' | '.join(map(str, ratios))} |")
     return "\n".join(lines)
 
-
-EVEN = (
-    "Equation 1 divides by the whole range that a metric ever had, so scores stay near 1, and the slices of the "
-    "wheel near a quarter. Weights change them by a few percentage points only"
-)
 
 register("amos-fig7", engine="sim", tasks=tasks_two, measure=measure, check=check_two, draw=draw_two, size=(12, 4.0))
 register(
