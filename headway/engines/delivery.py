@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from headway.catalog import HALF_LIFE, Floats
 from headway.clock import SECOND, Clock
-from headway.columns import Column, as_floats, exporter
+from headway.columns import Column, Mask, as_floats, exporter
 from headway.connectors.memory import DiscardSink
 from headway.connectors.protocol import Writer
 from headway.fading import Faded, left_after
@@ -37,6 +37,11 @@ class Delivered(NamedTuple):
     """Tuples that came outside of the good zone."""
 
 
+def _sum(values: Floats | Mask, times: Counts | None) -> float:
+    """Return the sum of values, each once or `times`; weighting costs long trains several times as much."""
+    return float(values.sum() if times is None else (values * times).sum())
+
+
 class LatencyHistogram:
     """Latencies in buckets, 64 to each doubling: quantiles within 1 per cent, in constant memory.
 
@@ -54,11 +59,11 @@ class LatencyHistogram:
         self.total = 0.0
         self.largest = 0.0
 
-    def add(self, seconds: Floats, times: Counts) -> None:
-        """Add latencies, each as often as its own number says."""
-        self._counts += np.bincount(self._places(seconds), times, self._BUCKETS).astype(np.int64)
-        self.count += int(times.sum())
-        self.total += float((seconds * times).sum())
+    def add(self, seconds: Floats, times: Counts | None = None) -> None:
+        """Add latencies, each once or as often as its own number says."""
+        self._counts += np.bincount(self._places(seconds), times, self._BUCKETS).astype(np.int64, copy=False)
+        self.count += len(seconds) if times is None else int(times.sum())
+        self.total += _sum(seconds, times)
         self.largest = max(self.largest, float(seconds.max()))
 
     def _places(self, seconds: Floats) -> Counts:
@@ -174,20 +179,21 @@ class Delivery:
         """Take the latencies of many trains into account at once: short trains then cost little."""
         if self._measured:
             measured, self._measured = np.concatenate(self._measured), []
-            self._note(measured, np.ones(len(measured), np.int64))
+            self._note(measured)
         if self._alike:
             alike, self._alike = np.array(self._alike, np.int64), []
             self._note(alike[:, 0], alike[:, 1])
 
-    def _note(self, latencies: Counts, times: Counts) -> None:
-        """Take latencies (ns) into account, each so many times."""
+    def _note(self, latencies: Counts, times: Counts | None = None) -> None:
+        """Take latencies (ns) into account, each once or as often as its own number says."""
         seconds = np.maximum(latencies, 0) / SECOND
         self._latencies.add(seconds, times)
         if self._graph is not None:
-            now, utility = self._clock.now(), float((self._graph.values(seconds) * times).sum())
-            self._late += int(times[seconds > self._good].sum())
+            now, utility = self._clock.now(), _sum(self._graph.values(seconds), times)
+            self._late += int(_sum(seconds > self._good, times))
+            tuples = len(seconds) if times is None else int(times.sum())
             self._utility += utility
-            self._recent.add((int(times.sum()), utility), left_after(now - self._faded, self._half_life))
+            self._recent.add((tuples, utility), left_after(now - self._faded, self._half_life))
             self._faded = now
 
     @property
