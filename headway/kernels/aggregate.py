@@ -50,8 +50,9 @@ class AggregateState:
     def grow(self) -> None:
         """Make room for new partitions."""
         count = self.order.partitions.count
-        self.closed, self.origin = grown(self.closed, count, self.before), grown(self.origin, count, 0)
-        self.has_origin = grown(self.has_origin, count, False)
+        if count > len(self.closed):  # asked once a call: a train of one tuple must not pay for three arrays
+            self.closed, self.origin = grown(self.closed, count, self.before), grown(self.origin, count, 0)
+            self.has_origin = grown(self.has_origin, count, False)
 
 
 class AggregateKernel(WindowKernel):

@@ -350,8 +350,9 @@ class OrderState:
     def grow(self) -> None:
         """Make room for new partitions."""
         count = self.partitions.count
-        self.frontiers.grow(count)
-        self.counted, self.born = grown(self.counted, count, 0), grown(self.born, count, 0)
+        if count > len(self.born):  # asked twice a call
+            self.frontiers.grow(count)
+            self.counted, self.born = grown(self.counted, count, 0), grown(self.born, count, 0)
 
     def meet(self, known: int, codes: Int64s, numbers: Int64s) -> None:
         """Make room for partitions beyond the first `known`, and note which of these tuples brought each."""
