@@ -73,16 +73,22 @@ PARTS: Mapping[str, tuple[tuple[str, ...], Callable[[Any], Found]]] = {
 """By part: its arguments, and what is read from its JSON."""
 
 
-def measure(part: str, checkout: Path) -> dict[str, Measure]:
-    """Run a part with the code of a checkout, and return what it measured by what it says."""
-    arguments, read = PARTS[part]
+def measure(part: str, checkout: Path, arguments: Sequence[str] | None = None) -> dict[str, Measure]:
+    """Run a part with the code of a checkout, and return what it measured by what it says.
+
+    `arguments` are those of the part, by default the ones in `PARTS`. Raises RuntimeError if it writes no results.
+    """
+    usual, read = PARTS[part]
     paths = os.pathsep.join(str(path) for path in (checkout, checkout / "experiments"))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "results.json")
-        command = [sys.executable, "-m", f"benchmarks.{part}", *arguments, "--json", str(file)]
+        given = usual if arguments is None else arguments
+        command = [sys.executable, "-m", f"benchmarks.{part}", *given, "--json", str(file)]
         environment = {**os.environ, "PYTHONPATH": paths}
-        # A broken promise is an exit code of 1, and no reason not to compare; without results there is no file.
-        subprocess.run(command, cwd=checkout, env=environment, stdout=subprocess.DEVNULL, check=False)
+        # Exit code 1 says that a promise is broken, which is no reason not to compare.
+        done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+        if not file.exists():
+            raise RuntimeError(f"benchmarks.{part} of {checkout} wrote no results: {done.stderr.strip()[-500:]}")
         return dict(read(json.loads(file.read_text())))
 
 
