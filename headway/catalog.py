@@ -8,18 +8,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from headway.columns import Int64s
+from headway.columns import Floats, Int64s, ReadOnly
 from headway.errors import HeadwayError
 from headway.fading import Faded, Rates, slope
 from headway.network.qos import QoS
-
-Floats = npt.NDArray[np.float64]
-Number = TypeVar("Number", np.int64, np.float64)
 
 REMEMBER = 1000.0
 """Calls of a box after which a call counts about a third, unless somebody wants it otherwise."""
@@ -55,11 +51,11 @@ class Topology:
 
 
 @dataclass(frozen=True, slots=True)
-class BoxReadings:
+class BoxReadings(ReadOnly):
     """Statistics of all boxes at one moment, as arrays by box; what a box never did counts as nothing.
 
-    The counters are of the whole run; the others follow the box as it is lately. Nobody writes to the arrays:
-    all who read the same moment share them.
+    The counters are of the whole run; the others follow the box as it is lately. All who
+    read the same moment share the arrays.
     """
 
     calls: Int64s
@@ -245,7 +241,7 @@ class Statistics:
             return self._latest
 
     def _read(self) -> BoxReadings:
-        calls, tuples_in, tuples_out, busy = _frozen(self._counts.copy())
+        calls, tuples_in, tuples_out, busy = self._counts.copy()
         # What first calls took says nothing where somebody has declared what a tuple costs.
         declared = self._declared.get("cost")
         early: Int64s = self._early.copy() if declared is None else np.where(np.isnan(declared), self._early, 0)
@@ -254,12 +250,12 @@ class Statistics:
             tuples_in,
             tuples_out,
             busy,
-            _frozen(self._size.copy()),
+            self._size.copy(),
             self._best("overhead", self._overhead),
             self._best("cost", self._cost),
             self._best("selectivity", self._selectivity),
             self._rates.latest,
-            _frozen(early),
+            early,
             self._exact,
         )
 
@@ -267,16 +263,11 @@ class Statistics:
         """Return what was declared where that counts, and what was measured elsewhere."""
         declared = self._declared.get(name)
         if declared is None:
-            return _frozen(measured.copy())
+            return measured.copy()
         counts = ~np.isnan(declared)
         if not self._exact:
             counts &= self._counts[0] < self.PRIOR
-        return _frozen(np.where(counts, declared, measured))
-
-
-def _frozen(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    array.flags.writeable = False
-    return array
+        return np.where(counts, declared, measured)
 
 
 def paths_to_outputs(topology: Topology) -> tuple[tuple[int, ...], ...]:

@@ -29,9 +29,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from headway.catalog import BoxReadings, Floats, Topology
+from headway.catalog import BoxReadings, Topology
 from headway.checking import CheckedNetwork
-from headway.columns import Int64s, Mask
+from headway.columns import Floats, Int64s, Mask, ReadOnly, frozen
 from headway.errors import HeadwayError
 from headway.network import arc_name
 from headway.structure import owner
@@ -194,7 +194,7 @@ class CostModel:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitCosts:
+class UnitCosts(ReadOnly):
     """What steps cost, as arrays by unit: ``overhead + cost * tuples`` seconds until the tuples are delivered.
 
     Counted are the boxes of the unit and those downstream of it, each for the share of tuples that comes through to it.
@@ -388,8 +388,7 @@ def _checked(what: str, values: Floats, kind: str, names: tuple[str, ...]) -> Fl
     if wrong.any():
         at = int(np.argmax(wrong))
         raise HeadwayError(f"{kind} '{names[at]}': {what}: must be a number, zero or more, not {array[at]}")
-    array.flags.writeable = False
-    return array
+    return frozen(array)
 
 
 def shares_of(checked: CheckedNetwork, arcs: Mapping[str, float] | None = None) -> Shares:

@@ -36,7 +36,8 @@ LAYERS = (
     ("expressions", "catalog", "sieves"),
     ("trains",),
     ("network",),
-    ("columns", "extras", "fading", "paths"),
+    ("extras", "fading", "paths"),
+    ("columns",),
     ("clock", "errors"),
 )
 """From top to bottom; a package stands for all its modules. Within a layer only a package may import from itself."""

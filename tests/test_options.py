@@ -13,8 +13,9 @@ import pytest
 
 import headway as hw
 from headway.adaptive.layer import Action, registered_adaptives
-from headway.catalog import Floats, Topology
+from headway.catalog import Topology
 from headway.cli.run import COMMAND
+from headway.columns import Floats
 from headway.engines.runs import RunSettings
 from headway.errors import NetworkError, RunError
 from headway.options.kinds import KINDS

@@ -18,11 +18,10 @@ import numpy.typing as npt
 
 from headway.boxes.durations import DURATION_HINT, Duration
 from headway.boxes.keys import inside
-from headway.columns import Int64s, splitmix64
+from headway.columns import Floats, Int64s, splitmix64
 from headway.errors import NetworkError, choices, finite, unknown
 
 Keys = npt.NDArray[np.uint64]
-Floats = npt.NDArray[np.float64]
 
 LONGEST = 86_400.0
 """The most seconds that one tuple may cost, so that sums of costs fit into clocks."""

@@ -15,15 +15,14 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from headway.catalog import HALF_LIFE, Floats
+from headway.catalog import HALF_LIFE
 from headway.clock import MILLISECOND, Clock
-from headway.columns import Int64s
+from headway.columns import NEVER, Floats, Int64s
 from headway.connectors.protocol import Chunk, Malformed, Reader, Resumable, begins_anew
 from headway.errors import HeadwayError, InputError, raised
 from headway.fading import Rates
 from headway.trains import NOTHING, Tick, Train, constant, join_trains
 
-_FAR = int(np.iinfo(np.int64).max)
 _SOON = -1
 """Before any due moment."""
 _PATIENCE = 50 * MILLISECOND
@@ -50,7 +49,7 @@ class Feed:
         """What is added to the source's due moments: where the run was when it began to count, if not at the start."""
         self.read = False
         """Whether the reader was asked since somebody looked for malformed rows."""
-        self.head = _FAR
+        self.head = NEVER
         """The due moment of the next tuple at hand; far away if there is none, or if it is not timed."""
         self.waiting = 0
         """Tuples read but not arrived."""
@@ -143,7 +142,7 @@ class Feed:
 
     def _set_head(self) -> None:
         due = self._buffer[0].due if self._buffer else None
-        self.head = _FAR if due is None else int(due[0])
+        self.head = NEVER if due is None else int(due[0])
 
 
 def blame(source: str, error: BaseException) -> Exception:
@@ -368,7 +367,7 @@ class Ingest:
     def _find_earliest(self) -> None:
         """Note when the next timed tuple is due; a source with nothing at hand may have one that is due at once."""
         heads = [_SOON if feed.waiting == 0 and not feed.ended else feed.head for feed in self._timed]
-        self._earliest = min(heads, default=_FAR)
+        self._earliest = min(heads, default=NEVER)
 
     def _fill(self, feed: Feed) -> None:
         """Have tuples at hand, if that needs no waiting for the outside world."""
@@ -415,7 +414,7 @@ class Ingest:
                 return self._clock.now()  # the next pull takes what is malformed, and reads on
             waiting = [feed.head for feed in self._timed if feed.waiting]
             return min(waiting) + self._start if waiting else None
-        return None if self._earliest == _FAR else self._earliest + self._start
+        return None if self._earliest == NEVER else self._earliest + self._start
 
     @property
     def more_in_turn(self) -> bool:

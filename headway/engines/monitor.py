@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from headway.catalog import Floats, Topology
+from headway.catalog import Topology
 from headway.clock import SECOND
-from headway.columns import Int64s
+from headway.columns import NEVER, Floats, Int64s
 from headway.engines.reading import Reading
 from headway.engines.traces import ChangeLog
 from headway.fading import Faded, Rates
@@ -20,7 +20,6 @@ from headway.shedding.diagnosis import Diagnosis, Observation, diagnose, good_zo
 from headway.shedding.sites import Entry, Site
 from headway.shedding.strategies import Demand
 from headway.sieves import DropBox, Sieve
-from headway.storage.queues import FAR
 from headway.totals import Totals
 from headway.trains import Train
 
@@ -210,7 +209,7 @@ class Monitor:
             tuples,
             late,
             latency / some,
-            np.where(oldest < FAR, (now - oldest) / SECOND, 0.0),
+            np.where(oldest < NEVER, (now - oldest) / SECOND, 0.0),
             rates,
             usual,
             flow.box_rates,
@@ -324,7 +323,7 @@ class Reach:
 
     def least(self, readings: Int64s) -> Int64s:
         """Return by output the least of its boxes' readings; the largest number where it has no box."""
-        found: Int64s = np.full(self._count, FAR)
+        found: Int64s = np.full(self._count, NEVER)
         if len(self._filled):
             found[self._filled] = np.minimum.reduceat(readings[self._flat], self._starts)
         return found

@@ -6,27 +6,25 @@ off queues, on Spark off the log.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Floats, Statistics, Topology
+from headway.catalog import BoxReadings, Statistics, Topology
 from headway.checking import CheckedNetwork
-from headway.columns import Int64s
+from headway.columns import Floats, Int64s
 from headway.costs import CostModel, UnitCostModel, UnitCosts, shares_of
 from headway.engines.dead_letters import DeadLetters
 from headway.engines.delivery import Delivered, Delivery
 from headway.engines.ingest import Feed, Ingest
 from headway.engines.runs import OutputStatus, Status
-from headway.errors import PolicyError
 from headway.scheduling.schedule import Schedule
-from headway.scheduling.snapshot import Layout, OutputReadings, QueueReadings, Unit
+from headway.scheduling.snapshot import Layout, Measures, OutputReadings, Unit
 from headway.totals import NOTHING_SPENT, SYSTEM, Spent, Totals
 
 
-class Reading(ABC):
+class Reading(Measures):
     """Looks at a run and changes nothing. Used by the scheduler thread."""
 
     def __init__(
@@ -45,8 +43,6 @@ class Reading(ABC):
         self.layout = Layout(topology, units, exclusive)
         self.model = CostModel(topology, shares_of(checked))
         """The cost model; whoever finds out how boxes divide their tuples replaces it."""
-        self.looks = 0
-        """How often the engine has looked; what was not read of a look before is gone."""
         self.workers = 1
         """How many steps may be under way at once."""
         self._unit_model: UnitCostModel | None = None
@@ -69,25 +65,9 @@ class Reading(ABC):
 
     # What policies may ask as of the latest look
 
-    @abstractmethod
-    def boxes(self, now: int) -> BoxReadings:
-        """Return the statistics of the boxes, a few milliseconds old at most."""
-
-    @abstractmethod
-    def queues(self, now: int) -> QueueReadings:
-        """Return what waits before each box."""
-
-    @abstractmethod
-    def latencies(self, now: int) -> Floats:
-        """Return by unit the mean latency of its waiting tuples, 0 where none waits."""
-
-    @abstractmethod
-    def latency(self, now: int, unit: int) -> float:
-        """Return one unit's entry of `latencies`, without reading the others."""
-
-    @abstractmethod
-    def unit_costs(self, now: int) -> UnitCosts:
-        """Return by unit what a step costs until its tuples are delivered."""
+    def rates(self, now: int) -> Floats:
+        """Return by source the tuples per second that arrived lately."""
+        return self.ingest.rates(now)
 
     def box_costs(self, now: int) -> UnitCosts:
         """Return by box what a step of it alone costs until its tuples are delivered."""
@@ -147,34 +127,6 @@ class Reading(ABC):
             boxes=self.statistics.readings(),
             spent=spent,
         )
-
-
-class Moment:
-    """What policies may ask of a reading, as of one look: each part is read once, when first asked for."""
-
-    def __init__(self, reading: Reading, now: int) -> None:
-        self._reading = reading
-        self._looks = reading.looks
-        self._now = now
-
-    def _live(self) -> Reading:
-        if self._reading.looks != self._looks:
-            raise PolicyError("a snapshot is of the past: what a policy did not read of it while it planned is gone")
-        return self._reading
-
-    # What each of them is, `Snapshot` says.
-    rates = cached_property[Floats](lambda self: self._live().ingest.rates(self._now))
-    boxes = cached_property[BoxReadings](lambda self: self._live().boxes(self._now))
-    outputs = cached_property[OutputReadings](lambda self: self._live().outputs())
-    queues = cached_property[QueueReadings](lambda self: self._live().queues(self._now))
-    latencies = cached_property[Floats](lambda self: self._live().latencies(self._now))
-    costs = cached_property[UnitCosts](lambda self: self._live().unit_costs(self._now))
-    box_costs = cached_property[UnitCosts](lambda self: self._live().box_costs(self._now))
-    held = cached_property[Floats](lambda self: self._live().held())
-
-    def latency_of(self, unit: int) -> float:
-        """Return one unit's entry of `latencies`, without reading the others."""
-        return self._live().latency(self._now, unit)
 
 
 def status(reading: Reading, totals: Totals, seconds: float, waiting: int, memory: int, paused: bool) -> Status:

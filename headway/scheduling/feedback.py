@@ -31,14 +31,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.boxes.durations import parse_timeout
-from headway.catalog import Floats
 from headway.clock import MILLISECOND, SECOND
-from headway.columns import Int64s, Mask
+from headway.columns import NEVER, Floats, Int64s, Mask, ReadOnly
 from headway.costs import Places
 from headway.errors import within
 from headway.scheduling.graphs import good_ends
 from headway.scheduling.policy import Policy, Ranked, Term, register_policy
-from headway.scheduling.snapshot import NEVER, Layout, Snapshot
+from headway.scheduling.snapshot import Layout, Snapshot
 
 MOST = 8.0
 """The highest priority: an output that starves is there after as many looks."""
@@ -50,7 +49,7 @@ INTERVAL = 100 * MILLISECOND
 
 
 @dataclass(frozen=True, slots=True)
-class UnitOutputs:
+class UnitOutputs(ReadOnly):
     """Which unit leads to which output: one row for each pair, in the order of the units. And what outputs want."""
 
     units: int
@@ -76,8 +75,8 @@ class UnitOutputs:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedbackMemory:
-    """What is remembered: priorities, and what had been delivered at the last look. Arrays are its own."""
+class FeedbackMemory(ReadOnly):
+    """What is remembered: priorities, and what had been delivered at the last look."""
 
     leads: UnitOutputs
     looked: int
@@ -131,7 +130,7 @@ def moved(priorities: Floats, shortfall: Floats) -> Floats:
 def _begin(snapshot: Snapshot) -> FeedbackMemory:
     leads, outputs = snapshot.layout.once(_unit_outputs), snapshot.outputs
     none, earned = np.zeros(len(leads.best)), outputs.delivered * outputs.utility
-    return FeedbackMemory(leads, snapshot.now, outputs.delivered.copy(), earned, none, np.zeros(leads.units))
+    return FeedbackMemory(leads, snapshot.now, outputs.delivered, earned, none, np.zeros(leads.units))
 
 
 def _look(snapshot: Snapshot, watch: FeedbackMemory) -> FeedbackMemory:
@@ -143,7 +142,7 @@ def _look(snapshot: Snapshot, watch: FeedbackMemory) -> FeedbackMemory:
     found = shortfalls(leads.best, outputs.delivered - watch.delivered, earned - watch.earned, late)
     priorities = moved(watch.priorities, found)
     ranks = np.rint(leads.largest(priorities))
-    return FeedbackMemory(leads, snapshot.now, outputs.delivered.copy(), earned, priorities, ranks)
+    return FeedbackMemory(leads, snapshot.now, outputs.delivered, earned, priorities, ranks)
 
 
 def _unit_outputs(layout: Layout) -> UnitOutputs:

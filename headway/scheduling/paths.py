@@ -19,9 +19,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Floats, Topology
+from headway.catalog import BoxReadings, Topology
 from headway.clock import SECOND
-from headway.columns import Mask
+from headway.columns import Floats, Mask, ReadOnly
 from headway.costs import Places
 from headway.scheduling.policy import Ranked, Term
 from headway.scheduling.snapshot import Layout, Snapshot
@@ -149,7 +149,7 @@ class Paths:
 
 
 @dataclass(frozen=True, slots=True)
-class PathPriorities:
+class PathPriorities(ReadOnly):
     """What a policy over paths remembers: the paths of its network, and the priorities of its boxes at some moment."""
 
     paths: Paths

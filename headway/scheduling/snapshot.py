@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Floats, Topology
-from headway.columns import Int64s, Mask
+from headway.catalog import BoxReadings, Topology
+from headway.columns import Floats, Int64s, Mask, ReadOnly, frozen
 from headway.costs import Places, UnitCosts
+from headway.errors import PolicyError
 
-NEVER = int(np.iinfo(np.int64).max)
-"""The timestamp of no tuple, and the moment that does not come."""
 Made = TypeVar("Made")
 
 
@@ -44,7 +44,8 @@ class Members:
     def gather(self, ready: Mask, waiting: Int64s, oldest: Int64s) -> tuple[Mask, Int64s, Int64s]:
         """Return by unit: whether a box is ready, the tuples that wait, the oldest timestamp."""
         if self.plain:
-            return ready[: len(self.boxes)], waiting[: len(self.boxes)], oldest[: len(self.boxes)]
+            count = len(self.boxes)
+            return (ready, waiting, oldest) if len(ready) == count else (ready[:count], waiting[:count], oldest[:count])
         return (
             np.logical_or.reduceat(ready[self._flat], self._starts),
             np.add.reduceat(waiting[self._flat], self._starts),
@@ -76,7 +77,7 @@ class Members:
 
 
 @dataclass(frozen=True, slots=True)
-class OutputReadings:
+class OutputReadings(ReadOnly):
     """How the outputs do, as arrays by output: tuples delivered, their mean latency (seconds) and mean utility."""
 
     delivered: Int64s
@@ -87,7 +88,7 @@ class OutputReadings:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueReadings:
+class QueueReadings(ReadOnly):
     """What waits before the boxes, as arrays by box: tuples, bytes, their mean latency and that of the oldest (s)."""
 
     tuples: Int64s
@@ -122,42 +123,81 @@ class Layout:
         return found
 
 
-class _Measures(Protocol):
-    """What is measured of a running network as of one moment, each part read when first asked for.
+class Measures(ABC):
+    """What an engine measures, as of its latest look, which was at `now`."""
 
-    What has been read does not change any more. What has not been read by the time that the engine goes on can no
-    longer be read: that raises a PolicyError. What the parts are, `Snapshot` says.
+    looks = 0
+    """How often the engine has looked."""
+
+    @abstractmethod
+    def rates(self, now: int) -> Floats:
+        """Return by source the tuples per second that arrived lately."""
+
+    @abstractmethod
+    def boxes(self, now: int) -> BoxReadings:
+        """Return the statistics of the boxes, a few milliseconds old at most."""
+
+    @abstractmethod
+    def outputs(self) -> OutputReadings:
+        """Return how the outputs do."""
+
+    @abstractmethod
+    def queues(self, now: int) -> QueueReadings:
+        """Return what waits before each box."""
+
+    @abstractmethod
+    def latencies(self, now: int) -> Floats:
+        """Return by unit the mean latency of its waiting tuples, 0 where none waits."""
+
+    @abstractmethod
+    def latency(self, now: int, unit: int) -> float:
+        """Return one unit's entry of `latencies`, without reading the others."""
+
+    @abstractmethod
+    def unit_costs(self, now: int) -> UnitCosts:
+        """Return by unit what a step costs until its tuples are delivered."""
+
+    @abstractmethod
+    def box_costs(self, now: int) -> UnitCosts:
+        """Return by box what a step of it alone costs until its tuples are delivered."""
+
+    @abstractmethod
+    def held(self) -> Floats:
+        """Return by output how long results are held; nothing where trains do not wait."""
+
+
+class Moment:
+    """What is measured as of one look: each part is read once, when first asked for, and does not change any more.
+
+    What has not been read by the time that the engine looks again is gone: asking for it raises a PolicyError.
     """
 
-    @property
-    def rates(self) -> Floats: ...
+    def __init__(self, measures: Measures, now: int) -> None:
+        self._measures = measures
+        self._looks = measures.looks
+        self._now = now
 
-    @property
-    def boxes(self) -> BoxReadings: ...
+    def _live(self) -> Measures:
+        if self._measures.looks != self._looks:
+            raise PolicyError("a snapshot is of the past: what a policy did not read of it while it planned is gone")
+        return self._measures
 
-    @property
-    def outputs(self) -> OutputReadings: ...
+    rates = cached_property[Floats](lambda self: self._live().rates(self._now))
+    boxes = cached_property[BoxReadings](lambda self: self._live().boxes(self._now))
+    outputs = cached_property[OutputReadings](lambda self: self._live().outputs())
+    queues = cached_property[QueueReadings](lambda self: self._live().queues(self._now))
+    latencies = cached_property[Floats](lambda self: frozen(self._live().latencies(self._now)))
+    costs = cached_property[UnitCosts](lambda self: self._live().unit_costs(self._now))
+    box_costs = cached_property[UnitCosts](lambda self: self._live().box_costs(self._now))
+    held = cached_property[Floats](lambda self: frozen(self._live().held()))
 
-    @property
-    def queues(self) -> QueueReadings: ...
-
-    @property
-    def latencies(self) -> Floats: ...
-
-    @property
-    def costs(self) -> UnitCosts: ...
-
-    @property
-    def box_costs(self) -> UnitCosts: ...
-
-    @property
-    def held(self) -> Floats: ...
-
-    def latency_of(self, unit: int) -> float: ...
+    def latency_of(self, unit: int) -> float:
+        """Return one unit's entry of `latencies`, without reading the others."""
+        return self._live().latency(self._now, unit)
 
 
 class Snapshot(NamedTuple):
-    """Readings of the running network at one moment. All that a policy may look at; nothing in it ever changes."""
+    """ReadOnly of the running network at one moment, all that a policy may look at. Nothing in it can be changed."""
 
     now: int
     layout: Layout
@@ -189,7 +229,7 @@ class Snapshot(NamedTuple):
     """The most tuples that a step should take from a queue, unless the policy knows better."""
     room: int
     """How many steps of a plan the engine will carry out before it asks again."""
-    measures: _Measures
+    measures: Moment
     """What the properties below read; and by box (`box_costs`) what a step of it alone costs until its tuples are
     delivered."""
     changed: Sequence[int] | None = None
@@ -264,4 +304,4 @@ class Snapshot(NamedTuple):
 
     def narrowed(self, ready: Mask, **others: Any) -> Snapshot:
         """Return what a policy inside another one sees: other ready units, trains, workers, ...; the same readings."""
-        return self._replace(ready=ready, changed=None, **others)
+        return self._replace(ready=frozen(ready), changed=None, **others)

@@ -25,8 +25,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headway.catalog import Floats, Topology
+from headway.catalog import Topology
 from headway.clock import SECOND
+from headway.columns import Floats
 from headway.fading import left_after, mixed
 from headway.shedding.decisions import UNSHOWN, ControllerMemory, Decision, does_not_pay, nothing_allowed
 from headway.shedding.diagnosis import BUSY, LATE, Observation, find_culprit, good_zones, outside_good_zone

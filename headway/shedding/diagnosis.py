@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from headway.catalog import Floats, Topology
-from headway.columns import Int64s
+from headway.catalog import Topology
+from headway.columns import Floats, Int64s
 from headway.costs import HEADROOM
 from headway.network.qos import QoS
 

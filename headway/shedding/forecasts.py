@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from headway.catalog import Floats
+from headway.columns import Floats
 from headway.network.qos import Graph, QoS
 from headway.shedding.losses import loss_graph
 from headway.shedding.strategies import Demand, work_saved

@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from headway.catalog import Floats
 from headway.checking import CheckedNetwork
-from headway.columns import Unread, as_floats
+from headway.columns import Floats, Unread, as_floats
 from headway.errors import HeadwayError
 from headway.expressions.types import is_numeric
 from headway.kernels.chain import UnionKernel

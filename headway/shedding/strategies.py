@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from headway.catalog import Floats
+from headway.columns import Floats
 from headway.errors import PolicyError, unknown
 from headway.network.qos import Graph, QoS
 from headway.shedding.sites import Site

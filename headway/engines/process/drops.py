@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from headway.catalog import BoxReadings, Floats
-from headway.columns import Int64s
+from headway.catalog import BoxReadings
+from headway.columns import Floats, Int64s
 from headway.costs import CostModel, shares_of
 from headway.engines.monitor import Effort, Flow, upstream
 from headway.engines.process.reading import RuntimeReading

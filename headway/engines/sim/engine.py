@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
+from headway.columns import NEVER
 from headway.connectors.protocol import Chunk, Reader
 from headway.connectors.readers import Awaited
 from headway.engines.control import Stopping, ending
@@ -31,7 +32,6 @@ from headway.engines.sim.work import Costs
 from headway.errors import RunError
 from headway.kernels.universal import without_burning
 from headway.scheduling.snapshot import Snapshot
-from headway.storage.queues import FAR
 
 _STUCK = 10_000
 """Times in a row that a policy may be asked while nothing happens."""
@@ -278,7 +278,7 @@ class Simulation(Process):
         if self._stirred or self.steering.active or self.settings.adaptive is not None:
             return soon
         due = None if self.sources.ended else self.sources.next_due()
-        return FAR if due is None else max(soon, due)
+        return NEVER if due is None else max(soon, due)
 
     def _report(self) -> None:
         if self.recorder is not None:

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from headway.catalog import Floats, Topology
+from headway.catalog import Topology
 from headway.clock import SECOND
+from headway.columns import Floats
 from headway.engines.monitor import Effort, Flow
 from headway.engines.spark.driver.journal import SIEVES
 from headway.engines.spark.driver.queries import RunningUnit
