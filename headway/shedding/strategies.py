@@ -14,8 +14,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from headway.columns import Floats
-from headway.errors import PolicyError, unknown
+from headway.errors import PolicyError
 from headway.network.qos import Graph, QoS
+from headway.plugins import Registry
 from headway.shedding.sites import Site
 
 
@@ -75,30 +76,11 @@ class Strategy(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyEntry:
-    """A registered strategy."""
+_strategies = Registry[Callable[[], Strategy]]("shedding strategy", PolicyError)
 
-    name: str
-    make: Callable[[], Strategy]
-    about: str
-
-
-_strategies: dict[str, StrategyEntry] = {}
-
-
-def register_strategy(name: str, make: Callable[[], Strategy], about: str) -> None:
-    """Make a strategy known by name."""
-    _strategies[name] = StrategyEntry(name, make, about)
-
-
-def registered_strategies() -> tuple[StrategyEntry, ...]:
-    """Return the strategies, by name."""
-    return tuple(_strategies[name] for name in sorted(_strategies))
+register_strategy, registered_strategies = _strategies.register, _strategies.entries
 
 
 def make_strategy(name: str) -> Strategy:
     """Return a strategy by name."""
-    if name not in _strategies:
-        raise PolicyError(unknown("shedding strategy", name, _strategies))
     return _strategies[name].make()
