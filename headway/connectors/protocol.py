@@ -96,13 +96,20 @@ class Resumable(Protocol):
         """Note that so many tuples and malformed rows, from the very first one on, are durable. Never blocks."""
 
 
+@runtime_checkable
+class Repeatable(Protocol):
+    """A reader that says itself whether it gives the same tuples from the first one on when it is opened again."""
+
+    anew: bool
+
+
 def begins_anew(reader: Reader) -> bool:
     """Whether a reader that is opened again gives the same tuples from the first one on.
 
-    Sources that are not live do. A live one says so itself, with an attribute `anew`: an iterator that the same
-    program makes again does, a pipe has no beginning to go back to.
+    Unless it says so itself (`Repeatable`), a live one does not and any other does: an iterator that the same program
+    makes again begins anew, a pipe has no beginning to go back to.
     """
-    return bool(getattr(reader, "anew", not reader.live))
+    return reader.anew if isinstance(reader, Repeatable) else not reader.live
 
 
 class Identity(NamedTuple):
@@ -118,19 +125,22 @@ class Identity(NamedTuple):
     """Whether it was read to its end; None in states of versions that did not say so."""
 
 
+@runtime_checkable
+class Identified(Protocol):
+    """What reads a file and knows it."""
+
+    def identity(self) -> tuple[Path, Identity] | None:
+        """Return which file it is, and what is known of it by now; None for what is no regular file."""
+
+
 def identify(reader: object) -> tuple[Path, Identity] | None:
-    """Return which file a reader reads, and what is known of it by now: what its `identity` says, if it has one."""
-    found: tuple[Path, Identity] | None = getattr(reader, "identity", lambda: None)()
-    return found
+    """Return which file a reader reads, and what is known of it by now, if it is `Identified`."""
+    return reader.identity() if isinstance(reader, Identified) else None
 
 
 @runtime_checkable
 class Writer(Protocol):
-    """One open output. Used by one thread at a time.
-
-    It may also have a method `prepare`, without arguments, for whatever takes long in `close` or may fail.
-    A run prepares all its outputs before it closes any, so that all of them appear or none. `abort` may still follow.
-    """
+    """One open output. Used by one thread at a time. It may also be `Preparable` and a `BatchWriter`."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take the next tuples. It may block, which holds up the run."""
@@ -142,9 +152,26 @@ class Writer(Protocol):
         """Give up, so that what was written is not mistaken for a result. Does nothing after `close`."""
 
 
+@runtime_checkable
+class Preparable(Protocol):
+    """A writer with something to do before `close` that takes long or may fail."""
+
+    def prepare(self) -> None:
+        """Do it. A run prepares all its outputs before it closes any, so that all appear or none."""
+
+
 def prepare(writer: Writer) -> None:
-    """Prepare a writer to be closed, if it has a method for that."""
-    getattr(writer, "prepare", lambda: None)()
+    """Prepare a writer to be closed, if it is `Preparable`."""
+    if isinstance(writer, Preparable):
+        writer.prepare()
+
+
+@runtime_checkable
+class BatchWriter(Protocol):
+    """A writer that keeps what it wrote before a crash, and so is told which micro-batch it writes."""
+
+    def begin(self, unit: str, batch: int) -> None:
+        """Expect the tuples of a micro-batch next; they replace what was written of it before."""
 
 
 class PipeClosedError(OutputError):

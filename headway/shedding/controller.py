@@ -33,7 +33,7 @@ from headway.shedding.decisions import UNSHOWN, ControllerMemory, Decision, does
 from headway.shedding.diagnosis import BUSY, LATE, Observation, find_culprit, good_zones, outside_good_zone
 from headway.shedding.forecasts import PAST, Outlook, Prospect, kept_of, losses_of
 from headway.shedding.settings import ShedSettings
-from headway.shedding.strategies import Demand, Strategy, work_saved
+from headway.shedding.strategies import Demand, Graded, Strategy, work_saved
 
 HALF_LIFE = 1.0
 """Seconds after which what was read counts half in the rates and loads of observations, where nothing is said."""
@@ -114,7 +114,7 @@ class Controller:
         self.limits = settings.limits(topology.outputs, topology.qos)
         self._topology = topology
         self._strategy = settings.make_strategy() if strategy is None else strategy
-        self.by_value = settings.by_value and getattr(self._strategy, "by_value", True)
+        self.by_value = settings.by_value and (not isinstance(self._strategy, Graded) or self._strategy.by_value)
         """Whether outputs with a value graph lose their least valuable tuples first."""
         self._half_life = half_life
         self._zones = good_zones(topology.qos)

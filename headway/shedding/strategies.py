@@ -65,7 +65,7 @@ def work_saved(works: Floats, keep: Floats, nested: Sequence[Sequence[int]]) -> 
 
 @runtime_checkable
 class Strategy(Protocol):
-    """Decides what to drop. Pure. One with ``by_value = False`` drops at random also where value graphs are."""
+    """Decides what to drop. Pure. It may also be `Graded`."""
 
     def shares(self, demand: Demand, excess: float, most: Sequence[float]) -> Floats:
         """Return by site the share to keep, so that `excess` seconds of work per second are saved, or as many as may.
@@ -74,6 +74,14 @@ class Strategy(Protocol):
         lies behind taken together.
         """
         ...
+
+
+@runtime_checkable
+class Graded(Strategy, Protocol):
+    """A strategy that says whether it takes value graphs into account; others do."""
+
+    by_value: bool
+    """If false, tuples are dropped at random also where value graphs are."""
 
 
 _strategies = Registry[Callable[[], Strategy]]("shedding strategy", PolicyError)
