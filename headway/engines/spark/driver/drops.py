@@ -159,7 +159,7 @@ class QueryDrops:
         up, and are as busy as what arrives demands.
         """
         shares = [
-            max(_LEAST, 1.0 - unit.batch_work.fixed / longest)
+            max(_LEAST, 1.0 - unit.cost.fixed / longest)
             for unit, longest in zip(self._site_units, self._lasting.tolist(), strict=True)
         ]
         capacity = _PART * self._cores * (sum(shares) / len(shares) if shares else 1.0)
@@ -172,7 +172,7 @@ class QueryDrops:
         box_rates = self._reading.model.rates(rates, readings.selectivity)
         work = self._reading.model.work(readings.cost, readings.selectivity)
         waiting, _ = self._reading.backlog()
-        costs = np.array([unit.batch_work.cost for unit in self._site_units])
+        costs = np.array([unit.cost.work for unit in self._site_units])
         counts = np.array([self._reading.waiting_for(unit)[0] for unit in self._site_units], np.float64)
         site_rates = np.array([sum(rates[entry.place] for entry in site.entries) for site in self.sites], np.float64)
         works = site_rates * costs
@@ -195,8 +195,8 @@ class QueryDrops:
         if not unit.busy or not unit.granted:
             return 0.0
         passed = (now - unit.granted_at) / SECOND
-        whole = unit.expected * unit.batch_work.cost
-        expected = unit.batch_work.fixed + whole
+        whole = unit.expected * unit.cost.work
+        expected = unit.cost.fixed + whole
         return whole * max(0.0, 1.0 - passed / expected) if expected > 0 else 0.0
 
     # Drop boxes

@@ -46,30 +46,6 @@ _UNREPRESENTATIVE = 1
 """First steps that teach nothing: they load classes and start processes."""
 
 
-@dataclass
-class StepCost:
-    """The running cost model of a unit's steps, ``overhead + cost * tuples``: fading least squares."""
-
-    steps: int = 0
-    _sums: Faded = field(default_factory=lambda: Faded(5))
-    overhead: float = 0.0
-    cost: float = 0.0
-
-    def learn(self, tuples: int, seconds: float) -> None:
-        """Take a step into account."""
-        self.steps += 1
-        if self.steps <= _UNREPRESENTATIVE:
-            return
-        added = (1.0, tuples, seconds, tuples * tuples, tuples * seconds)
-        sums = self._sums.add(added, _FADE)
-        weight, n, t = sums[:3].tolist()
-        cost = float(slope(sums, _SPREAD))
-        if not cost > 0:  # steps of about the same size tell both apart only by the fixed part known before
-            cost = max(0.0, (t / weight - self.overhead) * weight / n) if n and self.overhead else 0.0
-        self.cost = cost
-        self.overhead = max(0.01, (t - cost * n) / weight)
-
-
 class Batch(NamedTuple):
     """A micro-batch that has ended."""
 
@@ -80,37 +56,52 @@ class Batch(NamedTuple):
     """What its drop boxes let through."""
 
 
-class BatchWork:
-    """What the latest micro-batches took: a fixed part each, and work by the tuple, in seconds of a processor.
+@dataclass
+class StepCost:
+    """What a unit's steps cost, all but the first: how long they last, for policies, and their work, for load shedding.
 
-    A least-squares fit tells both apart only if batches differ in size, and under load they do not. The boxes say
-    themselves what they needed; what a batch takes beyond that, at the least, is its fixed part.
+    A step lasts ``overhead + cost * tuples`` seconds, by fading least squares. These tell both apart only if steps
+    differ in size, and under load they do not. For the work, the boxes of the latest steps say themselves what they
+    needed; what a step takes beyond that, at the least, is its fixed part.
     """
 
-    def __init__(self) -> None:
-        """Start without any."""
-        self._batches: deque[Batch] = deque(maxlen=_REMEMBERED)
+    overhead: float = 0.0
+    cost: float = 0.0
+    _steps: int = 0
+    _sums: Faded = field(default_factory=lambda: Faded(5))
+    _latest: deque[Batch] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
-    def add(self, batch: Batch) -> None:
-        """Take a micro-batch into account."""
-        self._batches.append(batch)
+    def learn(self, batch: Batch) -> None:
+        """Take a step into account."""
+        self._steps += 1
+        if self._steps <= _UNREPRESENTATIVE:
+            return
+        self._latest.append(batch)
+        seconds, _, tuples = batch
+        sums = self._sums.add((1.0, tuples, seconds, tuples * tuples, tuples * seconds), _FADE)
+        weight, n, t = sums[:3].tolist()
+        cost = float(slope(sums, _SPREAD))
+        if not cost > 0:  # steps of about the same size tell both apart only by the fixed part known before
+            cost = max(0.0, (t / weight - self.overhead) * weight / n) if n and self.overhead else 0.0
+        self.cost = cost
+        self.overhead = max(0.01, (t - cost * n) / weight)
 
     @property
     def fixed(self) -> float:
-        """Seconds that a micro-batch takes before any work; 0 while nothing is known."""
-        return max(0.0, min((one.seconds - one.work for one in self._batches), default=0.0))
+        """Seconds that a step takes before any work; 0 while nothing is known."""
+        return max(0.0, min((one.seconds - one.work for one in self._latest), default=0.0))
 
     @property
-    def cost(self) -> float:
+    def work(self) -> float:
         """Seconds of work that a tuple means, in boxes and on the way to them and back; 0 while nothing is known."""
-        tuples = sum(one.tuples for one in self._batches)
-        if not tuples or len(self._batches) < _FEW:
+        tuples = sum(one.tuples for one in self._latest)
+        if not tuples or len(self._latest) < _FEW:
             return 0.0
-        spared, work = _JITTER * self.fixed, sum(one.work for one in self._batches)
-        lasted = sum(max(0.0, one.seconds - spared) for one in self._batches)
-        # Where boxes do a good part of it, they know best: how long batches last depends on who else runs. The first
+        spared, work = _JITTER * self.fixed, sum(one.work for one in self._latest)
+        lasted = sum(max(0.0, one.seconds - spared) for one in self._latest)
+        # Where boxes do a good part of it, they know best: how long steps last depends on who else runs. The first
         # ones say nothing of it anyhow: classes are loaded and processes started.
-        told = work > _GOOD_PART * lasted or len(self._batches) < _ENOUGH
+        told = work > _GOOD_PART * lasted or len(self._latest) < _ENOUGH
         return (work if told else max(work, lasted)) / tuples
 
 
@@ -141,7 +132,6 @@ class RunningUnit:
     """How many of them it has dropped."""
     worked: int = 0
     """Nanoseconds that its boxes have reported in this step."""
-    batch_work: BatchWork = field(default_factory=BatchWork)
     granted_at: int = 0
     plan: int = 0
     """When it was granted, on the run's clock, and by which plan; 0: by none."""
