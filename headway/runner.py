@@ -154,7 +154,8 @@ def _destinations(
 def _schedule(engine: str, network: Network, options: RunOptions) -> Schedule:
     """Return the schedule: the call overrides the file, and the file overrides the engine's default.
 
-    A call that names a policy replaces the file's policy as a whole, including parts that only the file sets.
+    A call that names a policy replaces all parts of the file's policy; the file's `train` remains unless the call gives
+    a mapping or a train of its own.
     """
     schedule: Mapping[str, Any] = network.schedule or {}
     policy = options.get("policy")

@@ -21,7 +21,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "
 
 
 class Stop(NamedTuple):
-    """Stop taking in tuples, and end; sent by a signal such as ``SIGTERM``, or ``control``."""
+    """Stop taking in tuples, and end. `by` names the origin: a signal such as ``SIGTERM``, or ``control``."""
 
     by: str
 
@@ -118,7 +118,7 @@ class Control:
         return [self._commands.get_nowait() for _ in range(self._commands.qsize())]
 
 
-# Signals: the first one requests an orderly end, the second one aborts.
+# Signals: the first one requests a graceful stop, the second one aborts.
 
 
 class TerminatedError(SystemExit):
@@ -135,7 +135,7 @@ def exit_code(name: str) -> int:
 
 
 def leave(number: int, frame: FrameType | None) -> None:
-    """Signal handler: raise, so that everything is cleaned up. A run first requests an orderly end instead."""
+    """Signal handler: raise, so that everything is cleaned up. A run first requests a graceful stop instead."""
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise TerminatedError(number)
@@ -154,7 +154,7 @@ def _untouched(number: int, handler: Any) -> bool:
 def orderly() -> AbstractContextManager[None]:
     """Return a context in which SIGTERM and SIGHUP raise, as Ctrl-C does, so that files and folders are cleaned up.
 
-    Runs inside it still end in an orderly way at the first signal.
+    Runs inside it still stop gracefully at the first signal.
     """
     return _taking(leave)
 
@@ -218,7 +218,7 @@ class Stopping:
         return wanted if by is None else [*wanted, Stop(by)]
 
     def begin(self) -> None:
-        """From now on, let the first signal request an orderly end."""
+        """From now on, the first signal requests a graceful stop."""
         self._begun = True
 
     @property

@@ -337,7 +337,7 @@ class Ingest:
             count = int(np.searchsorted(due, limit, side="right"))
             arrivals.append((feed, due[:count]))
         # A feed whose buffer is used up may have more that is due: then no feed may go past the last moment in that
-        # buffer, and at that moment no feed after it in order may go.
+        # buffer, and later feeds must stop before it.
         used_up = [
             (int(due[-1]), turn)
             for turn, (feed, due) in enumerate(arrivals)

@@ -123,7 +123,7 @@ class Carrier(Protocol):
 
     @property
     def full(self) -> bool:
-        """Whether queues hold as much as they may, so that sources are held back."""
+        """Whether queues exceed the memory limit, so that sources are held back."""
 
     @property
     def free(self) -> int:

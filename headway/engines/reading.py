@@ -71,7 +71,7 @@ class Reading(ABC):
 
     @abstractmethod
     def boxes(self, now: int) -> BoxReadings:
-        """Return the statistics of the boxes, a few milliseconds old at most."""
+        """Return the statistics of the boxes, at most 20 ms old."""
 
     @abstractmethod
     def queues(self, now: int) -> QueueReadings:

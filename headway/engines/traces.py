@@ -63,7 +63,7 @@ class StepRecord(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One change: a policy was switched, a drop box was inserted, adjusted or removed, an overload began or ended."""
+    """A policy was switched, a drop box inserted, adjusted or removed, an overload began or ended, or a command."""
 
     moment: int
     """On the run's clock, in nanoseconds."""

@@ -26,7 +26,7 @@ _PIECE = 1 << 16
 _BETWEEN_LOOKS = 0.002
 """Seconds between the checks of a worker that waits for others."""
 _LOOKS, _IDLE_LOOKS = 50, 40
-"""Checks in a row without progress before it stops waiting: while others work, and when all others wait or idle."""
+"""Checks in a row without progress before it stops waiting: while others work, and while all running steps wait."""
 _DEEPEST = 64
 """Limit on nested steps of one worker, as they use Python's stack."""
 

@@ -243,7 +243,7 @@ class RuntimeReading(Reading):
         )
 
     def boxes(self, now: int) -> BoxReadings:
-        """Return the statistics of the boxes, a few milliseconds old at most."""
+        """Return the statistics of the boxes, at most 20 ms old."""
         self._asked += 1
         if self._boxes is None or now - self._boxes_at >= _FRESH or self._asked > self._enough():
             self._boxes, self._boxes_at = self.runtime.statistics.readings(now), now
@@ -280,7 +280,7 @@ class RuntimeReading(Reading):
         return max(0.0, (now - total / count) / SECOND) if count else 0.0
 
     def queues(self, now: int) -> QueueReadings:
-        """Return what waits before each box."""
+        """Return what waits at each box."""
         seconds, counts = self._box_ages(now)
         age = np.where(self.box_oldest < FAR, (now - self.box_oldest) / SECOND, 0.0)
         sizes = self.boxes(now).tuple_size
@@ -288,7 +288,7 @@ class RuntimeReading(Reading):
         return QueueReadings(waiting, (waiting * sizes).astype(np.int64), seconds / np.maximum(counts, 1), age)
 
     def unit_costs(self, now: int) -> UnitCosts:
-        """Return by unit what a step costs until its tuples are delivered."""
+        """Return by unit the cost of a step until its tuples are delivered."""
         boxes = self.boxes(now)
         # In large networks, positions of tuples within a unit are read only as often as box costs.
         if self._unit_costs is None or self._costs_of is not boxes or not self._large:

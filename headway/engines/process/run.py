@@ -138,12 +138,12 @@ class Process:
     # What the loop reads
 
     def filled(self) -> bool:
-        """Return whether queues hold as much as they may."""
+        """Return whether queues exceed the memory limit."""
         return self.runtime.board.bytes > self.settings.memory
 
     @property
     def full(self) -> bool:
-        """Whether queues exceed the memory limit."""
+        """Whether queues exceed the memory limit; the engine `local` reads that once per round."""
         return self.filled()
 
     @property
@@ -179,7 +179,7 @@ class Process:
     # Status and results
 
     def report(self, moment: int, seconds: float) -> None:
-        """Report the status if it is due; `moment` is on the clock that the caller schedules reports by."""
+        """Report the status if it is due by the clock from which `moment` was read."""
         if self.settings.on_status is None or moment < self._next_status:
             return
         self._next_status = moment + LOOK_AGAIN

@@ -89,7 +89,7 @@ class Simulation(Process):
             self._processors.together = True
 
     def wrap(self, source: str, reader: Reader) -> Reader:
-        """Return a reader that waits for a live source's tuples, since virtual time does not pass outside."""
+        """Make reads of a live source block until its tuples are there: virtual time stands still meanwhile."""
         if not reader.live:
             return reader
         portions = Portions(reader, source, lambda: self.stopping.by is not None)
@@ -97,7 +97,7 @@ class Simulation(Process):
         return portions
 
     def read_until(self) -> Callable[[], bool]:
-        """Return that a pull stops after one read; `admit` reads the rest."""
+        """Return a condition that stops a pull after one read; `admit` reads the rest."""
         return lambda: True
 
     def go(self) -> RunResult:
@@ -256,7 +256,7 @@ class Simulation(Process):
             moments += [] if self.deadline is None else [self.deadline]
         if until is not None:
             moments.append(until)
-        looks = self.settings.may_shed or not following  # also in the middle of a plan
+        looks = self.settings.may_shed or not following  # whether looks may interrupt a plan
         if moments and ((busy and looks) or self.steering.active):
             moments.append(self._next_look(now))
         moment = min(moments, default=now)

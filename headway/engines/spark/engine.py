@@ -268,7 +268,7 @@ class _Run:
         return Round(self._clock.now(), ended, self._stopping.commands())
 
     def close(self) -> None:
-        """Read no more from sources."""
+        """Stop reading from sources."""
         self.sources.stop()
 
     def tick(self) -> None:

@@ -265,7 +265,7 @@ def _placement(
 
 
 def fingerprint(program: Program, unit: CutUnit, shards: int, every: bool = False) -> dict[str, str]:
-    """Return a print of each stateful box: a hash of its specification and everything upstream.
+    """Return a fingerprint of each stateful box: a hash of its specification and everything upstream.
 
     Filters, maps, unions and joins with tables keep no state wherever they run: they may change freely unless they are
     upstream of a stateful box. With `every`, all boxes in shards are included, as keys under which their state is

@@ -31,7 +31,7 @@ from headway.storage.filesystems import Place
 from headway.trains import Train
 
 _BATCH = 1.0
-"""Shortest duration of a micro-batch (s) assumed under load; latency graphs may allow up to half of the good zone."""
+"""Least duration (s) that a micro-batch is allowed; where half of the good zone is longer, that counts."""
 _LONGEST = 10.0
 _PART = 0.85
 """The share of the cores assumed to be left for work besides Spark itself and the driver."""

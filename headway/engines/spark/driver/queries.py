@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _FADE = 0.8
 """The weight that a step keeps at the next one: costs change as the JVM warms up and as state grows."""
 _SPREAD = 1e-6
-"""Least relative variance of sizes at which overhead and cost can be told apart."""
+"""Least spread of sizes, as a share of their squares, at which overhead and cost can be separated."""
 _JITTER = 4.0
 """Multiples of the fixed part that count as jitter, not as work: durations vary with what else runs."""
 _GOOD_PART = 0.25
@@ -64,7 +64,7 @@ class StepCost:
         sums = self._sums.add(added, _FADE)
         weight, n, t = sums[:3].tolist()
         cost = float(slope(sums, _SPREAD))
-        if not cost > 0:  # steps of similar size can only be told apart by the overhead known before
+        if not cost > 0:  # steps of similar size separate the two only by the overhead known before
             cost = max(0.0, (t / weight - self.overhead) * weight / n) if n and self.overhead else 0.0
         self.cost = cost
         self.overhead = max(0.01, (t - cost * n) / weight)

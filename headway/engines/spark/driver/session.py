@@ -163,7 +163,7 @@ def launcher() -> str:
 
 @contextlib.contextmanager
 def _own_interrupts() -> Iterator[None]:
-    """Keep our handling of Ctrl-C: Spark would cancel all jobs, but a run ends in order, on any engine."""
+    """Keep our handling of Ctrl-C: Spark would cancel all jobs, but a run must drain, on any engine."""
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -193,7 +193,7 @@ def _is_not_py4j(record: logging.LogRecord) -> bool:
 
 @contextlib.contextmanager
 def _deaf_gateway() -> Iterator[None]:
-    """Start the JVM so that it ignores SIGTERM and SIGHUP, as it already ignores Ctrl-C: a run ends in order on them.
+    """Start the JVM so that it ignores SIGTERM and SIGHUP, as it already ignores Ctrl-C, so that a run can drain.
 
     A terminal signals the whole process group, systemd all processes of a service. If the JVM died first, the run could
     not drain. Processes started by the JVM ignore the signals, too. The JVM ends when its standard input is closed, and

@@ -101,7 +101,7 @@ class Work:
     """By ref: the Arrow file of a static table."""
     functions: Functions
     prints: Mapping[str, str]
-    """By box in shards: a print of everything that its state depends on."""
+    """By box in shards: a fingerprint of everything that its state depends on."""
     exchange: str | None
     """The folder for large trains, if driver and executors share a disk."""
     run: str
@@ -271,7 +271,7 @@ def unpack(data: bytes | pa.Buffer, schema: Schema) -> Packed:
 
 
 def pack_counts(train: Train) -> pa.Buffer:
-    """Return as bytes how many tuples entered when, by the millisecond: enough for an output that discards them."""
+    """Return as bytes how many tuples entered when, at best by the millisecond, for an output that discards them."""
     stamps = train.stamps
     if is_constant(stamps):
         moments, counts = stamps[:1], np.array([len(stamps)], np.int64)

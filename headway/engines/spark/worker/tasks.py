@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 _PIECE = 1 << 18
 """Tuples that pass the front at a time: a column of them takes two megabytes."""
 _LARGE = 1 << 20
-"""A train of at least this many bytes ends its record batch."""
+"""Size in bytes above which a train ends its record batch."""
 
 
 def read_task(work: Pickled[Work], task: Task) -> Iterator[pa.RecordBatch]:
@@ -448,8 +448,8 @@ def spark_hash(value: int) -> int:
 class ShardStates:
     """The states of a shard's boxes. Only needed states are read, only touched ones are written.
 
-    A state is stored under its box's name and a print of everything that it depends on, so a box that has changed does
-    not find its old state.
+    A state is stored under its box's name and a fingerprint of everything that it depends on, so a box that has changed
+    does not find its old state.
     """
 
     def __init__(self, saved: bytes | None, kernels: Mapping[str, Kernel], prints: Mapping[str, str]) -> None:
