@@ -1,4 +1,4 @@
-"""``headway compare``: a network, or a recorded run, by several policies side by side, and which of them to take."""
+"""``headway compare``: compare policies on a network or a recorded run, and recommend one."""
 
 from __future__ import annotations
 
@@ -86,20 +86,20 @@ examples:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What is compared, and how."""
+    """What to compare, and how."""
 
     setting: Setting
     model: Model | None
     virtual: bool
-    """Whether its boxes cannot be run for real."""
+    """Whether the boxes exist only as a model and cannot really run."""
     graded: bool
-    """Whether any output says what its results are worth."""
+    """Whether any output has QoS graphs to grade it by."""
     folder: Path
     notes: tuple[str, ...]
 
 
 def compare(args: argparse.Namespace) -> int:
-    """Compare policies and print what was found; returns the exit code."""
+    """Compare policies and print the result; returns the exit code."""
     if args.engine == SPARK:
         raise UsageError(
             "--engine: policies are compared for the engine local only: sim predicts (default), local also runs them; "
@@ -181,7 +181,7 @@ COMMAND = Command(
 
 
 def _recorded(args: argparse.Namespace) -> Comparison:
-    """Return a recorded run as a network of universal boxes."""
+    """Prepare the comparison for a recorded run, as a network of universal boxes."""
     for option in COMMAND.flags:
         if option.name in ("inputs", "rates", "tables", "functions", "model") and getattr(args, option.name):
             raise UsageError(f"{option.long} is for a network file; '{args.file}' is a recorded run, which has its own")
@@ -200,7 +200,7 @@ def _recorded(args: argparse.Namespace) -> Comparison:
 
 
 def _described(args: argparse.Namespace) -> Comparison:
-    """Return a network with its inputs, read once."""
+    """Prepare the comparison for a network file; the inputs are read once."""
     network = load_file(args)
     check_names(network, vars(args), of_run("inputs", "rates"), flags=True)
     rates = rates_of(args.rates)
@@ -227,11 +227,11 @@ def _graded(network: Network) -> bool:
     return any(output.qos.latency is not None or output.qos.loss is not None for output in network.outputs)
 
 
-# Carrying it out
+# Running
 
 
 def _measured(made: Comparison, policies: Sequence[str], say: Callable[[str], None]) -> tuple[list[Figures], float]:
-    """Return the figures of real runs, and the least share of the time for which one had a processor."""
+    """Run each policy for real; return the figures, and the lowest share of time for which a run had a processor."""
     found, had = [], 1.0
     for number, policy in enumerate(policies, 1):
         say(f"running {policy} for real ({number} of {len(policies)})")
@@ -241,7 +241,7 @@ def _measured(made: Comparison, policies: Sequence[str], say: Callable[[str], No
     return found, had
 
 
-# Telling
+# Reporting
 
 
 def _text(made: Comparison, compared: Mapping[str, Sequence[Figures]], advice: Mapping[str, Advice]) -> str:
@@ -260,7 +260,7 @@ def _text(made: Comparison, compared: Mapping[str, Sequence[Figures]], advice: M
 
 
 def _title(made: Comparison, groups: Sequence[tuple[str, Sequence[Figures]]], best: str) -> str:
-    """Return what the plot is about, in a line; between dollars in a name matplotlib would look for a formula."""
+    """Return the title of the plot, on one line; dollars are escaped because matplotlib would parse a formula."""
     many = len({one.policy for _, some in groups for one in some})
     how = " and ".join(name for name, _ in groups)
     whose = printable(made.setting.network.name).replace("$", r"\$")
@@ -310,7 +310,7 @@ def _table(some: Sequence[Figures], expected: Mapping[str, float | None] | None)
 
 
 def bytes_text(number: float | None) -> str:
-    """Return a number of bytes with three digits in the unit that suits it; a dash for none."""
+    """Format a number of bytes with three digits and a suitable unit; a dash for None."""
     if number is None:
         return "-"
     for factor, unit in ((1, "B"), (1e3, "kB"), (1e6, "MB")):
@@ -323,7 +323,7 @@ def bytes_text(number: float | None) -> str:
 
 
 def _folder(path: Path) -> Path:
-    """Return the folder for the results, or raise an OutputError before anything long is begun."""
+    """Check the folder for results before the long part starts, or raise an OutputError."""
     wrong = unusable(path)
     if wrong:
         raise OutputError(f"--out: '{path}' is no path: {wrong}")

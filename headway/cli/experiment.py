@@ -1,6 +1,6 @@
-"""``headway experiment``: its options. The experiments are a package of their own, which the wheel does not carry.
+"""``headway experiment``: its options. The experiments are a separate package, which is not in the wheel.
 
-It is found by its entry point where it is installed, and else, as in a clone, by its name.
+It is found by its entry point if installed, otherwise, as in a clone, by its name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headway.errors import RunError
 from headway.options.kinds import Option
 
 GROUP = "headway.experiments"
-"""Of entry points: each is a function that takes the command's arguments and returns the exit code."""
+"""The entry point group; each entry is a function from the command's arguments to the exit code."""
 PACKAGE = "headway_experiments"
 
 EPILOG = """\
@@ -43,14 +43,14 @@ exit codes: 0 no verdict is FAILED; 1 one FAILED or could not be carried out;
 
 
 def experiment(args: argparse.Namespace) -> int:
-    """List experiments, or carry some out and report; returns the exit code. Raises a RunError if there are none."""
+    """List or run experiments; returns the exit code. Raises a RunError if the experiments are not installed."""
     return find_command()(args)
 
 
 def find_command() -> Callable[[argparse.Namespace], int]:
-    """Return what carries the command out; raises a RunError that says how to install it."""
+    """Return the function that runs the command, or raise a RunError that says how to install it."""
     for entry in entry_points(group=GROUP):
-        with suppress(ModuleNotFoundError):  # of a package that was removed while its metadata stayed
+        with suppress(ModuleNotFoundError):  # a package may be gone while its metadata is still there
             return cast(Callable[[argparse.Namespace], int], entry.load())
     if importlib.util.find_spec(PACKAGE) is None:
         raise RunError(

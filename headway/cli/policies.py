@@ -1,4 +1,4 @@
-"""``headway policies``: what `--policy`, `--adaptive` and `--shed` can say."""
+"""``headway policies``: the values that `--policy`, `--adaptive` and `--shed` accept."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ examples:
 
 
 def policies(args: argparse.Namespace) -> int:
-    """Print the registered policies, and what can stand after them; or all that is known of one."""
+    """Print the registered policies and the other parts of a schedule, or the details of one policy."""
     entries = {entry.name: entry for entry in registered_policies()}
     if args.name is not None:
         if args.name not in entries:

@@ -1,4 +1,4 @@
-"""``headway prepare``: write the archive of Spark's classes that later runs start from."""
+"""``headway prepare``: write the archive of Spark's classes from which later runs start faster."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ outputs:
   pairs: {from: pairs}
   longer: {from: longer, qos: {latency: [[0, 1], [20, 1], [60, 0]]}}
 """
-"""A network that needs what most networks need: a stateful and a stateless query, a log, checkpoints and state."""
+"""A network that uses what most networks use: a stateful and a stateless query, a log, checkpoints and state."""
 
 
 def prepare(args: argparse.Namespace) -> int:
-    """Write the archive, unless there is one."""
+    """Write the archive, unless it exists."""
     need_extra("spark", "headway prepare")
     from headway.engines.spark.driver.session import check_java, class_archive
 
@@ -96,7 +96,7 @@ def _write(archive: Path) -> None:
             [*command, "--state", str(Path(folder, "state")), "--output", f"pairs={Path(folder, 'pairs.jsonl')}"],
             env={**os.environ, **record_archive(unfinished)},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,  # to its end, so that the JVM has ended, too
+            stdout=subprocess.PIPE,  # reading it to the end waits for the JVM, too
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",

@@ -1,4 +1,4 @@
-"""``headway run``: a network from its file, over files or standard input, until the inputs end."""
+"""``headway run``: run a network file on files or standard input until the inputs end."""
 
 from __future__ import annotations
 
@@ -147,12 +147,12 @@ def _run_file(args: argparse.Namespace) -> int:
         except OutputError:
             if by != "SIGHUP":
                 raise
-            silence()  # the terminal is gone, and with it who would have read the report
+            silence()  # the terminal is gone, and so is the reader of the report
     return 0 if by is None else exit_code(by)
 
 
 def _check_writes(args: argparse.Namespace, network: Network) -> None:
-    """Raise now, not after a long run, for files that cannot be written, or not without harm."""
+    """Check before a long run that all files can be written, and that nothing would be damaged by it."""
     writes: dict[str, object] = {f"output '{name}'": path for name, path in args.outputs.items()}
     if args.dead_letters is not None:
         writes["--dead-letters"] = args.dead_letters
