@@ -58,7 +58,7 @@ class Parser(argparse.ArgumentParser):
             if word.startswith("-") and word != "-":
                 self.error(unknown("option", word.partition("=")[0], _OPTION.findall(self.format_usage())))
         if extra:
-            self.error(f"one argument too many: '{extra[0]}'")
+            self.error(f"unexpected argument '{extra[0]}'")
 
 
 class Pair(argparse.Action):
@@ -119,7 +119,7 @@ def _spread(text: str) -> str | list[str]:
         return text
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise UsageError(f"expected auto, none, or boxes with commas between, not '{text}'")
+        raise UsageError(f"expected auto, none, or boxes separated by commas, not '{text}'")
     return names
 
 
@@ -153,15 +153,16 @@ def _reader(kind: str) -> Callable[[str], Any]:
 
 FILE = Option("the network file, YAML or JSON", flag="FILE", name="file")
 FUNCTIONS = Option(
-    "import this Python module first, because it registers functions that the network names (`@hw.function`, "
-    "`@hw.aggregate`); dotted name, also from the current folder",
+    "import this Python module first, to register functions that the network uses (`@hw.function`, "
+    "`@hw.aggregate`); a dotted name, searched for in the current folder, too",
     "names",
     flag="--functions MODULE",
     name="functions",
 )
 TRUST = (
     Option(
-        "who wrote the file: `own` may name any path and host, `stranger` only what the options below allow",
+        "how far to trust the file: `own` (yours) may name any path and host, `stranger` only what the options below "
+        "allow",
         "trust",
         LEVELS[0],
         flag="--trust LEVEL",
@@ -170,33 +171,33 @@ TRUST = (
         call=False,
     ),
     Option(
-        "a stranger's file may read and write in this folder, or with `:ro` only read; also a URI such as "
-        "`s3://bucket/day`, and `-` for standard input and output",
+        "let a stranger's file read and write in this folder, or with `:ro` only read; also a URI such as "
+        "`s3://bucket/day`, or `-` for standard input and output",
         "names",
         flag="--allow-path DIR[:ro]",
         name="allow_path",
     ),
     Option(
-        "a stranger's file may contact this host or bucket (`*` in it is any text); `check` contacts no other",
+        "let a stranger's file contact this host or bucket (`*` matches any text); `check` contacts no other",
         "names",
         flag="--allow-host HOST[:PORT]",
         name="allow_host",
     ),
     Option(
-        "a stranger's file may use this table of Spark's catalog",
+        "let a stranger's file use this table of Spark's catalog",
         "names",
         flag="--allow-table NAME",
         name="allow_table",
     ),
     Option(
-        "files may use this format of Spark or connector, beside those known to be harmless",
+        "let any file use this Spark format or connector, in addition to those known to be harmless",
         "names",
         flag="--allow-format NAME",
         name="allow_format",
         see="[formats and options](safety.md#formats-and-options)",
     ),
     Option(
-        "files may give Spark's formats this option, beside those known to be harmless",
+        "let any file set this option of Spark's formats, in addition to those known to be harmless",
         "names",
         flag="--allow-option NAME",
         name="allow_option",
@@ -304,7 +305,7 @@ def check_options(args: argparse.Namespace, network: Network, engine: str, optio
         if option.engine not in ("", engine):
             raise UsageError(f"{option.long} is for the engine '{option.engine}'; the engine here is '{engine}'")
         if option.name in ("keep", "restart") and args.state is None:
-            raise UsageError(f"{option.long} is about a state that is kept; give --state DIR too")
+            raise UsageError(f"{option.long} needs a saved state; give --state DIR too")
     check_names(network, vars(args), given, flags=True)
 
 
@@ -316,7 +317,7 @@ def trust_of(args: argparse.Namespace, *, hosts: bool = False) -> Trust:
         strangers["--allow-host"] = args.allow_host
     for option, given in strangers.items():
         if own and given:  # ignoring it would suggest protection
-            raise UsageError(f"{option} says what a stranger's file may name: add --trust stranger")
+            raise UsageError(f"{option} applies to a stranger's file only: add --trust stranger")
     return Trust(
         own,
         paths=tuple(one for one in args.allow_path if not one.endswith(READ_ONLY)),

@@ -50,8 +50,8 @@ from headway.structure import owner
 _MOST_SHARDS = 64
 
 EPILOG = """\
-Nothing runs, no input is read (static tables are, for their fields), and no other machine is contacted. A bad file
-ends in one line that names the box, the field and the choices, and exit code 2.
+Nothing runs, no input is read (except static tables, for their fields), and no other machine is contacted. For an
+invalid file, one line names the box, the field and the choices, and the exit code is 2.
 
 examples:
   headway check border.yaml                    the schema of every arc
@@ -60,7 +60,7 @@ examples:
   headway check sensors.yaml --functions mine  with functions that mine.py registers
   headway check border.yaml --engine spark     how Spark would run it: queries, shards, and why
   headway check border.yaml --engine spark --units one --shards 8
-  headway check border.yaml --rate positions=50000 --model run.json   what load that makes, by a run's --summary
+  headway check border.yaml --rate positions=50000 --model run.json   the load, with a run's --summary
 """
 
 
@@ -118,7 +118,7 @@ COMMAND = Command(
             Option("print only a diagram, as Mermaid text", flag="--mermaid", name="mermaid"),
             Option("print the findings as JSON, for programs", flag="--json", name="json"),
         ),
-        "the load that is to be expected": LOAD_OPTIONS,
+        "expected load": LOAD_OPTIONS,
         TRUST_TITLE: TRUST,
     },
 )
@@ -128,7 +128,7 @@ def _cut(args: argparse.Namespace, checked: CheckedNetwork) -> CutReport | None:
     """Return the cut if --engine spark asks for it; an impossible cut is an error if Spark would run it."""
     asked = {name: getattr(args, name) for name in CUT_KEYS if getattr(args, name) is not None}
     if asked and args.engine is None:
-        raise UsageError(f"--{next(iter(asked))} shows something only with --engine spark")
+        raise UsageError(f"--{next(iter(asked))} has an effect only with --engine spark")
     engine = engine_of(args, checked.network)
     check_options(args, checked.network, engine, of_run(*CUT_KEYS))
     report = report_cut(checked, asked) if engine == SPARK else None
@@ -224,7 +224,7 @@ def report_cut(checked: CheckedNetwork, asked: Mapping[str, Any]) -> CutReport:
     made = cut(program, shards, said.get("units", "loss" if shedding else "qos"), said.get("spread", "auto"))
     front = said.get("front", "auto")
     if shedding or parse_adaptive(thaw(schedule.get("adaptive"))) is not None:
-        counted = "what is shed has to be counted"
+        counted = "shed tuples must be counted"
         return CutReport(made, {unit.name: counted for unit in made.units})
     return CutReport(made, {unit.name: _why_kernels(program, unit, shards, front) for unit in made.units})
 
@@ -255,7 +255,7 @@ def cut_text(report: CutReport) -> str:
         for at, unit in enumerate(made.units, 1)
         for name in unit.boxes
     ]
-    text = title + text_table(("unit", "outputs", "sources", "why together"), units)
+    text = title + text_table(("unit", "outputs", "sources", "why grouped"), units)
     if boxes:
         text += "\n" + text_table(("unit", "box", "runs", "why there"), boxes)
     for at, unit in enumerate(made.units, 1):
@@ -268,7 +268,7 @@ def cut_text(report: CutReport) -> str:
 def where(place: Placement, shards: int) -> str:
     """Return where a box runs."""
     if place.front:
-        return "in front"
+        return "in the front"
     if place.spread:
         return f"spread over {shards} by {', '.join(place.by)}"
     return f"shard {(place.shard or 0) + 1} of {shards}"

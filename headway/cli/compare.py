@@ -60,19 +60,19 @@ SECONDS = 10.0
 OUT = "compare"
 ENGINES = ("sim", LOCAL)
 PREDICTED, MEASURED = "predicted", "measured"
-BUSY = "other programs took up to {:.0%} of the processor meanwhile: repeat it on a quieter machine"
+BUSY = "other programs took up to {:.0%} of the processor meanwhile: repeat this on a less busy machine"
 
 EPILOG = f"""\
-FILE is a network, or a trace that 'headway run --trace' recorded of a real run. A policy is a whole schedule, such as
-qos/superbox/mc/auto; 'headway policies' lists what can stand in one. Without --policies these are compared:
+FILE is a network, or the trace of a real run recorded by 'headway run --trace'. A policy is given as a schedule, such
+as qos/superbox/mc/auto; 'headway policies' lists the parts of one. Without --policies these are compared:
   {", ".join(HANDFUL)}
 
-The policies are simulated, as the engine 'local' would run them. What boxes and the engine itself cost is measured for
-some seconds before that, unless --model or the file says it. The policy to take is the one whose results are worth
-most; among those within 1 % of it the one with the lowest mean latency, then with the least in queues, then with the
-least overhead. With --engine local each policy is then run for real, and it is said whether the advice holds.
+The policies are simulated as the engine 'local' would run them. The costs of boxes and of the engine itself are first
+measured for a few seconds, unless --model or the file states them. The recommended policy is the one whose results are
+worth most; among those within 1 % of it the one with the lowest mean latency, then with the least queued data, then
+with the least overhead. With --engine local each policy is then run for real, to see whether the recommendation holds.
 
-The table is printed; DIR gets compare.csv, compare.json, and the plot, compare.png and compare.svg.
+The table is printed; compare.csv, compare.json, and the plot as compare.png and compare.svg are written to --out.
 
 examples:
   headway compare border.yaml
@@ -140,37 +140,37 @@ COMMAND = Command(
         "": (
             replace(FILE, help="the network file, YAML or JSON, or a recorded trace"),
             Option(
-                "which schedules to compare, each a whole one such as `qos/superbox/mc/auto`",
+                "which schedules to compare, each a whole one, such as `qos/superbox/mc/auto`",
                 flag="--policies A,B,C",
-                told="a handful, see below",
+                told="a few, listed below",
                 name="policies",
             ),
             Option(
-                "`sim`: only predict; `local`: then also run each policy for real, to check the advice; both are about "
-                "the engine `local`",
+                "`sim`: only predict; `local`: then also run each policy for real, to check the recommendation; both "
+                "are about the engine `local`",
                 default="sim",
                 flag="--engine ENGINE",
                 name="engine",
             ),
             Option(
-                "how much of the input to compare by, in seconds of its own time; input without rates is read to its "
-                "end, at most two million tuples of a source",
+                "how much of the input to use, in seconds of its own time; input without rates is read to its end, up "
+                "to two million tuples per source",
                 "seconds",
                 SECONDS,
                 flag="--seconds S",
                 name="seconds",
             ),
             Option(
-                "what boxes cost and what else takes time: a model, or the summary (`--summary`) of a real run; then "
+                "the costs of boxes and of the engine: a model, or the summary (`--summary`) of a real run; then "
                 "nothing is measured, and the prediction is the same each time",
                 flag="--model FILE",
-                told="the file's model; without one it is measured",
+                told="the file's model; without one, costs are measured",
                 see="[models](guide.md#models)",
                 name="model",
             ),
             *of_run("inputs", "rates", "tables"),
             FUNCTIONS,
-            Option("the folder for table and plot", default=OUT, flag="--out DIR", name="out"),
+            Option("the folder for the table and the plot", default=OUT, flag="--out DIR", name="out"),
         ),
         TRUST_TITLE: TRUST,
     },
@@ -213,10 +213,10 @@ def _described(args: argparse.Namespace) -> Comparison:
     folder = _folder(Path(args.out))
     held = hold(checked, args.inputs, rates, args.seconds)
     if not any(one.tuples for one in held.values()):
-        raise InputError(f"no tuple arrives within {seconds_text(args.seconds)}: there is nothing to compare by")
-    notes = [] if model is not None else ["costs were measured on this machine, just now"]
+        raise InputError(f"no tuple arrives within {seconds_text(args.seconds)}: there is nothing to compare")
+    notes = [] if model is not None else ["costs were just measured on this machine"]
     notes += [
-        f"source '{name}': only its first {count_text(one.tuples)} tuples are compared by"
+        f"source '{name}': only its first {count_text(one.tuples)} tuples are used"
         for name, one in held.items()
         if one.cut and not one.timed
     ]
@@ -275,9 +275,9 @@ def _verdict(advice: Mapping[str, Advice]) -> str:
     if measured is None:
         return f"take {predicted.policy}: {predicted.reason}"
     if measured.policy == predicted.policy:
-        return f"take {predicted.policy}: {predicted.reason}. For real the same policy is best: {measured.reason}"
+        return f"take {predicted.policy}: {predicted.reason}. Measured, the same policy is best: {measured.reason}"
     return (
-        f"take {measured.policy}: for real {measured.reason}. The prediction does not hold: it was for "
+        f"take {measured.policy}: measured, {measured.reason}. The prediction does not hold: it was for "
         f"{predicted.policy} ({predicted.reason})"
     )
 
@@ -290,7 +290,7 @@ def _table(some: Sequence[Figures], expected: Mapping[str, float | None] | None)
         "latency mean",
         "p99",
         "queued mean",
-        "most",
+        "max",
         "results/s",
         "overhead",
     ]
@@ -329,7 +329,7 @@ def _folder(path: Path) -> Path:
         raise OutputError(f"--out: '{path}' is no path: {wrong}")
     there = next(one for one in (path, *path.absolute().parents) if one.exists())
     if not there.is_dir():
-        raise OutputError(f"--out: '{there}' is a file; expected a folder, or one that can be made")
+        raise OutputError(f"--out: '{there}' is a file; expected a folder, or one that can be created")
     if not os.access(there, os.W_OK):
         raise OutputError(f"--out: '{there}' cannot be written to: no permission")
     return path

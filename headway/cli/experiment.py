@@ -22,12 +22,12 @@ GROUP = "headway.experiments"
 PACKAGE = "headway_experiments"
 
 EPILOG = """\
-NAME is an experiment such as prb-fig3 (or another figure of the same runs), a paper such as prb for all of its
-experiments, or 'all'. Each experiment leaves NAME.csv (all runs), NAME.png and NAME.svg (the plot), NAME.json and
-NAME.txt (the verdict) in the folder --out. Verdicts are: confirmed; holds, not certain (in the mean, but an interval
-reaches over its bound); differs, explained (a claim of the paper does not hold here, and the evidence for the reason
-does); FAILED. Simulated experiments share all cores; those that measure
-real time run after them, one by one.
+NAME is an experiment such as prb-fig3 (or another figure from the same runs), a paper such as prb for all of its
+experiments, or 'all'. Each experiment writes NAME.csv (all runs), NAME.png and NAME.svg (the plot), NAME.json and
+NAME.txt (the verdict) to the folder --out. The verdicts are: confirmed; holds, not certain (true for the mean, but a
+confidence interval crosses its bound); differs, explained (a claim of the paper does not hold here, and there is
+evidence for the reason); FAILED. Simulated experiments share all cores; those that measure real time run after them,
+one by one.
 
 examples:
   headway experiment list
@@ -35,10 +35,10 @@ examples:
   headway experiment scheduling-fig6 aurora --out results
   headway experiment all --quick
   headway experiment all --page docs/experiments.md
-  headway experiment --out results --page results.md      only the page, from results that are there
+  headway experiment --out results --page results.md      only the page, from existing results
 
-exit codes: 0 no verdict is FAILED; 1 one FAILED or could not be carried out;
-2 something to mend, said in one line; 130 interrupted (what was finished is kept).
+exit codes: 0 no verdict is FAILED; 1 one FAILED or could not be run; 2 an error to fix, reported in one line;
+130 interrupted (finished results are kept).
 """
 
 
@@ -61,7 +61,7 @@ def find_command() -> Callable[[argparse.Namespace], int]:
 
 
 COMMAND = Command(
-    "run the papers' experiments again: a table, a plot and a verdict each",
+    "repeat the papers' experiments: a table, a plot and a verdict for each",
     EPILOG,
     experiment,
     {
@@ -84,14 +84,14 @@ COMMAND = Command(
                 name="out",
             ),
             Option(
-                "how many simulated runs may be under way at once, each in a process of its own",
+                "how many simulated runs to execute at once, each in a process of its own",
                 "positive",
                 flag="--jobs N",
-                told="the cores",
+                told="the number of cores",
                 name="jobs",
             ),
             Option(
-                "afterwards write a page on all results in `--out`, with their plots in a folder beside it",
+                "afterwards write a page about all results in `--out`, with the plots in a folder next to it",
                 "folder",
                 flag="--page FILE.md",
                 name="page",

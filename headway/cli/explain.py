@@ -24,9 +24,9 @@ UNITS, GROUPS = 30, 20
 """How many units, and how many changes with different reasons, a summary shows."""
 
 EPILOG = """\
-A line says when a step began, who carried it out, which unit it was and for how long; then why: the rule, the terms
-of its priority, and the units that it came before, with theirs. Times count from the run's start. The same file
-opens in ui.perfetto.dev or chrome://tracing, as a timeline.
+Each line says when a step began, which worker ran it, which unit it was and how long it took; then why: the rule, the
+terms of the unit's priority, and the units that it was preferred to, with theirs. Times count from the start of the
+run. The same file opens as a timeline in ui.perfetto.dev or chrome://tracing.
 
 examples:
   headway run border.yaml --input positions=day.csv --policy slope-slack --trace run.json
@@ -48,18 +48,18 @@ def explain(args: argparse.Namespace) -> int:
     text = _summary(trace, steps) if args.summary else _steps(trace, steps, args.first)
     if trace.left_out:
         later = plural(trace.left_out, "later step was", "later steps were")
-        text += f"\nthe recording is not whole: {later} left out, to save memory\n"
+        text += f"\nthe recording is incomplete: {later} left out, to save memory\n"
     emit(f"{printable(title)}\n\n{text}")
     return 0
 
 
 COMMAND = Command(
-    "tell why a recorded run did what it did",
+    "explain what a recorded run did, step by step, and why",
     EPILOG,
     explain,
     {
         "": (
-            Option("a trace, which `headway run --trace FILE` wrote", flag="FILE", name="file"),
+            Option("a trace written by `headway run --trace FILE`", flag="FILE", name="file"),
             Option("only the steps of this unit: a box, or the output of a superbox", flag="--unit NAME", name="unit"),
         ),
         OR: (

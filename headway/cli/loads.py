@@ -82,28 +82,28 @@ class LoadReport:
 
 LOAD_OPTIONS = (
     Option(
-        "tuples per second of a source, instead of what the file says, to tell what load they make",
+        "the rate of a source in tuples per second, for the expected load; overrides the file",
         of="source",
         flag="--rate SOURCE=N",
         name="rates",
     ),
     Option(
-        "what boxes cost: a model, as for the engine `sim`, or the summary (`--summary`) of a real run, which also "
-        "tells what boxes let through",
+        "the costs of boxes: a model, as for the engine `sim`, or the summary (`--summary`) of a real run, which "
+        "also has their selectivities",
         flag="--model FILE",
-        told="the file's model, and what universal boxes say",
+        told="the file's model, and the costs of universal boxes",
         see="[models](guide.md#models)",
         name="model",
     ),
     Option(
-        "how many processors there are for the boxes",
+        "how many processors are available for the boxes",
         "positive",
         flag="--workers N",
         told="the file's workers, or 1",
         name="workers",
     ),
     Option(
-        "the share of them that boxes may need; the rest is reserve",
+        "the share of the processors that boxes may use; the rest is a reserve",
         "share",
         HEADROOM,
         flag="--headroom SHARE",
@@ -141,10 +141,10 @@ def report_load(checked: CheckedNetwork, args: argparse.Namespace) -> LoadReport
         held = analyse(shared, flow, costs, selectivity, **known, throttled=True).min_cap
     notes = []
     if guessed:
-        notes.append(f"no selectivity known, taken as 1: {_listed(guessed)}")
+        notes.append(f"selectivity not known, assumed to be 1: {_listed(guessed)}")
     alike = list(dict.fromkeys(owner(arc) for arc in default_arcs(checked) if arc not in arcs))
     if alike:
-        notes.append(f"not known how tuples divide over outputs, taken as equal: {_listed(alike)}")
+        notes.append(f"division of tuples over outputs not known, assumed to be equal: {_listed(alike)}")
     if loads is not None and held < loads.min_cap * (1 - 1e-9):
         slow = _listed([topology.boxes[at] for at in loads.ranking if not loads.stable[at]])
         notes.append(f"{slow} cannot keep up: no more than {ratio_text(held)} processors would be busy")
@@ -258,7 +258,7 @@ def load_text(report: LoadReport) -> str:
     text = text_table(header, rows, "lrrrrr") if rows else ""
     if len(names) > SHOWN:
         rest = float(loads.load[list(loads.ranking[SHOWN:])].sum())
-        text += f"and {plural(len(names) - SHOWN, 'box', 'boxes')} more: {share_text(rest, total)}\n"
+        text += f"and {plural(len(names) - SHOWN, 'more box', 'more boxes')}: {share_text(rest, total)}\n"
     outputs = [f"{name} {ratio_text(one)}" for name, one in zip(report.topology.outputs, loads.outputs, strict=True)]
     lines = [f"results per second: {listed(outputs, SHOWN, end=',')}"]
     lines += [f"note: {note}" for note in report.notes]
@@ -277,16 +277,16 @@ def verdict(report: LoadReport) -> str:
             return text + "fits"
         # The total must fit, and so must the slowest box on its own.
         most = min(loads.usable / needs, 1 / float(loads.load.max()))
-        return text + f"fits, up to {ratio_text(most)} times the rates"
+        return text + f"fits, up to {ratio_text(most)} times these rates"
     text += "fits" if loads.fits else f"{'overloaded' if loads.overloaded else 'short'} by {ratio_text(loads.excess)}"
     first = loads.ranking[0]
     text += f"; '{names[first]}' alone needs {ratio_text(loads.load[first])}"
     slow = [names[at] for at in loads.ranking if not loads.stable[at]]
     if slow:
-        text += f"; more workers do not help {_listed(slow)}, as only Spark can spread a box over several"
+        text += f"; more workers do not help {_listed(slow)}, because only Spark can spread a box over several"
     else:
-        text += f"; {math.ceil(needs / loads.headroom * (1 - 1e-9))} workers would do"
-    return f"{text}; or make boxes cheaper, or let it shed (schedule: shed)"
+        text += f"; {math.ceil(needs / loads.headroom * (1 - 1e-9))} workers would be enough"
+    return f"{text}; or make boxes cheaper, or shed load (schedule: shed)"
 
 
 def load_mapping(report: LoadReport) -> dict[str, Any]:

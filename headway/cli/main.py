@@ -28,7 +28,7 @@ examples:
   headway run border.yaml --input positions=day.csv --output alarms=alarms.jsonl
   headway run --help
 
-exit codes: 0 done; 1 an experiment failed; 2 something to mend, said in one line; 129, 130, 143 ended by SIGHUP,
+exit codes: 0 done; 1 an experiment failed; 2 an error to fix, reported in one line; 129, 130, 143 ended by SIGHUP,
 Ctrl-C, SIGTERM; 141 standard output was closed.
 """
 
@@ -48,7 +48,7 @@ def make_parser() -> tuple[Parser, dict[str, Parser]]:
     """Return the parser, and the commands' parsers by name."""
     parser = Parser(
         prog="headway",
-        description="A data stream manager: networks of boxes over live streams, run by what their results are worth.",
+        description="QoS-aware stream processing: networks of boxes over live streams, run by what results are worth.",
         epilog=EPILOG,
     )
     parser.add_argument("--version", action="version", version=f"headway {__version__}")
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except TerminatedError as end:
-        _say(f"headway: given up at {end.signal.name}")
+        _say(f"headway: aborted by {end.signal.name}")
         return exit_code(end.signal.name)
     except SystemExit as end:  # --help and --version
         return end.code if isinstance(end.code, int) else 0

@@ -167,7 +167,7 @@ def _late(boxes: Mapping[str, Any], allowed: Mapping[str, str]) -> list[str]:
 def _totals(summary: Mapping[str, Any], allowed: Mapping[str, str]) -> str:
     seconds = summary["seconds"]
     before = summary.get("tuples_before", 0)
-    earlier = f" ({count_text(before)} of them before it went on)" if before else ""
+    earlier = f" ({count_text(before)} of them before it continued)" if before else ""
     on = f" on {summary['master']}" if summary.get("master") else ""
     together = f" ({summary['workers']} workers are {summary['workers']}00 %)" if summary["workers"] > 1 else ""
     spent = ", ".join(f"{what} {share_text(spent, seconds)}" for what, spent in summary["time"].items())
@@ -193,8 +193,8 @@ def _totals(summary: Mapping[str, Any], allowed: Mapping[str, str]) -> str:
     state = summary.get("state")
     if state and state["can_continue"]:
         lines.append(
-            f"stopped: '{state['path']}' keeps everything up to here; the same command again, with --state "
-            f"{state['path']}, goes on from there"
+            f"stopped: '{state['path']}' holds everything up to this point; the same command, with --state "
+            f"{state['path']}, continues from there"
         )
     elif summary["interrupted"]:
         lines.append("interrupted: the inputs were cut off; everything that had arrived was processed and delivered")
@@ -252,7 +252,7 @@ def _overload(summary: Mapping[str, Any]) -> list[str]:
     lines = [f"overloaded {times}, for {seconds_text(found['seconds'])} in all:"]
     lines += _change_lines([{**change, "change": "", "subject": ""} for change in begun])
     if summary["shedding"]["strategy"] is None and not summary["shedding"]["dropped"]:
-        lines.append("  nothing was dropped: --shed on lets outputs give way by their loss graphs")
+        lines.append("  nothing was dropped: --shed on drops tuples according to the outputs' loss graphs")
     elif not summary["shedding"]["dropped"] and summary["shedding"].get("held"):
         lines.append(f"  nothing was dropped: {summary['shedding']['held']['reason']}")
     return lines
@@ -292,7 +292,7 @@ def _change_lines(changes: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [f"  at {seconds_text(group[0].moment)}  {told(group)}" for group in shown]
     hidden = len(changes) - sum(map(len, shown))
     if hidden:
-        lines.insert(_FIRST_CHANGES, f"  {plural(hidden, 'change')} more, which --summary has")
+        lines.insert(_FIRST_CHANGES, f"  {plural(hidden, 'more change')}, all listed by --summary")
     return lines
 
 
