@@ -79,7 +79,7 @@ def _foremost(rows: Mapping[str, Any], limit: int | None, key: Callable[[Any], A
 
 
 def _worst_off(output: Mapping[str, Any]) -> tuple[float, float]:
-    """Sort outputs by worth, then by descending latency; one that delivers nothing comes first."""
+    """Return the key that sorts outputs by worth, then by descending latency; one without a worth comes first."""
     worth, late = output["worth"], output["latency"]["p99"]
     return (-1.0 if worth is None else worth), -(late or 0.0)
 

@@ -31,8 +31,8 @@ DAY = 86_400 * SECOND
 class _ReplayReader(Wrapped):
     """A source whose due times come from a field, `speed` times as fast as recorded.
 
-    The first value is the start of the run. A tuple with NULL or a smaller value is due together with its predecessor.
-    Numbers are seconds.
+    The first value is the start of the run. A tuple whose value is NULL, not finite or smaller than an earlier one is
+    due together with its predecessor. Numbers are seconds.
     """
 
     def __init__(self, reader: Reader, schema: Schema, field: str, speed: float) -> None:

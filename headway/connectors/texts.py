@@ -23,7 +23,7 @@ from headway.expressions.timestamps import date_texts, in_python, timestamp_text
 from headway.network.schema import type_name
 
 _SMALL = 512
-"""Below this size values are parsed one by one, which bounds the cost of bisection if nearly all of them fail."""
+"""Up to this many values are parsed one by one, which bounds the cost of bisection if nearly all of them fail."""
 
 _TRUE, _FALSE = ("true", "1"), ("false", "0")
 
