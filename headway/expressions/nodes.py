@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import Column, Indices, Mask, Values, from_arrow, nulls, numpy_type, to_arrow
+from headway.columns import Column, Indices, Mask, Values, from_arrow, nulls, numpy_type, quiet, to_arrow
 from headway.errors import ExpressionError
 
 Columns = Sequence[Column | None]
@@ -33,8 +33,7 @@ class LimitError(EvaluationError):
 class Node:
     """One compiled step: its type, the closure that evaluates it and the slots that it reads.
 
-    `constant` is a column of one tuple if the value does not depend on the tuples. `warns` says that numpy
-    may warn about floating point, so that the whole expression runs with warnings off.
+    `constant` is a column of one tuple if the value does not depend on the tuples.
     """
 
     type: pa.DataType
@@ -42,7 +41,6 @@ class Node:
     slots: frozenset[int] = frozenset()
     constant: Column | None = None
     field: int | None = None
-    warns: bool = False
 
     @property
     def is_null(self) -> bool:
@@ -114,17 +112,17 @@ def relabel(node: Node, type_: pa.DataType, field: int | None = None) -> Node:
 
     `field` is the slot that they are read from, if they go straight into `binary`.
     """
-    return Node(type_, node.run, node.slots, node.constant, field, node.warns)
+    return Node(type_, node.run, node.slots, node.constant, field)
 
 
-def build(type_: pa.DataType, arguments: Iterable[Node], run: Run, warns: bool = False) -> Node:
+def build(type_: pa.DataType, arguments: Iterable[Node], run: Run) -> Node:
     """Return a node over arguments; folded into a constant if they all are, unless it fails."""
     listed = tuple(arguments)
     slots = frozenset[int]().union(*(argument.slots for argument in listed))
-    node = Node(type_, run, slots, None, None, warns or any(argument.warns for argument in listed))
+    node = Node(type_, run, slots)
     if listed and all(argument.constant is not None for argument in listed):
         try:
-            with np.errstate(all="ignore"):
+            with quiet():
                 return constant(run((), 1), type_)
         except LimitError as error:
             raise ExpressionError(str(error)) from None
@@ -133,16 +131,14 @@ def build(type_: pa.DataType, arguments: Iterable[Node], run: Run, warns: bool =
     return node
 
 
-def over_columns(
-    type_: pa.DataType, arguments: Sequence[Node], kernel: Callable[..., Column], warns: bool = False
-) -> Node:
+def over_columns(type_: pa.DataType, arguments: Sequence[Node], kernel: Callable[..., Column]) -> Node:
     """Return a node whose kernel takes the arguments' columns."""
     runs = [argument.run for argument in arguments]
 
     def run(columns: Columns, count: int) -> Column:
         return kernel(*[step(columns, count) for step in runs])
 
-    return build(type_, arguments, run, warns)
+    return build(type_, arguments, run)
 
 
 def over_arrow(type_: pa.DataType, arguments: Sequence[Node], kernel: Callable[..., Any]) -> Node:
@@ -186,9 +182,7 @@ def over_values(
     return build(type_, arguments, run)
 
 
-def unary(
-    type_: pa.DataType, argument: Node, kernel: Callable[[Values, Mask | None], Values], warns: bool = False
-) -> Node:
+def unary(type_: pa.DataType, argument: Node, kernel: Callable[[Values, Mask | None], Values]) -> Node:
     """Return a node over numpy values; NULL in, NULL out."""
     if argument.is_null:
         return null(type_)
@@ -198,10 +192,10 @@ def unary(
         column = step(columns, count)
         return Column(kernel(column.values, column.valid), column.valid)
 
-    return build(type_, (argument,), run, warns)
+    return build(type_, (argument,), run)
 
 
-def binary(type_: pa.DataType, left: Node, right: Node, kernel: Binary, warns: bool = False) -> Node:
+def binary(type_: pa.DataType, left: Node, right: Node, kernel: Binary) -> Node:
     """Return a node over two sides' numpy values; NULL in, NULL out. The kernel ignores or checks the mask."""
     if left.is_null or right.is_null:
         return null(type_)
@@ -233,7 +227,7 @@ def binary(type_: pa.DataType, left: Node, right: Node, kernel: Binary, warns: b
             valid = both(one.valid, two.valid)
             return Column(kernel(one.values, two.values, valid), valid)
 
-    return build(type_, (left, right), run, warns)
+    return build(type_, (left, right), run)
 
 
 def plain(ufunc: Any) -> Binary:
