@@ -214,6 +214,15 @@ def exporter(type_: pa.DataType) -> Callable[[Column], pa.Array]:
     return export
 
 
+def quiet() -> np.errstate:
+    """Return a context in which numpy does not warn of infinities and NaN, which are values like any other.
+
+    Expressions and kernels rely on it: whatever runs them enters it once per thread, because entering it for each
+    call would cost more than many a call. It holds for the current thread.
+    """
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
 def as_floats(column: Column) -> npt.NDArray[np.float64]:
     """Return a column of numbers as floats, NaN where it is NULL; a copy where that is needed."""
     if not isinstance(column.values, np.ndarray):

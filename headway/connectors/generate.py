@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headway.columns import Column, Int64s, numpy_type, to_arrow
+from headway.columns import Column, Int64s, numpy_type, quiet, to_arrow
 from headway.connectors.arrivals import nanoseconds, parse_arrivals
 from headway.connectors.protocol import Chunk, SourceRequest
 from headway.connectors.readers import BatchReader
@@ -152,7 +152,8 @@ def _expression(text: str, type_: pa.DataType, timed: bool, who: str) -> FieldMa
 
     def make(columns: Sequence[Column | None], count: int, random: np.random.Generator) -> pa.Array:
         try:
-            return to_arrow(expression.evaluate(columns, count), type_)
+            with quiet():
+                return to_arrow(expression.evaluate(columns, count), type_)
         except EvaluationError as error:
             raise InputError(f"{who}: '{text}' fails: {error}") from None
 

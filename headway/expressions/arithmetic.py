@@ -187,7 +187,7 @@ def _float(operator: str, type_: pa.DataType, left: Node, right: Node) -> Node:
         return ufunc(one, two)
 
     divides = operator in ("/", "%") and (right.constant is None or right.is_null or right.value == 0)
-    return binary(type_, left, right, dividing if divides else plain(ufunc), warns=True)
+    return binary(type_, left, right, dividing if divides else plain(ufunc))
 
 
 def integer_quotient(type_: pa.DataType) -> Binary:

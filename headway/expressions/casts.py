@@ -279,7 +279,7 @@ def _lenient(node: Node, type_: pa.DataType) -> Node:
         except EvaluationError:
             return nulls(1, type_)
 
-    return build(type_, (node,), run, warns=True)
+    return build(type_, (node,), run)
 
 
 def _from_python(source: pa.DataType, target: pa.DataType) -> Callable[[Any], object]:
@@ -354,8 +354,8 @@ def _fixed(node: Node, target: pa.DataType) -> Node:
     if narrows:
         return unary(target, node, _narrowing(dtype, target))
     if is_float(source) and not is_float(target):
-        return unary(target, node, truncating(target), warns=True)
-    return unary(target, node, lambda values, valid: values.astype(dtype), warns=is_float(target))
+        return unary(target, node, truncating(target))
+    return unary(target, node, lambda values, valid: values.astype(dtype))
 
 
 def scaling(width: int, reason: str) -> Callable[[Values, Mask | None], Values]:
@@ -411,8 +411,8 @@ def _seconds(node: Node, target: pa.DataType) -> Node:
 def _instant(node: Node, target: pa.DataType) -> Node:
     """Cast seconds since 1970 to a timestamp."""
     if is_float(node.type):
-        micros = unary(DOUBLE, cast(node, DOUBLE), lambda values, valid: values * 1e6, warns=True)
-        whole = unary(pa.int64(), micros, truncating(pa.int64()), warns=True)
+        micros = unary(DOUBLE, cast(node, DOUBLE), lambda values, valid: values * 1e6)
+        whole = unary(pa.int64(), micros, truncating(pa.int64()))
         return unary(target, whole, lambda values, valid: values)
 
     return unary(target, node, scaling(1_000_000, "a value does not fit timestamp"))

@@ -110,7 +110,7 @@ def null_safe_equal(left: Node, right: Node) -> Node:
         one, two = first(columns, count).is_valid(), second(columns, count).is_valid()
         return Column(np.where(one & two, same(columns, count).values, ~(one | two)))
 
-    return build(BOOLEAN, (left, right), run, equal.warns)
+    return build(BOOLEAN, (left, right), run)
 
 
 def is_null(argument: Node) -> Node:

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from headway.columns import Column
 from headway.errors import ExpressionError, choices, did_you_mean
-from headway.expressions.nodes import Columns, Node, Run
+from headway.expressions.nodes import Node, Run
 from headway.expressions.parsing import to_sql
 from headway.expressions.types import VOID
 from headway.expressions.userfunctions import BUILTIN, Functions, UserAggregate
@@ -119,8 +117,6 @@ class Expression:
     slots: tuple[int, ...]
     field: int | None
     evaluate: Run = dataclasses.field(repr=False, compare=False)
-    loud: Run | None = dataclasses.field(default=None, repr=False, compare=False)
-    """The same, but unless the caller suppresses it numpy may warn of infinities and NaN; None if it never does."""
 
 
 @dataclass(frozen=True)
@@ -169,16 +165,5 @@ def finish(node: Node, tree: exp.Expression, text: str | None = None) -> Express
     """Return a node as an expression; without a `text` from the user, the tree's SQL is used."""
     if node.type == VOID:
         raise ExpressionError("NULL has no type here; write cast(NULL as type)")
-    run, loud = (_quiet(node.run), node.run) if node.warns else (node.run, None)
     sql = to_sql(tree)
-    return Expression(text or sql, sql, node.type, tuple(sorted(node.slots)), node.field, run, loud)
-
-
-def _quiet(step: Run) -> Run:
-    """Run without numpy's floating-point warnings: infinities and NaN are regular values here."""
-
-    def run(columns: Columns, count: int) -> Column:
-        with np.errstate(all="ignore"):
-            return step(columns, count)
-
-    return run
+    return Expression(text or sql, sql, node.type, tuple(sorted(node.slots)), node.field, node.run)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headway.columns import Column, Indices, Mask, Values, from_arrow, nulls, numpy_type, to_arrow
+from headway.columns import Column, Indices, Mask, Values, from_arrow, nulls, numpy_type, quiet, to_arrow
 from headway.errors import ExpressionError
 
 Columns = Sequence[Column | None]
@@ -34,8 +34,7 @@ class Node:
     """One compiled step: its type, the closure that evaluates it and the slots that it reads.
 
     `constant` is a column of one tuple if the value does not depend on the tuples. `field` is the slot if the node only
-    reads a field. `warns` means that numpy may issue floating-point warnings, so the whole expression must suppress
-    them.
+    reads a field.
     """
 
     type: pa.DataType
@@ -43,7 +42,6 @@ class Node:
     slots: frozenset[int] = frozenset()
     constant: Column | None = None
     field: int | None = None
-    warns: bool = False
 
     @property
     def is_null(self) -> bool:
@@ -115,17 +113,17 @@ def relabel(node: Node, type_: pa.DataType, field: int | None = None) -> Node:
 
     `field` is the slot they are read from, if `binary` may read it directly.
     """
-    return Node(type_, node.run, node.slots, node.constant, field, node.warns)
+    return Node(type_, node.run, node.slots, node.constant, field)
 
 
-def build(type_: pa.DataType, arguments: Iterable[Node], run: Run, warns: bool = False) -> Node:
+def build(type_: pa.DataType, arguments: Iterable[Node], run: Run) -> Node:
     """Return a node over arguments; if all are constant it is folded, unless evaluation fails."""
     listed = tuple(arguments)
     slots = frozenset[int]().union(*(argument.slots for argument in listed))
-    node = Node(type_, run, slots, None, None, warns or any(argument.warns for argument in listed))
+    node = Node(type_, run, slots)
     if listed and all(argument.constant is not None for argument in listed):
         try:
-            with np.errstate(all="ignore"):
+            with quiet():
                 return constant(run((), 1), type_)
         except LimitError as error:
             raise ExpressionError(str(error)) from None
@@ -134,16 +132,14 @@ def build(type_: pa.DataType, arguments: Iterable[Node], run: Run, warns: bool =
     return node
 
 
-def over_columns(
-    type_: pa.DataType, arguments: Sequence[Node], kernel: Callable[..., Column], warns: bool = False
-) -> Node:
+def over_columns(type_: pa.DataType, arguments: Sequence[Node], kernel: Callable[..., Column]) -> Node:
     """Return a node whose kernel takes the arguments as columns."""
     runs = [argument.run for argument in arguments]
 
     def run(columns: Columns, count: int) -> Column:
         return kernel(*[step(columns, count) for step in runs])
 
-    return build(type_, arguments, run, warns)
+    return build(type_, arguments, run)
 
 
 def over_arrow(type_: pa.DataType, arguments: Sequence[Node], kernel: Callable[..., Any]) -> Node:
@@ -187,9 +183,7 @@ def over_values(
     return build(type_, arguments, run)
 
 
-def unary(
-    type_: pa.DataType, argument: Node, kernel: Callable[[Values, Mask | None], Values], warns: bool = False
-) -> Node:
+def unary(type_: pa.DataType, argument: Node, kernel: Callable[[Values, Mask | None], Values]) -> Node:
     """Return a node over numpy values; NULL in, NULL out."""
     if argument.is_null:
         return null(type_)
@@ -199,10 +193,10 @@ def unary(
         column = step(columns, count)
         return Column(kernel(column.values, column.valid), column.valid)
 
-    return build(type_, (argument,), run, warns)
+    return build(type_, (argument,), run)
 
 
-def binary(type_: pa.DataType, left: Node, right: Node, kernel: Binary, warns: bool = False) -> Node:
+def binary(type_: pa.DataType, left: Node, right: Node, kernel: Binary) -> Node:
     """Return a node over the numpy values of two sides; NULL in, NULL out. The kernel ignores or checks the mask."""
     if left.is_null or right.is_null:
         return null(type_)
@@ -234,7 +228,7 @@ def binary(type_: pa.DataType, left: Node, right: Node, kernel: Binary, warns: b
             valid = both(one.valid, two.valid)
             return Column(kernel(one.values, two.values, valid), valid)
 
-    return build(type_, (left, right), run, warns)
+    return build(type_, (left, right), run)
 
 
 def plain(ufunc: Any) -> Binary:

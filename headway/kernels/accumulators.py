@@ -225,10 +225,9 @@ class _Variance(Accumulator):
         n = arrays["n"]
         some = n > (1 if self._sample else 0)
         s1, s2, count = arrays["s1"], arrays["s2"], np.maximum(n, 1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            square = s1**2 / count
-            square = np.where(np.isinf(square), s1 * (s1 / count), square)
-            squares = np.maximum(s2 - square, 0.0)
+        square = s1**2 / count
+        square = np.where(np.isinf(square), s1 * (s1 / count), square)
+        squares = np.maximum(s2 - square, 0.0)
         squares = np.where(np.isfinite(s1) & ~np.isfinite(s2), np.inf, squares)  # squares alone were too large
         values = squares / np.maximum(n - 1 if self._sample else n, 1)
         return nullable(np.sqrt(values) if self._root else values, some)

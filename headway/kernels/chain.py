@@ -47,7 +47,6 @@ class ChainKernel(Kernel):
     """The columns that whoever gets the output will read; None: all. The others are left out. Only after a filter."""
     _needed: list[frozenset[int]] = field(init=False, repr=False)
     _made: list[list[Run]] = field(init=False, repr=False)
-    _warns: bool = field(init=False, repr=False)
     _most: int = field(default=0, init=False, repr=False)
     _few: int | None = field(init=False, repr=False)
     """How many tuples are processed together where texts are made, which may be long; None: all, nothing can be."""
@@ -58,9 +57,7 @@ class ChainKernel(Kernel):
         needed = frozenset(range(len(last.schema) if last.predicate else len(last.fields)))
         if self.wanted is not None:
             needed &= self.wanted
-        # Numpy is kept quiet once for a call, not once for each expression.
-        self._made = [[expression.loud or expression.evaluate for expression in link.fields] for link in self.links]
-        self._warns = any(expression.loud is not None for link in self.links for expression in link.fields)
+        self._made = [[expression.evaluate for expression in link.fields] for link in self.links]
         made = [expression for link in self.links for expression in link.fields if expression.field is None]
         self._few = None if all(numpy_type(expression.type) is not None for expression in made) else _FIRST
         self._needed = [needed]
@@ -110,10 +107,7 @@ class ChainKernel(Kernel):
     def _run_fused(self, train: Train) -> Result:
         if len(self.links) == 1:
             return self._run_one(self.links[0], train)
-        if not self._warns:
-            return self._run_links(train)
-        with np.errstate(all="ignore"):
-            return self._run_links(train)
+        return self._run_links(train)
 
     def _run_links(self, train: Train) -> Result:
         work = _Work(train)

@@ -123,9 +123,8 @@ def band(values: Values, size: Any) -> tuple[Values, Values]:
     """Return values minus and plus the size, without wrapping around; for floats a little wider, to be exact later."""
     if values.dtype.kind == "f":
         # A distance is rounded by half a unit in its last place, which a small value may vanish in altogether.
-        with np.errstate(over="ignore"):
-            wide = size + np.where(np.isfinite(values), np.abs(values) + size, 0.0) * 2.0**-51
-            return np.nextafter(values - wide, -np.inf), np.nextafter(values + wide, np.inf)
+        wide = size + np.where(np.isfinite(values), np.abs(values) + size, 0.0) * 2.0**-51
+        return np.nextafter(values - wide, -np.inf), np.nextafter(values + wide, np.inf)
     info = np.iinfo(np.int64)
     low = np.where(values < info.min + size, info.min, values - size)
     high = np.where(values > info.max - size, info.max, values + size)
@@ -134,8 +133,7 @@ def band(values: Values, size: Any) -> tuple[Values, Values]:
 
 def near(one: Values, other: Values, size: Any) -> Mask:
     """Return which pairs of floats are within the size; infinities are near nothing."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        close: Mask = np.abs(one - other) <= size
+    close: Mask = np.abs(one - other) <= size
     return close
 
 
@@ -150,8 +148,7 @@ def far(one: Values, other: Values, size: Any) -> Mask:
 def reach(values: Values, size: Any) -> Values:
     """Return values plus the size, without wrapping around."""
     if values.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            end: Values = values + size
+        end: Values = values + size
         return end
     top = np.iinfo(np.int64).max
     return np.where(values > top - size, top, values + size)

@@ -138,8 +138,7 @@ def _percentile(call: AggregateCall, rows: Rows, columns: Sequence[Column], fail
     above = padded[np.minimum(starts + high, last)]
     part = place - low
     # Exact where both neighbours are equal or the place is whole, so infinities stay what they are; else as in Spark.
-    with np.errstate(invalid="ignore", over="ignore"):
-        mixed = np.where((part == 0) | (below == above), below, below + (above - below) * part)
+    mixed = np.where((part == 0) | (below == above), below, below + (above - below) * part)
     return nullable(mixed, counts > 0)
 
 

@@ -85,13 +85,13 @@ class Builtin:
         return build(*[take(one, self.name) for take, one in zip(takes, arguments, strict=True)])
 
 
-def over_numpy(type_: pa.DataType, kernel: Callable[..., Any], warns: bool = False) -> Callable[..., Node]:
+def over_numpy(type_: pa.DataType, kernel: Callable[..., Any]) -> Callable[..., Node]:
     """Return a builder for a numpy function of one or two arguments; NULL in, NULL out."""
 
     def build(*nodes: Node) -> Node:
         if len(nodes) == 1:
-            return unary(type_, nodes[0], lambda values, valid: kernel(values), warns)
-        return binary(type_, nodes[0], nodes[1], lambda one, two, valid: kernel(one, two), warns)
+            return unary(type_, nodes[0], lambda values, valid: kernel(values))
+        return binary(type_, nodes[0], nodes[1], lambda one, two, valid: kernel(one, two))
 
     return build
 

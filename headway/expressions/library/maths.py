@@ -67,7 +67,7 @@ def rounded(name: str) -> Callable[..., Node]:
         if places is None:
             return null(node.type)
         if is_float(node.type):
-            return unary(node.type, node, _floats(places, mode), warns=True)
+            return unary(node.type, node, _floats(places, mode))
         if is_decimal(node.type):
             type_ = _decimal_type(node.type, places)
             return over_values(type_, (node,), lambda value: _cut(value, min(places, node.type.scale), mode))
@@ -133,7 +133,7 @@ def _floats(places: int, mode: str) -> Callable[[Values, Mask | None], Any]:
 
 
 def _double(ufunc: Any) -> Callable[..., Node]:
-    return over_numpy(DOUBLE, ufunc, warns=True)
+    return over_numpy(DOUBLE, ufunc)
 
 
 def _doubles(*ufuncs: np.ufunc) -> list[Builtin]:
@@ -150,7 +150,7 @@ def _logarithm(ufunc: Any, least: float = 0.0) -> Callable[[Node], Node]:
             return Column(ufunc(column.values), column.valid)
         return Column(ufunc(column.values), both(column.valid, ~missing))
 
-    return lambda node: over_columns(DOUBLE, (node,), kernel, warns=True)
+    return lambda node: over_columns(DOUBLE, (node,), kernel)
 
 
 _ln = _logarithm(np.log)
@@ -159,7 +159,7 @@ _ln = _logarithm(np.log)
 def _log(first: Node, second: Node | None = None) -> Node:
     if second is None:
         return _ln(first)
-    return binary(DOUBLE, _ln(second), _ln(first), lambda one, two, valid: np.divide(one, two), warns=True)
+    return binary(DOUBLE, _ln(second), _ln(first), lambda one, two, valid: np.divide(one, two))
 
 
 def _absolute(node: Node) -> Node:
@@ -186,7 +186,7 @@ def _whole(name: str, ufunc: Any, mode: str) -> Callable[[Node], Node]:
         if is_decimal(node.type):
             type_ = pa.decimal128(min(38, node.type.precision - node.type.scale + 1), 0)
             return over_values(type_, (node,), lambda value: value.to_integral_value(mode))
-        return unary(BIGINT, cast(node, DOUBLE), kernel, warns=True)
+        return unary(BIGINT, cast(node, DOUBLE), kernel)
 
     return made
 
@@ -230,7 +230,7 @@ def _pmod(one: Node, two: Node) -> Node:
         safe = np.where(by == 0, 1, by).astype(rest.dtype)
         return np.where(rest < 0, np.fmod(rest + safe, safe), rest)
 
-    return over_numpy(remainder.type, kernel, warns=True)(remainder, divisor)
+    return over_numpy(remainder.type, kernel)(remainder, divisor)
 
 
 def _is_nan(node: Node) -> Node:

@@ -374,7 +374,7 @@ def _instant(name: str, width: int) -> Callable[[Node], Node]:
         if node.type == VOID:
             return null(TIMESTAMP)
         if name == "timestamp_seconds" and is_float(node.type):
-            return over_columns(TIMESTAMP, (cast(node, DOUBLE),), _from_doubles, warns=True)
+            return over_columns(TIMESTAMP, (cast(node, DOUBLE),), _from_doubles)
         if name == "timestamp_seconds" and is_decimal(node.type):
             return over_values(TIMESTAMP, (node,), _from_decimal)
         if not is_integer(node.type):
