@@ -16,7 +16,7 @@ def main() -> int:
         from headway.cli.main import main as run  # takes half a second, so import it inside the try
     except KeyboardInterrupt:
         print("headway: interrupted", file=sys.stderr, flush=True)
-        os._exit(130)  # after Ctrl-C inside exec(), CPython would end by the signal even if it is caught
+        os._exit(130)  # nothing has begun; CPython remembers a Ctrl-C inside exec() and would end by the signal
     gc.freeze()
     gc.enable()
     code = run()

@@ -48,8 +48,7 @@ class Column:
     """The values of one field: a numpy array with a mask of the non-null ones, or an Arrow array.
 
     `valid` is None when a numpy column has no NULLs; it is always None for an Arrow array, which has its own. `values`
-    are undefined where `valid` is False: apply the mask first. Immutable by
-    convention, because trains share columns.
+    are undefined where `valid` is False: apply the mask first. Immutable by convention, because trains share columns.
     """
 
     __slots__ = ("valid", "values")

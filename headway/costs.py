@@ -1,12 +1,12 @@
 """The cost model: the flow of tuples through every box, and the work that a tuple causes on its way to the outputs.
 
-All readers share one model. It walks the network along its arcs, weighted by each arc's share of its box's tuples:
+All readers share one model. It walks the network along its arcs, weighted by their shares of a box's tuples (`Shares`):
 
 - forwards for rates: the tuples per second that reach each box, from the rates of the sources;
 - backwards for work: the seconds that a tuple entering a box causes, there and in all boxes downstream;
 - for units: what a step costs until its tuples are delivered, the paper's cost(D(b)), for all units at once;
 - for the static analysis of the paper on Aurora (section 4.4). A box with the cost c (seconds per tuple), the
-selectivity s (tuples out per tuple in) and r tuples in per second has
+  selectivity s (tuples out per tuple in) and r tuples in per second has
 
       load = r * c        stable if 1 / c >= r        rate out = min(1 / c, r) * s
 
@@ -120,7 +120,7 @@ class _Arcs:
 
 
 class CostModel:
-    """A topology and its shares, prepared once for many walks: a millisecond or two for 10,000 boxes."""
+    """A topology and its shares, prepared once for many walks, each a millisecond or two for 10,000 boxes."""
 
     def __init__(self, topology: Topology, shares: Shares | None = None) -> None:
         """Prepare the arcs, in a loop over all boxes."""

@@ -43,10 +43,10 @@ def function(
 ) -> Callable[[Decorated], Decorated]:
     """Register a Python function for use in expressions; returns a decorator that leaves it unchanged.
 
-    It is called once per tuple with Python values. With `null_on_null` a NULL argument gives NULL without a
-    call; otherwise None is passed. With `vectorised` it is called once per train with an Arrow array per
-    argument, NULLs included, and returns an Arrow array of the same length. It must always return the same for the same
-    arguments. If it raises, the tuples become dead letters. It may be called from several threads.
+    It is called once per tuple with Python values. With `null_on_null` a NULL argument gives NULL without a call;
+    otherwise None is passed. With `vectorised` it is called once per train with an Arrow array per argument, NULLs
+    included, and returns an Arrow array of the same length. It must always return the same for the same arguments. If
+    it raises, the tuples become dead letters. It may be called from several threads.
     """
     types, result = _signature("function", name, args, returns)
 

@@ -29,7 +29,7 @@ _BITS = 53
 """The bits that a double holds exactly."""
 _APART = 0x94D049BB133111EB
 _LONGEST = 64
-"""The most that a train is lengthened to make up for drops: taking tuples is cheap, but not free."""
+"""The largest factor by which a train is lengthened to make up for drops: taking tuples is cheap, but not free."""
 RANDOM, VALUE = "random", "value"
 """Reasons for dropping tuples: at random, and by the worth of their values."""
 

@@ -29,7 +29,7 @@ _NAME = re.compile(r"\w+(?:\.\w+){0,2}")
 _QUOTED = re.compile(r"(\w+)\.`([^`]+)`")
 _SHOWN = 120
 _KEPT = r"^[+-]?0[0-9xX]|\("
-"""What Arrow takes for a number but is meant as text: a leading zero, hexadecimal digits, `nan(abc)`."""
+"""What Arrow takes for a number although it is meant as text: a leading zero, hexadecimal digits, `nan(abc)`."""
 _BIGINT = range(-(1 << 63), 1 << 63)
 _TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _BRACKETS = re.compile(rb"[][{}]")
@@ -226,7 +226,7 @@ def infer_csv(data: bytes) -> pa.Table:
 
 
 def _refuse_open_quote(table: pa.Table) -> None:
-    """Raise ArrowInvalid if the last row has a text of several lines: as quotes are odd, one was never closed."""
+    """Raise ArrowInvalid if the last row has a text of several lines: with odd quotes, one was never closed."""
     last = table.slice(max(0, table.num_rows - 1)).to_pylist()
     for name, value in (last[0] if last else {}).items():
         if isinstance(value, str) and "\n" in value:
@@ -234,7 +234,7 @@ def _refuse_open_quote(table: pa.Table) -> None:
 
 
 def csv_options() -> pyarrow.csv.ConvertOptions:
-    """Return options by which only an empty value is NULL; by default, Arrow also takes Namibia's code, NA."""
+    """Return options by which only an empty value is NULL; by default, Arrow reads NA, Namibia's code, as NULL."""
     return pyarrow.csv.ConvertOptions(null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False)
 
 

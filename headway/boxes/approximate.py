@@ -1,8 +1,8 @@
 """Estimates: how an aggregate's select list is rewritten for ``approximate: true``.
 
 In a stream that was thinned out at random, each remaining tuple stands for w = 1/p tuples, where p is the probability
-that it was kept (the Horvitz-Thompson estimator). So tuples get two hidden columns, the weight w and the spread w(w -
-1), and the select list is rewritten over them:
+that it was kept (the Horvitz-Thompson estimator). So tuples get two hidden columns, weight w and spread w(w - 1), and
+the select list is rewritten over them:
 
     count   sum(w)               1.96 sqrt(sum w(w - 1))
     sum     sum(w x)             1.96 sqrt(sum w(w - 1) x²)

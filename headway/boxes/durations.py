@@ -36,7 +36,7 @@ _WORDS = {
 _FACTOR = {word: _UNITS[unit] for unit, words in _WORDS.items() for word in words}
 _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zµμ]+)\s*", re.IGNORECASE)
 _LONGEST = 2**62
-"""So that a moment plus a duration still fits into 64 bits."""
+"""The longest duration, so that a moment plus a duration still fits into 64 bits."""
 LARGEST_SIZE = 2**60
 """The largest size in an order field's unit: windows of this size have 64-bit numbers. For timestamps, 36,533 years."""
 _LARGEST_FLOAT = 1e300
@@ -141,8 +141,8 @@ def write_size(size: Size) -> int | float | str:
 def native_size(size: Size, type_: pa.DataType) -> int | float:
     """Return a size in the unit of an order field's type: microseconds for timestamps, days for dates.
 
-    Raises a NetworkError with a hint for a duration of a number, a number for a timestamp or a date, or a fraction of a
-    whole number.
+    Raises a NetworkError with a hint for a duration on a numeric field, a number on a timestamp or a date, or a
+    fraction on an integer field.
     """
     name = type_name(type_)
     if pa.types.is_timestamp(type_) or pa.types.is_date(type_):

@@ -44,7 +44,7 @@ class Origin(NamedTuple):
     """Where a field of a box's results comes from, the same for all its inputs.
 
     `value` is the index of an input field, or an expression over the input's fields, whose result is called `name`.
-    `conditions` are predicates of the tuples that get there, each with whether it is true of them or not.
+    `conditions` are predicates, each with whether it has to be true or not true for a tuple to get there.
     """
 
     value: int | Expression
@@ -217,7 +217,7 @@ O = TypeVar("O", bound=type[Operator])  # noqa: E741
 
 
 def register(spec: O) -> O:
-    """Enter one of Headway's own operators into the registry (a class decorator)."""
+    """Register one of Headway's own operators (a class decorator)."""
     spec.for_strangers = True
     REGISTRY[spec.op] = spec
     return spec
@@ -229,7 +229,7 @@ def operators() -> dict[str, type[Operator]]:
 
 
 def operator_of(op: str) -> type[Operator]:
-    """Return an operator by name. An installed package's is imported when it is first asked for."""
+    """Return an operator by name. An installed package's is imported on first use."""
     return REGISTRY[op] if op in REGISTRY else _installed(op)
 
 

@@ -95,7 +95,7 @@ def _present(ids: Int64s, column: Column) -> tuple[Int64s, Values]:
 
 
 def _count(arrays: Arrays, ids: Int64s, counts: Int64s | None) -> None:
-    """Add the number of ids per group; `counts` is used if no id has been left out since."""
+    """Add the number of ids per group; `counts` is used if no id has been left out since it was made."""
     if counts is None or len(ids) != int(counts.sum()):
         counts = np.bincount(ids, minlength=len(arrays["n"]))
     arrays["n"] += counts

@@ -1,10 +1,9 @@
 """Aggregate over windows of the order field or of the tuple number; data-driven windows are in sessions.py.
 
 A train is processed as a whole: first which tuples are in order (order.py) and which windows they belong to (grid.py),
-then the accumulators of all open windows at once (windows.py). Then every window that the partition's frontier
-has passed is emitted with the arrival number of the tuple that moved the frontier there. An in-order tuple never
-belongs to a closed window, so adding all tuples first and closing windows afterwards gives the same results as tuple by
-tuple.
+then the accumulators of all open windows at once (windows.py). Then every window that the partition's frontier has
+passed is emitted with the arrival number of the tuple that moved the frontier there. An in-order tuple never belongs to
+a closed window, so adding all tuples first and closing windows afterwards gives the same results as tuple by tuple.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class BSortKernel(Kernel):
         super().__init__(spec, box, schemas, tables, functions)
         (self._schema,) = schemas
         self._on = None if spec.order.numbered else self._schema.index(spec.order.on)
-        # By the tuple's number everything is sorted already.
+        # By tuple number the input is sorted already, and the buffer only delays it.
         self._slack = spec.order.slack
         self._by = tuple(self._schema.index(name) for name in spec.order.by)
 

@@ -120,7 +120,7 @@ class Grid:
 
 
 def band(values: Values, size: Any) -> tuple[Values, Values]:
-    """Return values minus and plus the size, without wrapping around; for floats a little wider, as a first check."""
+    """Return values minus and plus the size, without wrapping around; for floats a little wider (see `near`)."""
     if values.dtype.kind == "f":
         # A distance is rounded by half a unit in its last place, in which a small value may vanish altogether.
         with np.errstate(over="ignore"):

@@ -124,7 +124,7 @@ class KeyIndex(NamedTuple):
         return keys * (len(self.distinct) + 1) + self.distinct.searchsorted(values, "right")
 
     def within(self, keys: Int64s, values: Values, size: Any) -> tuple[Int64s, Int64s]:
-        """Return the ranges of tuples with these keys and within the size of these values, a little wider for floats."""
+        """Return the ranges of tuples with these keys and within the size of these values, wider for floats."""
         low, high = band(values, size)
         lowest = keys * (len(self.distinct) + 1) + self.distinct.searchsorted(low)
         return self.numbers.searchsorted(lowest), self.numbers.searchsorted(self.above(keys, high))

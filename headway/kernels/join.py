@@ -1,9 +1,9 @@
 """Join: pairs of tuples of two streams within a distance, or of a stream and a static table.
 
 Each side keeps its tuples in runs sorted by (key, order value); runs of similar size are merged, so there are few of
-them. An arriving train is sorted once and probes the other side's runs by binary search. A pair is
-emitted with the later of its two tuples; by their places in the merged arrival order, every pair comes once and in the
-same order however the streams were cut.
+them. An arriving train is sorted once and probes the other side's runs by binary search. A pair is emitted with the
+later of its two tuples; by their places in the merged arrival order, every pair comes once and in the same order
+however the streams were cut.
 """
 
 from __future__ import annotations

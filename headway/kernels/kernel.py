@@ -38,10 +38,10 @@ class DeadLetter:
 class Result(NamedTuple):
     """What one call of a kernel returned.
 
-    `outputs` has a train for each port, even an empty one, which carries progress. `ignored` counts tuples
-    out of order or too late. `counts` are, for a fused kernel, the tuples that went into each of its boxes.
-    `rest` yields further results of the same call, which follow these: they are made on demand, so that they never fill
-    the memory all at once. It must be exhausted before the state is used again.
+    `outputs` has a train for each port, even an empty one, which carries progress. `ignored` counts tuples out of order
+    or too late. `counts` are, for a fused kernel, the tuples that went into each of its boxes. `rest` yields further
+    results of the same call, which follow these: they are made on demand, so that they never fill the memory all at
+    once. It must be exhausted before the state is used again.
     """
 
     outputs: tuple[Train, ...]

@@ -296,9 +296,9 @@ def segment_ranks(segments: Int64s, values: Values) -> tuple[Int64s, Any]:
 def bubble_pass(numbers: Int64s, first: Mask) -> tuple[Int64s, Int64s]:
     """Run one pass of a bubble sort over each segment; `first` marks where segments begin.
 
-    Returns the running maximum, and what the pass passes on: at each place the smaller of the tuple and the maximum
-    before it. The first of a segment passes on nothing, represented by itself: it cannot exceed what
-    the later passes see anyway, because segments are headed by their known values in ascending order.
+    Returns the running maximum, and what is passed on: at each place the smaller of the tuple and the maximum before
+    it. The first of a segment passes on nothing, represented by itself: it cannot exceed what the later passes see
+    anyway, because segments are headed by their known values in ascending order.
     """
     largest = np.maximum.accumulate(numbers)
     before = np.empty_like(largest)

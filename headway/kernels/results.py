@@ -1,4 +1,4 @@
-"""Results of kernels: failing tuples become dead letters, windows' results are collected, and many come in pieces.
+"""Results of kernels: failing tuples become dead letters, windows' results are collected, many come in pieces.
 
 Expressions are evaluated on whole trains. Only when that fails is the train halved until the bad tuples are isolated,
 so a run without bad tuples pays nothing, and one bad tuple costs a logarithmic number of steps.

@@ -1,8 +1,8 @@
 """Universal: pass on each tuple zero or more times, and burn its cost.
 
-A tuple's draw is a hash of its arrival number, so trains do not matter. Only where several tuples have the same number
-must the kernel remember where among them the last train ended; an engine that never cuts
-there may run mode `random` without its state, from `initial` each time, and in parallel. Mode `even` counts all tuples.
+A tuple's draw is a hash of its arrival number, so how trains are cut does not matter. Only where several tuples have
+the same number must the kernel remember where among them the last train ended; an engine that never cuts there may run
+mode `random` without its state, from `initial` each time, and in parallel. Mode `even` counts all tuples.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from headway.storage.segments import MEND, LogSegment
 from headway.trains import NOTHING, Tick
 
 FOLD = 256
-"""Single commits that are folded into one file."""
+"""How many single commits are folded into one file."""
 
 _COMMITS = "commits"
 _NEWEST = f"{_COMMITS}/newest"

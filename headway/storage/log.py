@@ -116,12 +116,12 @@ class Log:
 
     @property
     def positions(self) -> dict[str, int]:
-        """How many tuples of each source have entered so far, those dropped included."""
+        """How many tuples of each source have entered so far, including those dropped from the log."""
         return dict.fromkeys(self._schemas, 0) | dict(self.newest.positions)
 
     @property
     def refused(self) -> dict[str, int]:
-        """How many malformed rows of each source have been logged so far, those dropped included."""
+        """How many malformed rows of each source have been logged so far, including those dropped from the log."""
         return dict.fromkeys(self._schemas, 0) | dict(self.newest.refused)
 
     @property
@@ -150,7 +150,7 @@ class Log:
     ) -> Commit:
         """Log what entered since the last append; it is durable and visible when this returns.
 
-        Numbers must be above the log's `issued` and at most `issued`, and ascend. The trains' own ticks and ends are
+        Numbers must ascend, above the log's `issued` and up to the given one. The trains' own ticks and ends are
         ignored. When it raises RunError, nothing was logged, and the same may be appended again.
         """
         with self._writing:
@@ -266,7 +266,7 @@ class Log:
             return self._commits[min(at, len(self._commits) - 1)].moment if self._commits else 0
 
     def drop(self, upto: int, now: int) -> int:
-        """Forget the commits wholly at or below `upto` that are as old as the log keeps them; return bytes freed.
+        """Forget the commits entirely at or below `upto` that have been kept long enough; return the bytes freed.
 
         The newest commit stays. Queries for what is forgotten raise a RunError.
         """

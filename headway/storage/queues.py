@@ -67,7 +67,7 @@ class Cursor:
 
     @property
     def waiting(self) -> int:
-        """The tuples that this consumer has not taken yet."""
+        """The number of tuples that this consumer has not taken yet."""
         board = self._queue._board
         return int(board.arrived[self.number] - board.taken[self.number])
 
@@ -153,7 +153,7 @@ class Cursor:
         Ticks and the end before the next tuple are included. The train's progress is `progress` if given, else what is
         certain: the queue's if all was taken, or the number before the next tuple's.
 
-        With a drop box, `limit` is about how many tuples pass it, and only those are returned.
+        With a drop box, `limit` is approximate and counts the tuples that pass it; only those are returned.
         """
         queue = self._queue
         if self.idle:  # common for boxes with many inputs
@@ -277,7 +277,7 @@ class Queue:
         self._part = Train.empty(schema)  # the last part that was cut, and where
         self._part_at = (-1, 0, 0)
         self.appended = 0
-        """The tuples that were ever queued."""
+        """The number of tuples ever queued."""
         self._number = board.add_queue()
         widths = [numpy_type(field.type) for field in schema]
         # The bytes of a tuple, NULLs apart; None: they vary and are measured.
@@ -292,7 +292,7 @@ class Queue:
 
     @property
     def tuples(self) -> int:
-        """The tuples held."""
+        """The number of tuples held."""
         return sum([len(segment.numbers) for segment in self._segments])
 
     def push(self, train: Train) -> None:

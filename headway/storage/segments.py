@@ -98,7 +98,7 @@ def regular_step(values: Int64s) -> int | None:
 
 
 def exact_sum(values: Int64s) -> int:
-    """Return a sum that does not overflow: two million of today's timestamps already would."""
+    """Return a sum that does not overflow: six of today's timestamps in nanoseconds already would."""
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 
 

@@ -39,8 +39,8 @@ def remove_temporary(folder: str) -> None:
 def clean_temporary() -> list[str]:
     """Remove the folders of this user's runs that were killed; return them.
 
-    Links are not followed: only a real folder of this user, with a mark of this user's that no process holds, is
-    removed. What cannot be removed stays.
+    Links are not followed: only a real folder of this user, with this user's mark that no process holds, is removed.
+    What cannot be removed stays.
     """
     removed: list[str] = []
     with contextlib.suppress(OSError):
@@ -52,12 +52,12 @@ def clean_temporary() -> list[str]:
 
 
 def _is_dead(folder: str) -> bool:
-    """Return whether a folder is of a run of this user that has ended."""
+    """Return whether a folder belongs to a run of this user that has ended."""
     with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
         at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         opened.callback(os.close, at)
         if os.fstat(at).st_uid == os.geteuid():
-            mark = os.open(_MARK, os.O_RDWR | os.O_NOFOLLOW, dir_fd=at)  # raises if missing: not ours, or still made
+            mark = os.open(_MARK, os.O_RDWR | os.O_NOFOLLOW, dir_fd=at)  # raises if missing: not ours, or too new
             opened.callback(os.close, mark)
             return is_abandoned(mark)
     return False
