@@ -171,7 +171,7 @@ class CostModel:
     def rates(self, source_rates: Floats, selectivity: Floats, limits: Floats | None = None) -> Floats:
         """Return the tuples per second that reach each box, from the rates of the sources.
 
-        With `limits`, a box processes at most so many tuples per second.
+        With `limits`, by box, a box processes no more than its limit of tuples per second.
         """
         rates: Floats = np.zeros(len(self.topology.boxes))
         np.add.at(rates, self._read[:, 1], source_rates[self._read[:, 0]])
@@ -206,7 +206,7 @@ class UnitCosts:
     """Tuples delivered to outputs per tuple that a step takes."""
 
     def seconds(self, tuples: Int64s) -> Floats:
-        """Return by unit the seconds until so many tuples are delivered."""
+        """Return by unit the seconds until its `tuples` are delivered."""
         return self.overhead + self.cost * tuples
 
 

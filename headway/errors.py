@@ -56,7 +56,7 @@ class RunError(HeadwayError):
 
 
 def shorten(text: str, most: int = LONGEST) -> str:
-    """Return the text, cut in its middle to at most so many characters.
+    """Return the text, cut in its middle to at most `most` characters.
 
     A message starts with the place and the complaint and ends with what was expected; a long culprit is in between.
     """

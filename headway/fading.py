@@ -61,7 +61,7 @@ class Rates:
     """
 
     def __init__(self, count: int, start: int | None, half_life: float, least: int = _INSTANT) -> None:
-        """Watch so many counters from the moment `start` (ns), or from the first reading.
+        """Watch `count` counters from the moment `start` (ns), or from the first reading.
 
         `half_life` is in seconds. Intervals shorter than `least` (ns) are extended to the next reading.
         """

@@ -161,7 +161,8 @@ class Grouping(NamedTuple):
 def group_ascending(train: Train, order: OrderedInput, grid: Grid, state: OrderState) -> Groups | None:
     """Group a train's tuples, and advance the frontiers of its partitions.
 
-    None if the train is short, does not ascend, or has too many keys or windows for its length; then nothing changes.
+    None if the train is short, does not ascend from the frontiers on, or has too many keys or windows for its length;
+    then nothing changes.
     """
     base, chosen = train.base or (train, None)
     if len(train) < SHORTEST:

@@ -67,7 +67,7 @@ class Frontiers:
         return len(self.largest)
 
     def dump(self, partitions: int) -> dict[str, Values]:
-        """Return the values of so many partitions, as named arrays."""
+        """Return the values of the first `partitions` partitions, as named arrays."""
         return {"largest": self.largest[:partitions]}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ _NAN = object()
 
 
 def grown(array: Values, count: int, filling: Any) -> Values:
-    """Return an array with room for so many partitions: at least twice as long if it must grow."""
+    """Return an array with room for `count` partitions, at least twice as long if it must grow."""
     missing = count - len(array)
     if missing <= 0:
         return array

@@ -266,7 +266,7 @@ class SourceIndex:
                 self._recent.popitem(last=False)
 
     def forget(self, segments: int) -> None:
-        """Remove so many of the oldest segments."""
+        """Remove the `segments` oldest segments."""
         for segment in self._segments[:segments]:
             self._recent.pop(segment.file, None)
         del self._segments[:segments], self._firsts[:segments], self._rows[:segments], self._sums[:segments]
