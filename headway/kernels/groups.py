@@ -18,6 +18,9 @@ from headway.kernels.order import OrderedInput, OrderState, last_places
 from headway.trains import Train, ascends
 
 _DENSE_FLOOR = 4096
+_FIRST: Int64s = np.zeros(1, np.int64)
+_FIRST.flags.writeable = False
+"""The index of the only tuple of a train, and of the only group."""
 _BACKWARDS: Int64s = np.arange(65_535, -1, -1, dtype=np.int64)
 
 
@@ -44,6 +47,8 @@ def group(partition: Int64s, cell: Int64s, partitions: int, ascending: bool = Fa
     `ascending` says that the cells ascend.
     """
     count = len(cell)
+    if count == 1:
+        return Groups(_FIRST, 1, _FIRST, partition, cell, _FIRST)
     low, high = (int(cell[0]), int(cell[-1])) if ascending else (int(cell.min()), int(cell.max()))
     span = high - low + 1
     if span * partitions <= max(2 * count, _DENSE_FLOOR):

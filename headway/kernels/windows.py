@@ -125,6 +125,8 @@ class WindowKernel(Kernel):
 
 
 _BY_PANE = ("partition", "pane", "stamps", "opened")
+_FEW = 64
+"""Up to so many panes, one pane is found by looking at all of them."""
 
 
 class Store:
@@ -151,6 +153,10 @@ class Store:
 
     def locate(self, partition: Int64s, pane: Int64s) -> Indices:
         """Return the indices of panes, which are given sorted by (partition, pane); new ones are opened."""
+        if len(pane) == 1 and len(self.pane) <= _FEW:
+            found: Indices = ((self.pane == pane) & (self.partition == partition)).nonzero()[0]
+            if len(found):
+                return found
         mine, theirs = composites((self.partition, self.pane), (partition, pane))
         places = np.searchsorted(mine, theirs)
         if len(mine):
