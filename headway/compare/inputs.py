@@ -113,7 +113,7 @@ def hold(
 ) -> dict[str, Held]:
     """Read all sources: of timed ones the tuples due within `seconds`, of each at most `most` tuples.
 
-    Blocks until a live source ends. Raises an InputError if a source cannot be opened.
+    Blocks until live sources end or have delivered `most` tuples. Raises an InputError if a source cannot be opened.
     """
     held = {}
     with contextlib.ExitStack() as stack:

@@ -27,17 +27,17 @@ from headway.runner import run
 from headway.scheduling.schedule import Schedule
 
 MEASURED = 1.0
-"""The most seconds of input for which each policy is measured: the busiest ones, when the choice of policy matters."""
+"""The most seconds of input for which each policy is measured: the busiest, when the choice of policy matters most."""
 LONG = 1000
 """Tuples per train in the dense run."""
 
 QUIET = 0.95
 """The share of its busy time for which a measured run should have a processor."""
 LOOKS = 3
-"""The most repetitions of a short run that other processes disturb; the least disturbed one counts."""
+"""How many times at most a short run is made if other processes disturb it; the least disturbed one counts."""
 
 PROCESSOR = "processor"
-"""A key added to the summary of a real run: the share of its busy time for which it had a processor."""
+"""A key added to summaries: the share of its busy time for which a real run had a processor; 1 if simulated."""
 
 Say = Callable[[str], None]
 """Called with short progress messages."""

@@ -74,7 +74,7 @@ class Bounded(Wrapper):
         return _begun(None, self.policy.start())
 
     def plan(self, snapshot: Snapshot, memory: WaitMemory) -> tuple[Plan, WaitMemory]:
-        """Return the inner policy's plan, after the units that are overdue."""
+        """Return steps for overdue units, followed by the inner policy's plan."""
         if memory.units is not snapshot.units:
             memory = _begun(snapshot.units, memory.inner)
         plan, inner = self.policy.plan(snapshot, memory.inner)

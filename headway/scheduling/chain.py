@@ -7,10 +7,10 @@ Babcock, Babu, Datar and Motwani, "Chain: Operator Scheduling for Memory Minimiz
     y = S1 ... Sk * size                    expected size of what is then left of it; 0 after the last box
 
 Its lower envelope connects points, from each to the one with the steepest descent. A box's priority is the slope of
-the segment of the envelope that spans it, the steepest if the box is on several paths: so a box that frees nothing
+the piece of the envelope that spans it, the steepest if the box is on several paths: so a box that frees nothing
 itself is worth running if it leads to one that frees much. Steepest first, ties by the oldest tuple, and among tuples
-with the same timestamp the one furthest downstream: a segment frees memory only at its end, so each tuple of a burst
-is processed to the end of the segment before the next one.
+with the same timestamp the one furthest downstream: a piece frees memory only at its end, so each tuple of a burst is
+processed to the end of the piece before the next one.
 
 It keeps queues small in bursts. Tuples near the end of a path with a flat end wait long, though.
 """
@@ -38,15 +38,15 @@ class Chain(ByPath):
     oldest_first = True
 
     def priorities(self, paths: Paths, boxes: BoxReadings) -> Floats:
-        """Return by box the slope of its segment of the envelope."""
+        """Return by box the slope of its piece of the envelope."""
         pieces = envelope(paths.stretches(boxes))
         return paths.largest(pieces, pieces.slope)
 
 
 def envelope(stretches: Stretches, rounds: int = _ROUNDS) -> Stretches:
-    """Return the segments of the lower envelope of every path.
+    """Return the pieces of the lower envelope of every path.
 
-    Where a stretch is steeper than the one before, no segment of the envelope ends between them; joining such
+    Where a stretch is steeper than the one before, no piece of the envelope ends between them; joining such
     neighbours until there are none yields the envelope, whatever the order of joining.
     """
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""Most tuples in queue: the unit at which most tuples wait, among equals the one furthest upstream.
+"""Most tuples in queue: the unit with the most waiting tuples; ties go to the one furthest upstream.
 
 This is MTIQ in the paper on AMoS, section 2.1::
 

@@ -1,8 +1,8 @@
 """Simplified segment: like segment, with two segments per path, the first one and all the rest.
 
-From Jiang and Chakravarthy, "Scheduling Strategies for Processing Continuous Queries over Streams" (BNCOD 2004).
-Little of a tuple's size is often left after the first segment, so that cutting the rest into further segments saves
-little memory; run as a whole it delivers its results sooner. Formula and order are those of segment.
+From Jiang and Chakravarthy, "Scheduling Strategies for Processing Continuous Queries over Streams" (BNCOD 2004). After
+the first segment often little of a tuple is left, so that cutting the rest into further segments saves little memory;
+run as a whole it delivers its results sooner. Formula and order are those of segment.
 """
 
 from __future__ import annotations

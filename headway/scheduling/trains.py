@@ -211,8 +211,8 @@ class Overhead(TrainRule):
 
     A step of n tuples takes ``overhead + cost * n``, plus the time to plan it; so
     ``n >= (overhead + planning) * (1 / share - 1) / cost``. A step never waits for more tuples: if fewer are waiting,
-    it takes those. It takes at least the square root of the number waiting: trains of one tuple cannot tell a call's
-    overhead from the cost of a tuple, and the queue would grow without bound.
+    it takes those. It takes at least the square root of the number waiting: trains of one tuple do not show what part
+    of a call is overhead, and the queue would grow without bound.
     """
 
     percent: float

@@ -48,8 +48,7 @@ class ShedSettings:
     outputs: Mapping[str, float] = field(default_factory=dict)
     """By name: the largest share of an output that may be dropped."""
     allowed: tuple[str, ...] | None = None
-    """Outputs that may lose tuples, besides `outputs`; None: those with a loss or value graph, or all if none has one.
-    """
+    """Outputs that may lose tuples, besides `outputs`; None: those with a loss or value graph, all if none has one."""
     interval: Duration = Duration(500_000)  # noqa: RUF009 - frozen
     drain: Duration | None = None
     """The time in which a backlog should be worked off; None: half of the shortest good zone, from 2 s to 10 s."""
