@@ -141,8 +141,8 @@ class Zones:
         """Return by unit the seconds that its tuples may take, and the smallest such value among all other units.
 
         That is the end of the shortest good zone among its outputs, less the time for which windows hold tuples anyway
-        (`held`, by output), and at most the timeout of its windows. Outputs that are late regardless (held beyond
-        their good zone) are not hurried: nothing is subtracted for them.
+        (`held`, by output), and at most the timeout of its windows. Nothing is subtracted for outputs without a graph,
+        or late regardless (held beyond their good zone), which need not be hurried.
         """
         inside = np.zeros(len(self.ends))
         inside[: len(held)] = held
