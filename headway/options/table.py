@@ -1,9 +1,9 @@
-"""The one table of options: what a run can be told, by whom, and what each of it means.
+"""The single table of all options of a run.
 
-`OPTIONS` states every option once: its name, its default, its help, and where it is valid; only the type of an argument
-of `headway.run` stands in `RunOptions`, where type checkers look. All else reads this: the signature and the checks of
-`headway.run`, the keys of a file's ``schedule``, their JSON Schema, the command line, and the tables of options in
-``docs/``. What options parse to is `headway.engines.runs.RunSettings`.
+`OPTIONS` defines every option once: its name, default, help, and where it is valid; only the types of the arguments
+of `headway.run` are in `RunOptions`, for type checkers. Everything else derives from it: the signature and the checks
+of `headway.run`, the keys of a file's ``schedule``, their JSON Schema, the command line, and the tables of options in
+``docs/``. Options are parsed to `headway.engines.runs.RunSettings`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class RunOptions(TypedDict, total=False):
-    """The options of `headway.run`, beside the network and its inputs, for type checkers."""
+    """The options of `headway.run`, besides the network and its inputs, for type checkers."""
 
     outputs: Mapping[str, object] | None
     rates: Mapping[str, float] | None
@@ -287,7 +287,7 @@ _CALL: Mapping[str, Option] = {
         takes="settings by name",
     ),
 }
-"""What `headway.run` takes. What is None, the file or the default says."""
+"""The options of `headway.run`. For those that are None, the file or the default applies."""
 _PARTS = {
     "unit": Option("what is scheduled as one unit: `box`, `superbox`, `spanner:5`", "text"),
     "traversal": Option("the order of the boxes in a superbox: `mc`, `ml`, `mm`, `best`", "text"),
@@ -298,7 +298,7 @@ _PARTS = {
         engine="local",
     ),
 }
-"""The parts of a schedule that only its own mapping, or a file's, says one by one."""
+"""The parts of a schedule that only a mapping (an argument, or a file's) gives separately."""
 _CUT = {
     "units": Option(
         "which outputs share a streaming query: `qos`, those with common inputs and the same latency graph; "
@@ -330,19 +330,19 @@ _CUT = {
         flag="--front HOW",
     ),
 }
-"""How a network is cut into streaming queries: the keys of `cut`, which a file's schedule has itself."""
+"""How a network is cut into streaming queries: the keys of `cut`, which in a file are keys of the schedule itself."""
 
 OPTIONS: Mapping[str, Option] = {
     **{name: replace(one, name=name, type=one.type or _type_of(name)) for name, one in _CALL.items()},
     **{name: replace(one, name=name, key=True, call=False) for name, one in _PARTS.items()},
     **{name: replace(one, name=name, key=True, call=False, engine="spark") for name, one in _CUT.items()},
 }
-"""By name: all that a call, a file's ``schedule`` or a command line may say of a run."""
+"""By name: all options of a call, a file's ``schedule``, or the command line."""
 CALL = tuple(option for option in OPTIONS.values() if option.call)
 """The options of `headway.run`."""
 _KEYS = "engine policy unit traversal train wait plan remember half_life model shed adaptive workers"
 SCHEDULE = tuple(OPTIONS[name] for name in (*_KEYS.split(), *_CUT))
-"""What a file's ``schedule`` may say, in the order in which it is told."""
+"""The keys of a file's ``schedule``, in the order of the docs."""
 CUT_KEYS = tuple(_CUT)
 _EXAMPLES = {"source": "{'source': 'file.csv'}", "output": "{'output': 'file.csv'}", "rates": "{'source': 100}"}
 
@@ -353,14 +353,14 @@ def default_of(name: str) -> Any:
 
 
 def check_call(options: Mapping[str, Any]) -> None:
-    """Raise a RunError for options that `headway.run` does not know, and for values that are none of theirs."""
+    """Raise a RunError for unknown options of `headway.run`, and for invalid values."""
     known = [option.name for option in CALL]
     for name, value in options.items():
         if name not in known:
             raise RunError(unknown("option", name, known))
         option = OPTIONS[name]
         if value is None or option.kind in ("policy", "train", "text", "model", "shed", "adaptive"):
-            continue  # who reads it says what is wrong with it
+            continue  # its parser reports errors
         if option.kind == "by name" and not isinstance(value, Mapping):
             example = _EXAMPLES.get(name, _EXAMPLES.get(option.of, "{'name': 'value'}"))
             raise RunError(f"{name} is a mapping such as {example}, not {value!r:.100}")
@@ -368,7 +368,7 @@ def check_call(options: Mapping[str, Any]) -> None:
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """Return a function's signature with the options in the place of its last parameter, which takes them all."""
+    """Return a function's signature with the options in place of its last parameter, which collects them."""
     own = inspect.signature(function)
     first = list(own.parameters.values())[:-1]
     named = [
