@@ -1,4 +1,4 @@
-"""The QoS monitor at work: how a run does, what flows through it, and how it went."""
+"""The QoS monitor at run time: it measures load and lateness, detects overload, and keeps the history."""
 
 from __future__ import annotations
 
@@ -24,101 +24,101 @@ from headway.totals import Totals
 from headway.trains import Train
 
 _LATELY = 1.0
-"""Half-life of rates (seconds): an overload has to be seen soon."""
+"""Half-life of recent rates (seconds), short so that an overload is detected soon."""
 _USUALLY = 60.0
-"""Half-life of what is taken for a source's usual rate."""
+"""Half-life of a source's usual rate (seconds)."""
 _ACQUAINTED = 5 * SECOND
-"""How long a source is watched until anything counts as usual."""
+"""How long a source is observed before any rate counts as usual."""
 _NEEDED = 0.2
-"""The least part of its time that an engine is taken to need, whatever short trains are said to cost."""
+"""Least share of busy time that still counts after the extra cost of short trains is subtracted."""
 _SHOWN = 2
-"""Looks in a row after which it shows what can be done, where costs are measured."""
+"""Consecutive looks under pressure before a measured capacity is trusted."""
 _PRESSED = 0.1
-"""Seconds of work that wait at least where an engine has as much to do as it can."""
+"""Least backlog (seconds of work) at which an engine counts as fully occupied."""
 _RECENT, _SURGE = 4, 5.0
-"""Looks within which a rate must have been seen twice if it is so many times the others."""
+"""A rate above _SURGE times the second highest of the last _RECENT looks counts only as that one."""
 _FADE = 0.5
-"""How much of what was delivered before a look counts at the next."""
+"""The weight at the next look of what was delivered before this one."""
 
 
 class Effort(NamedTuple):
-    """What processors have done since the start."""
+    """Work done by all processors since the start."""
 
     busy: int
-    """Nanoseconds of all of them together that were not spent waiting."""
+    """Nanoseconds, summed over processors, that were not spent waiting."""
     capacity: float | None = None
-    """Seconds of work that can be done per second, where the engine knows better than what was done tells."""
+    """Seconds of work that can be done per second, if the engine knows it better than measurements show."""
     share: float = 0.0
-    """Then: the share of the time, lately, in which it had to work."""
+    """With `capacity`: the share of recent time in which the engine had to work."""
     under_way: int = 0
-    """Nanoseconds of `busy` that belong to calls under way, of which nobody knows yet what they have done."""
+    """Nanoseconds of `busy` in calls under way, whose results are not counted yet."""
 
 
 class Flow(NamedTuple):
-    """What the tuples that arrive would cause if nothing were dropped."""
+    """The work that arriving tuples would cause if none were dropped."""
 
     load: float
     """Seconds of work per second."""
     kept: float
-    """The same with what is dropped now."""
+    """The same after current drops."""
     backlog: float
-    """Seconds of work in all that waits and will not be dropped."""
+    """Seconds of work in all waiting tuples that will not be dropped."""
     done: float
-    """Seconds of work that were done since the flow was read before, at the same costs."""
+    """Seconds of work done since the previous reading of the flow, at the same costs."""
     usable: float
-    """How many workers can be of use at once, as what arrives is divided over units."""
+    """How many workers can be used at once, given how the work is divided over units."""
     source_work: Floats
-    """By source: seconds of work that one of its tuples makes."""
+    """By source: seconds of work caused by one tuple."""
     box_rates: Floats
     box_loads: Floats
     box_backlogs: Floats
     site_rates: Floats
     site_costs: Floats
     site_waiting: Floats
-    """Tuples that wait before the places of drop boxes."""
+    """Tuples waiting in front of each site."""
     before: float | None = None
-    """Seconds of work that waited when the flow was read before, at the costs of now."""
+    """Seconds of work that waited at the previous reading, at current costs."""
     warming: int = 0
-    """Nanoseconds since then of boxes that were called for the first times: they tell nothing of what can be done."""
+    """Nanoseconds since then in the first calls of boxes, which say nothing about capacity."""
     avoidable: float = 0.0
-    """Seconds since then that calls of short trains took more than those of long ones would have."""
+    """Seconds since then that short trains took beyond what long ones would have."""
     exact: bool = False
-    """Whether costs are known, and not measured."""
+    """Whether costs are known rather than measured."""
 
 
 class Sheddable(Protocol):
-    """What an engine offers to load shedding beyond its reading. Used by the scheduler thread."""
+    """What an engine provides for load shedding beyond its reading. Used by the scheduler thread."""
 
     sites: tuple[Site, ...]
     """Where drop boxes can stand."""
     nested: tuple[tuple[int, ...], ...]
     measures: bool
-    """Whether what boxes cost and what can be done is found out while it runs, neither known nor told."""
+    """Whether costs and capacity have to be measured during the run."""
 
     def effort(self) -> Effort:
-        """Return what processors have done."""
+        """Return the work done by processors since the start."""
 
     def flow(self, now: int, rates: Floats, keep: Floats) -> Flow:
-        """Return what tuples that arrive at these rates (by source) cause; `keep` is what is kept now, by site."""
+        """Return the flow caused by these arrival rates (by source); `keep` is the share now kept, by site."""
 
     def drop(self, entry: Entry) -> DropBox:
-        """Return the drop box for an entry, which need not stand there now."""
+        """Return the drop box for an entry, whether or not it is inserted now."""
 
     def put(self, site: int, entry: Entry, sieve: Sieve | None) -> None:
-        """Insert or adjust the drop box at an entry of a site; None removes it."""
+        """Insert or adjust the drop box at an entry of a site; a sieve of None removes it."""
 
     def seen(self, entry: Entry) -> int:
-        """Return how many tuples have come to an entry, dropped ones included."""
+        """Return how many tuples have reached an entry, dropped ones included."""
 
     def way(self, entry: Entry) -> Entry | str:
-        """Return the way into a box that an entry is, or the arc before all whose readers it stands."""
+        """Return the input of a box that the entry is, or the arc if the drop box precedes all readers of it."""
 
     def sample(self, entry: Entry) -> Train | None:
-        """Return some of the latest tuples that came to an entry, if there are any at hand."""
+        """Return some of the latest tuples that reached an entry, or None if none are at hand."""
 
 
 class Monitor:
-    """Looks at a run about twice a second. Used by the scheduler thread."""
+    """Observes a run about twice a second. Used by the scheduler thread."""
 
     def __init__(self, reading: Reading, drops: Sheddable, log: ChangeLog, now: int, headroom: float) -> None:
         self._reading, self._drops = reading, drops
@@ -134,7 +134,7 @@ class Monitor:
         self._delivered = Faded(3, count)  # tuples, late ones, their latencies, faded
         self._busy, self._under_way = drops.effort().busy, 0
         self._backlog = 0.0
-        self._pressed = 0  # looks in a row with work waiting all the time
+        self._pressed = 0  # consecutive looks with work waiting all the time
         self._done = Faded(2)  # work and busy time, faded
         self._instants: deque[Floats] = deque(maxlen=_RECENT)  # rates from one look to the next
         self._arrived = _arrived(reading.totals(now))
@@ -149,9 +149,9 @@ class Monitor:
         self._spells = 0
 
     def look(self, now: int, keep: Floats, forced: frozenset[int]) -> tuple[Observation, Demand]:
-        """Return what is read, and what flows where drop boxes can stand; `keep` is what they keep now, by site.
+        """Return the observation, and the demand at each site; `keep` is the share now kept, by site.
 
-        Outputs in `forced` count as late whatever their graphs say: somebody has stricter goals for them.
+        Outputs in `forced` count as late whatever their graphs say: an adaptive layer has stricter goals for them.
         """
         drops, totals = self._drops, self._reading.totals(now)
         counts = _arrived(totals)
@@ -179,10 +179,10 @@ class Monitor:
         return observation, demand
 
     def _without_surges(self, counts: Floats, now: int) -> Floats:
-        """Return by source the tuples that have arrived, of those that came all at once only what else is usual.
+        """Return arrivals by source, with bursts reduced to what is otherwise usual.
 
-        What comes within one look, and not before and after it, is a backlog and no rate: a source that could not be
-        read for a while brings what it has kept.
+        A burst within a single look is a backlog, not a rate: a source that could not be read for a while delivers what
+        it has buffered.
         """
         seconds = (now - self._moment) / SECOND
         if seconds > 0:
@@ -227,11 +227,11 @@ class Monitor:
         )
 
     def _efforts(self, now: int, flow: Flow) -> tuple[float, float, bool]:
-        """Return the seconds of work that can be done per second, the share of the time needed, and if it shows.
+        """Return capacity (seconds of work per second), the share of time needed, and whether capacity can be trusted.
 
-        What can be done shows only where there is more to do than that; until then, all of it is expected. An engine
-        without a backlog keeps up, however busy it is: it has the time for short trains, which cost more by the tuple.
-        So what it was busy with counts as it would under load.
+        Capacity is measurable only under a backlog; until then, full capacity is assumed. An engine without a backlog
+        keeps up, however busy it is: it has the time for short trains, which cost more per tuple. So its busy time is
+        converted to what the same work would take under load.
         """
         effort, workers = self._drops.effort(), self._reading.workers
         spent, busy = max(1, (now - self._moment) * workers), effort.busy - self._busy
@@ -244,29 +244,29 @@ class Monitor:
         self._pressed = self._pressed + 1 if pressed else 0
         self._backlog = flow.backlog
         if pressed and ended > 0:
-            # What short trains cost more is no want of time: under load they are long.
+            # The extra cost of short trains is no lack of time: under load, trains are long.
             spent_on = ended / SECOND
             if flow.avoidable > 0:
                 spent_on = max(spent_on - flow.avoidable, flow.done, _NEEDED * spent_on)
             self._done.add((flow.done, spent_on), _FADE)
-        # What is not work in boxes is the engine's own.
+        # Busy time that is not work in boxes is the engine's own overhead.
         done, took = self._done.sums.tolist()
         part = min(1.0, done / took) if done > 0 else 1.0
         needed = share if pressed else min(share, flow.done / part * SECOND / spent)
-        # Workers that can be of no use are idle however much there is to do.
-        # One look may be a moment in which trains were short, or a box was slow: measured costs need two.
+        # Workers that cannot be used are idle however much work there is. With measured costs, a single look may hit a
+        # moment of short trains or of a slow box, so two are needed.
         shows = flow.exact or self._pressed >= _SHOWN
         return flow.usable * part, min(1.0, needed * workers / flow.usable), shows
 
     def _diagnose(self, observation: Observation, now: int) -> None:
         topology, before = self._reading.topology, self.diagnosis
         found = diagnose(observation, topology, self._last, self._headroom, self._zones)
-        if not self._reading.ingest.pressing:  # sources that wait until they are asked cannot bring too much
+        if not self._reading.ingest.pressing:  # sources that wait to be asked cannot cause overload
             found = replace(found, overloaded=False)
         was = self._is_overloaded
         if was and self._last is not None:
             self._overloaded += now - self._last.now
-        # One look may be wrong: two of the same opinion count.
+        # A single look may be wrong: the state changes after two that agree.
         if found.overloaded != was and before is not None and before.overloaded == found.overloaded:
             self._is_overloaded = found.overloaded
             self._spells += found.overloaded
@@ -276,7 +276,7 @@ class Monitor:
         self._last, self.diagnosis = observation, found
 
     def summary(self) -> dict[str, Any]:
-        """Return what a summary says of overloads."""
+        """Return the summary of overloads."""
         return {
             "seconds": self._overloaded / SECOND,
             "spells": self._spells,
@@ -286,15 +286,15 @@ class Monitor:
 
 
 def _noise(rates: Floats, flow: Flow) -> float:
-    """Return the standard deviation of the load as it is read, if tuples arrive by chance (a Poisson process).
+    """Return the standard deviation of the measured load if arrivals are a Poisson process.
 
-    A mean that fades with a half-life of h sees about as many tuples as come in 2 h / ln 2.
+    A mean that fades with half-life h effectively averages over 2 h / ln 2.
     """
     return math.sqrt(float((rates * flow.source_work**2).sum()) * math.log(2) / (2 * _LATELY))
 
 
 def _arrived(totals: Totals) -> Floats:
-    """Return by source the tuples that have arrived, whether they have been let in or not."""
+    """Return arrived tuples by source, including those that are due but not let in."""
     return (totals.arrived + totals.overdue).astype(np.float64)
 
 
@@ -310,10 +310,10 @@ def upstream(topology: Topology, box: int) -> set[int]:
 
 
 class Reach:
-    """Boxes by output, made ready to be reduced at once."""
+    """Reduces readings of boxes to readings of outputs, over all boxes that lead to each output."""
 
     def __init__(self, topology: Topology) -> None:
-        """Lay the boxes that lead to each output one after the other."""
+        """Concatenate the boxes that lead to each output."""
         boxes = [np.array(sorted(upstream(topology, root)) if root >= 0 else [], np.int64) for root in topology.roots]
         lengths = np.array([len(some) for some in boxes], np.int64)
         self._count = len(boxes)
@@ -322,14 +322,14 @@ class Reach:
         self._starts = (np.cumsum(lengths) - lengths)[self._filled]
 
     def least(self, readings: Int64s) -> Int64s:
-        """Return by output the least of its boxes' readings; the largest number where it has no box."""
+        """Return by output the minimum of its boxes' readings; `FAR` where it has no box."""
         found: Int64s = np.full(self._count, NEVER)
         if len(self._filled):
             found[self._filled] = np.minimum.reduceat(readings[self._flat], self._starts)
         return found
 
     def sums(self, readings: Floats) -> Floats:
-        """Return by output the sum of its boxes' readings, and then the sum of all boxes'."""
+        """Return by output the sum of its boxes' readings, followed by the sum over all boxes."""
         found: Floats = np.zeros(self._count + 1)
         if len(self._filled):
             found[self._filled] = np.add.reduceat(readings[self._flat], self._starts)
@@ -339,19 +339,19 @@ class Reach:
 
 _NONE: Floats = np.zeros(0)
 FEW = 64
-"""Outputs up to which each has a history of its own."""
+"""Most outputs for which each has a history of its own."""
 MOST = 512
-"""Looks that are kept; when there are more, every second one goes, and fewer are taken from then on."""
+"""Looks that are kept; beyond that, every second one is removed, and half as many are added from then on."""
 
 
 class Look(NamedTuple):
-    """What was seen at one look; counts are since the look before."""
+    """What one look saw; counts are since the previous look."""
 
     moment: int
     load: float
     """Seconds of work per second that arrived, before anything was dropped."""
     kept: float
-    """What was left of it."""
+    """The same after drops."""
     capacity: float
     """Seconds of work per second that could be done."""
     backlog: float
@@ -359,16 +359,16 @@ class Look(NamedTuple):
     delivered: Floats
     """By output."""
     late: Floats
-    """By output: how many of those were outside of the good zone."""
+    """By output: tuples delivered outside of the good zone."""
     latency: Floats
-    """By output: their latencies, summed, in seconds."""
+    """By output: the sum of latencies, in seconds."""
 
 
 class History:
-    """Looks in their order. Used by the scheduler thread."""
+    """Looks in order. Used by the scheduler thread."""
 
     def __init__(self, start: int, outputs: Sequence[str], most: int = MOST) -> None:
-        """Begin without looks; moments are told from `start` on."""
+        """Start empty; moments are relative to `start`."""
         self._start = start
         self._outputs = tuple(outputs)
         self._most = most
@@ -377,7 +377,7 @@ class History:
         self._skipped = 0
 
     def add(self, look: Look) -> None:
-        """Take a look down, or leave it out if the history is long."""
+        """Record a look, or skip it if the history has been thinned."""
         self._skipped += 1
         if self._skipped < self._every:
             return
@@ -389,10 +389,10 @@ class History:
             self._every *= 2
 
     def summary(self) -> dict[str, Any]:
-        """Return it column by column, as a plot or a table wants it; moments in seconds since the start.
+        """Return the history as columns, for plots and tables; moments in seconds since the start.
 
-        In networks with many outputs, only the columns of the whole run are there. Latencies and shares are None where
-        nothing was delivered.
+        In networks with many outputs, only the columns of the whole run are included. Latencies and shares are None
+        where nothing was delivered.
         """
         looks, outputs = self._looks, list(enumerate(self._outputs if len(self._outputs) <= FEW else ()))
         told: dict[str, Any] = {"moment": [(look.moment - self._start) / SECOND for look in looks]}

@@ -1,7 +1,7 @@
-"""The one reading of a running network: snapshots for policies, totals for everybody else.
+"""The reading of a running network: snapshots for policies, totals for everything else.
 
-What every engine reads in the same way stands here. How units wait is the engine's own: in this process it is read
-off queues, on Spark off the log.
+This module holds what is the same for every engine. What waits where depends on the engine: in this process it is read
+from queues, on Spark from the log.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headway.totals import NOTHING_SPENT, SYSTEM, Spent, Totals
 
 
 class Reading(Measures):
-    """Looks at a run and changes nothing. Used by the scheduler thread."""
+    """Observes a run and changes nothing. Used by the scheduler thread."""
 
     def __init__(
         self,
@@ -35,16 +35,16 @@ class Reading(Measures):
         statistics: Statistics,
         exclusive: bool = True,
     ) -> None:
-        """Prepare; `attach` says the rest before the first look."""
+        """Prepare; `attach` must be called before the first look."""
         self.checked = checked
         self.topology = topology
         self.units = units
         self.statistics = statistics
         self.layout = Layout(topology, units, exclusive)
         self.model = CostModel(topology, shares_of(checked))
-        """The cost model; whoever finds out how boxes divide their tuples replaces it."""
+        """The cost model; replaced when it is measured how boxes divide their tuples."""
         self.workers = 1
-        """How many steps may be under way at once."""
+        """The most steps that may be under way at once."""
         self._unit_model: UnitCostModel | None = None
         self._box_model: UnitCostModel | None = None
 
@@ -56,35 +56,35 @@ class Reading(Measures):
         letters: DeadLetters,
         schedule: Schedule,
     ) -> None:
-        """Say where tuples come from and go to, both in the network's order."""
+        """Set the run's sources and outputs, both in the network's order, and its dead letters."""
         self.ingest, self.feeds, self.deliveries, self.letters = ingest, feeds, deliveries, letters
         self._held: Floats = np.zeros(len(deliveries) if schedule.waits else 0)
-        if schedule.waits:  # trains wait while results stay good, so somebody asks how old these are
+        if schedule.waits:  # trains wait while results stay within their good zone, so results' ages are needed
             for at, one in enumerate(deliveries):
                 one.arrived, one.held = ingest.times.moment, self._held[at : at + 1]
 
-    # What policies may ask as of the latest look
+    # What policies may ask, as of the latest look
 
     def rates(self, now: int) -> Floats:
         """Return by source the tuples per second that arrived lately."""
         return self.ingest.rates(now)
 
     def box_costs(self, now: int) -> UnitCosts:
-        """Return by box what a step of it alone costs until its tuples are delivered."""
+        """Return by box the cost of a step of that box alone until its tuples are delivered."""
         if self._box_model is None:
             self._box_model = UnitCostModel(self.model, [(at,) for at in range(len(self.topology.boxes))])
         self._box_model.model = self.model
         return self._box_model.read(self.boxes(now), np.zeros(0, np.int64))
 
     def follow_units(self, boxes: BoxReadings, waiting: Int64s) -> UnitCosts:
-        """Return by unit what the cost model says of a step, with so many tuples waiting at the boxes."""
+        """Return the cost model's cost of a step by unit, given the tuples waiting at the boxes."""
         if self._unit_model is None:
             self._unit_model = UnitCostModel(self.model, [unit.boxes for unit in self.units])
         self._unit_model.model = self.model
         return self._unit_model.read(boxes, waiting)
 
     def outputs(self) -> OutputReadings:
-        """Return how the outputs do."""
+        """Return the readings of the outputs."""
         all_of = self.deliveries
         return OutputReadings(
             np.array([one.tuples for one in all_of], np.int64),
@@ -94,25 +94,25 @@ class Reading(Measures):
         )
 
     def held(self) -> Floats:
-        """Return by output how long results are held; nothing where trains do not wait."""
+        """Return by output how long results are held; empty if trains do not wait."""
         return self._held.copy()
 
-    # What everybody else reads
+    # For monitor, adaptive layers, status and summary
 
     @abstractmethod
     def backlog(self) -> tuple[Int64s, Int64s]:
-        """Return by box the tuples that wait, and the timestamp of the oldest, the largest number where none waits.
+        """Return by box the number of waiting tuples and the oldest timestamp; `FAR` where none waits.
 
-        What is due and has not been let in waits, too.
+        Tuples that are due but not let in count as waiting.
         """
 
     @property
     @abstractmethod
     def ignored(self) -> Mapping[str, int]:
-        """By box: the tuples that came too late for it."""
+        """By box: the tuples that arrived too late for it."""
 
     def totals(self, now: int, spent: Spent = NOTHING_SPENT, shed: Sequence[int] = ()) -> Totals:
-        """Return what has happened so far; `spent` and `shed` by those who know."""
+        """Return what has happened so far; the caller supplies `spent` and `shed`."""
         rows = np.array([one.delivered() for one in self.deliveries], np.float64).reshape(-1, len(Delivered._fields))
         tuples, latency, utility, late = np.concatenate((rows, rows.sum(axis=0, keepdims=True))).T
         return Totals(
@@ -130,14 +130,14 @@ class Reading(Measures):
 
 
 def status(reading: Reading, totals: Totals, seconds: float, waiting: int, memory: int, paused: bool) -> Status:
-    """Return how far a run is; `waiting` are tuples and `memory` bytes in queues."""
+    """Return a run's progress; `waiting` are tuples and `memory` bytes in queues."""
     rows = zip(
         reading.topology.outputs,
         totals.delivered.tolist(),
         totals.latency.tolist(),
         totals.utility.tolist(),
         totals.shed.tolist(),
-        strict=False,  # totals go on with the whole run
+        strict=False,  # totals have one more element, for the whole run
     )
     return Status(
         seconds,
