@@ -13,10 +13,10 @@ from typing import Any
 
 from headway.boxes.aggregate import When
 from headway.boxes.costs import Cost
-from headway.boxes.durations import Duration
 from headway.boxes.keys import inside
 from headway.boxes.order import Order
 from headway.checking import check_numeric
+from headway.durations import Duration
 from headway.errors import NetworkError, UnknownFunctionError, choices
 from headway.files import parse_box, parse_output, parse_schedule, parse_source
 from headway.functions import functions

@@ -36,7 +36,7 @@ LAYERS = (
     ("expressions", "catalog", "sieves"),
     ("trains",),
     ("network",),
-    ("columns", "extras", "fading", "paths"),
+    ("columns", "durations", "extras", "fading", "paths"),
     ("clock", "errors"),
 )
 """From top to bottom; a package stands for all its modules. Within a layer only a package may import from itself."""

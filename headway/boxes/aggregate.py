@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.boxes.approximate import estimating, widened
-from headway.boxes.durations import Duration, Size, native_size, parse_size, write_size
 from headway.boxes.keys import SIZE, Key, KeyKind, check_keys, inside, one_of, parse_text, schema_of
 from headway.boxes.operator import Operator, read_keys, register, result_schema
 from headway.boxes.order import ORDER, Order
+from headway.boxes.sizes import Size, native_size, parse_size, write_size
+from headway.durations import Duration
 from headway.errors import NetworkError
 from headway.expressions import AggregateSelect, Expression, Functions
 from headway.expressions.compiling import compile_aggregates, compile_predicate

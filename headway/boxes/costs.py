@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from headway.boxes.durations import DURATION_HINT, Duration
 from headway.boxes.keys import DURATION, Fragment, KeyKind, inside
 from headway.columns import Int64s, splitmix64
+from headway.durations import DURATION_HINT, Duration
 from headway.errors import NetworkError, choices, finite, unknown
 
 Keys = npt.NDArray[np.uint64]

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from headway.boxes.durations import parse_size, parse_timeout, write_size
+from headway.boxes.sizes import parse_size, write_size
+from headway.durations import parse_timeout
 from headway.errors import HeadwayError, NetworkError, choices, unknown
 
 Fragment = Mapping[str, Any]

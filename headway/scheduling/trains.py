@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headway.boxes.durations import Duration
 from headway.catalog import Floats
 from headway.clock import SECOND
 from headway.columns import Mask
+from headway.durations import Duration
 from headway.errors import NetworkError, PolicyError, choices
 from headway.scheduling.graphs import Zones, unit_zones
 from headway.scheduling.policy import Plan, Policy, Step, Term, Wrapper, terms_of

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headway.boxes.durations import Size, native_size, parse_size, write_size
 from headway.boxes.keys import Key, inside, parse_text
 from headway.boxes.operator import Operator
 from headway.boxes.order import ORDER, Order
+from headway.boxes.sizes import Size, native_size, parse_size, write_size
 from headway.errors import NetworkError
 from headway.network.schema import Schema, type_name
 
