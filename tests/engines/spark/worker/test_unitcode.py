@@ -234,7 +234,12 @@ def test_the_dead_letter_of_a_filter_in_shards_shows_the_whole_tuple() -> None:
 def test_a_process_compiles_each_unit_once_and_keeps_those_used_last(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[Any] = []
     monkeypatch.setattr(tasks, "_compiled", {})
-    monkeypatch.setattr(tasks, "UnitCode", lambda work: compiled.append(work) or object())
+
+    def compile_unit(work: Any) -> object:
+        compiled.append(work)
+        return object()
+
+    monkeypatch.setattr(tasks, "UnitCode", compile_unit)
     units: list[Any] = [Pickled(f"unit {number}", number) for number in range(200)]
     for _ in range(3):
         for unit in units[:100]:
