@@ -29,7 +29,7 @@ _WORDS = {
 _FACTOR = {word: _UNITS[unit] for unit, words in _WORDS.items() for word in words}
 _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zµμ]+)\s*", re.IGNORECASE)
 _LONGEST = 2**62
-"""So that a moment plus a duration still fits into 64 bits."""
+"""The longest duration, so that a moment plus a duration still fits into 64 bits."""
 DAY = _UNITS["d"]
 """In microseconds."""
 _LONGEST_TIMEOUT = 100 * 365 * DAY

@@ -1,4 +1,4 @@
-"""The keys of the network file: what they are called, what values they take, and how these are read and written."""
+"""The keys of the network file: their names, what values they take, and how these are read and written."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class KeyKind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of the network file: what kind of value it takes, one line about it, and how it is read and written.
+    """A key of the network file: the kind of its value, one line of documentation, and how it is read and written.
 
     `kind` is the name of one of the `KINDS`, or a kind of the operator's own. `read` and `write` replace the kind's.
-    `field` is where the specification keeps the value, if not under the key's name. `write` is the way back, for values
-    other than the field's default.
+    `field` is the specification's field for the value, if it is not named like the key. `write` is the inverse of
+    `read`, for values other than the field's default.
     """
 
     name: str
@@ -41,13 +41,13 @@ class Key:
     field: str = ""
 
     def value(self, written: object) -> Any:
-        """Return the value that stands in the file; errors name the key."""
+        """Return the value of what is written in the file; errors name the key."""
         read = self.read or self._kind.read
         with inside(self.name):
             return written if read is None else read(written)
 
     def written(self, value: Any) -> Any:
-        """Return a value as the file has it."""
+        """Return a value as it is written in the file."""
         write = self.write or self._kind.write
         return value if write is None else write(value)
 
@@ -103,7 +103,7 @@ def check_keys(mapping: Mapping[Any, Any], keys: Sequence[Key], given: Sequence[
 
 
 def parse_text(value: object) -> str:
-    """Read text that is not empty. Numbers and truth values are taken as the text they are in SQL."""
+    """Read text that is not empty; numbers and booleans become their SQL text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
@@ -178,7 +178,7 @@ KINDS: Mapping[str, KeyKind] = {
     "order": KeyKind({"$ref": "#/$defs/order"}),
     "op": KeyKind(TEXT),
     "inputs": KeyKind({"oneOf": [TEXT, {"type": "array", "items": _INPUT, "minItems": 1}]}),
-    # The parts of the file in which boxes stand:
+    # The parts of the file around the boxes:
     "name": KeyKind(_NAME),
     "arc": KeyKind(TEXT),
     "sources": _by_name("source", 1),

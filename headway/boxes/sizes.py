@@ -1,4 +1,4 @@
-"""Sizes of windows: plain numbers, or durations where a size meets a timestamp or a date."""
+"""Sizes of windows: plain numbers, or durations for timestamps and dates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headway.network.schema import type_name
 T = TypeVar("T", int, float)
 
 LARGEST_SIZE = 2**60
-"""The largest size in an order field's unit: windows of it have 64-bit numbers. For timestamps, 36,533 years."""
+"""The largest size in an order field's unit: windows of this size have 64-bit numbers. For timestamps, 36,533 years."""
 _LARGEST_FLOAT = 1e300
 
 Size = int | float | Duration
@@ -42,8 +42,8 @@ def write_size(size: Size) -> int | float | str:
 def native_size(size: Size, type_: pa.DataType) -> int | float:
     """Return a size in the unit of an order field's type: microseconds for timestamps, days for dates.
 
-    Raises a NetworkError with a hint when a duration meets a number, a number meets a timestamp or a date,
-    or a fraction meets a whole number.
+    Raises a NetworkError with a hint for a duration on a numeric field, a number on a timestamp or a date, or a
+    fraction on an integer field.
     """
     name = type_name(type_)
     if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
@@ -80,7 +80,7 @@ def _check_size(value: T, largest: int | float, written: Size | None = None) -> 
 
 
 def _shown(value: object) -> str:
-    """Return a number for a message; of a very long one the size."""
+    """Return a number for a message; for a very long one, its count of digits."""
     if isinstance(value, int) and abs(value) >= 10**40:
         return f"a number of about {int(value.bit_length() * 0.30103)} digits"
     return str(value)

@@ -1,13 +1,13 @@
-"""Does dropping pay? What outputs will be worth if so much is dropped, by what waits and what has been measured.
+"""Forecasts of whether dropping pays: the outputs' worth for given shares, from the backlog and measurements.
 
-Aurora sheds load when there is more than fits (section 4.4). But a queue that grows is nobody's loss as long as
-results are in time, and one that is a little late may be worth more than one that never comes. So before anything is
-dropped, both are compared by the graphs that users have drawn: all that waits, and what arrives in the next while,
-delivered later and later or thinned out. The next while is short and grows with the time that the overload has lasted.
-So a burst that ends just when dropping begins has cost little, and an overload that stays is believed.
+Aurora sheds load when it exceeds the capacity (section 4.4). But a growing queue does no harm as long as results are in
+time, and a result that is a little late may be worth more than a dropped one. So before anything is dropped, two
+options are compared by the users' graphs: the waiting tuples and the arrivals within a horizon are delivered with
+growing latency, or thinned out. The horizon is short at first and grows with the duration of the overload, so that
+little is lost if a burst ends just when dropping begins, and a lasting overload is acted on.
 
-The model is a queue in the order of arrival. A tuple that arrives when work for W seconds waits is delivered after W; a
-policy that lets some outputs go first shows in how old their waiting tuples are, and scales W for them.
+The model is a queue in the order of arrival. A tuple that arrives when W seconds of work are waiting is delivered after
+W seconds; if a policy prefers some outputs, the age of their waiting tuples shows it, and W is scaled for them.
 """
 
 from __future__ import annotations
@@ -28,59 +28,59 @@ Mask = npt.NDArray[np.bool_]
 _G = TypeVar("_G", bound="Graph | None")
 
 POINTS = 12
-"""Moments at which latencies are looked at, among what waits and among what comes."""
+"""Number of samples of the latency, each among waiting tuples and among arrivals."""
 PAST = 60.0
-"""Seconds of what has been delivered that count beside what is to come: a loss graph is about a share of all tuples."""
+"""Seconds of past deliveries that count besides the forecast: a loss graph is about a share of all tuples."""
 MARGIN = 1.0
-"""By which part more than it costs dropping has to gain: forecasts are rough."""
+"""Dropping must gain 1 + MARGIN times its cost, because forecasts are rough."""
 UNEVEN = 10.0
-"""The most by which an output may be served later than in turn."""
+"""The largest factor by which an output may be served later than in order of arrival."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What happens if shares are kept so."""
+    """The situation for given shares to keep."""
 
     load: float
-    """Seconds of work per second that are left to do."""
+    """Seconds of work per second that remain."""
     backlog: float
-    """Seconds of work that wait and will be done."""
+    """Seconds of waiting work that remain."""
     kept: Floats
     """By output: the share of its tuples that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Where a run stands; arrays by output."""
+    """The current state of a run; arrays by output."""
 
     qos: tuple[QoS, ...]
     losses: tuple[Graph, ...]
-    """What a share of its tuples is worth."""
+    """The output's loss graph."""
     capacity: float
     """Seconds of work that can be done per second."""
     load: float
-    """Seconds of work per second that arrive."""
+    """Seconds of work that arrive per second."""
     backlog: float
-    """Seconds of work that wait, as if nothing were dropped."""
+    """Seconds of waiting work, as if nothing were dropped."""
     ages: Floats
-    """The age of the oldest tuple on the way to it, in seconds."""
+    """The age of the oldest tuple on the way to the output, in seconds."""
     beside: Floats
-    """Seconds of latency that are not waiting in queues: windows, for example."""
+    """Seconds of latency that are not spent in queues, but in windows, for example."""
     past: float
     """Seconds since the run began."""
     utility: Floats
-    """What it has delivered so far was worth by latency."""
+    """The mean utility, by latency, of its results so far."""
     kept: Floats
     """The share of its tuples that was kept so far."""
     horizon: float
-    """Seconds of arrivals that are looked ahead."""
+    """Seconds of future arrivals that are included."""
     starved: Mask | None = None
-    """Whether tuples wait on the way to it and none was delivered lately."""
+    """Whether tuples wait on the way to the output and none were delivered recently."""
 
     def worth(self, option: Scenario, free: bool = False) -> float:
-        """Return what outputs are worth in the end, as a mean, by what was delivered and what is to come.
+        """Return the mean worth of the outputs, over past deliveries and the forecast.
 
-        If `free`, what is dropped costs nothing: that tells what is gained by it.
+        If `free`, future dropping does not count as loss: for computing what it gains.
         """
         count = len(self.qos)
         if not count or self.capacity <= 0:
@@ -96,7 +96,7 @@ class Outlook:
         past, coming = min(self.past, PAST), self.ages + self.horizon
         utility = (of_waits * self.ages + of_comes * self.horizon) / np.maximum(coming, 1e-12)
         if self.starved is not None:
-            # Nobody knows when a policy that does not serve it at all will do so: no dropping is known to help it.
+            # If a policy does not serve an output at all, nothing shows that dropping would help it.
             utility = np.where(self.starved, self._utilities((self.ages + self.horizon)[:, None]), utility)
         delivered, was = coming * option.kept, past * self.kept
         mean = (was * self.utility + delivered * utility) / np.maximum(was + delivered, 1e-12)
@@ -107,7 +107,7 @@ class Outlook:
         return float((mean * loss).mean())
 
     def _utilities(self, seconds: Floats) -> Floats:
-        """Return by output the mean utility of results of so many latencies."""
+        """Return by output the mean utility of results with the given latencies."""
         found = np.ones(len(self.qos))
         for graph, places in _alike([graphs.latency for graphs in self.qos]).items():
             if graph is not None:
@@ -115,7 +115,7 @@ class Outlook:
         return found
 
     def gain(self, option: Scenario, nothing: Scenario, margin: float) -> float:
-        """Return by how much more an option is worth than dropping nothing; what it costs counts 1 + `margin` times."""
+        """Return the gain in worth of an option over dropping nothing; its loss counts 1 + `margin` times."""
         worth = self.worth(option)
         cost = max(self.worth(option, free=True) - worth, 0.0)
         return worth - self.worth(nothing) - margin * cost
@@ -123,17 +123,17 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """What would come of shares to keep."""
+    """Evaluates shares to keep by a forecast."""
 
     outlook: Outlook
     demand: Demand
 
     def gain(self, keep: Floats) -> float:
-        """Return what is gained by such shares, compared with dropping nothing, if dropping has to gain MARGIN more."""
+        """Return the gain in worth of shares over dropping nothing, less the required margin."""
         return self.outlook.gain(self._option(keep), self._option(np.ones(len(keep))), MARGIN)
 
     def worths(self, keep: Floats) -> tuple[float, float]:
-        """Return what outputs are worth on average with such shares, and if nothing is dropped."""
+        """Return the mean worth of the outputs with some shares, and without dropping."""
         return self.outlook.worth(self._option(keep)), self.outlook.worth(self._option(np.ones(len(keep))))
 
     def _option(self, keep: Floats) -> Scenario:
@@ -147,7 +147,7 @@ class Prospect:
 
 
 def kept_of(demand: Demand, keep: Floats) -> Floats:
-    """Return by output the share of its tuples that such shares by site leave."""
+    """Return by output the share of its tuples that is kept, given the shares by site."""
     kept = np.ones(len(demand.qos))
     for at in np.flatnonzero(keep < 1.0).tolist():
         kept[list(demand.sites[at].outputs)] *= keep[at]
@@ -158,12 +158,12 @@ _SHARES: Floats = (np.arange(POINTS) + 0.5) / POINTS
 
 
 def losses_of(qos: Sequence[QoS], instead: Mapping[int, Graph] | None = None) -> tuple[Graph, ...]:
-    """Return by output what a share of its tuples is worth; `instead` stands in for its own graph."""
+    """Return by output its loss graph, or the one in `instead`."""
     return tuple(loss_graph(qos, at, instead or {}) for at in range(len(qos)))
 
 
 def _alike(graphs: Sequence[_G]) -> dict[_G, list[int]]:
-    """Return by graph the places that have it: there are few different ones, however many outputs."""
+    """Return by graph the outputs that have it: distinct graphs are few, even for many outputs."""
     places: dict[_G, list[int]] = {}
     for at, graph in enumerate(graphs):
         places.setdefault(graph, []).append(at)

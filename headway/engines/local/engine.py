@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, WallClock, stopwatch
+from headway.columns import quiet
 from headway.engines.control import ending
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import Threads
 from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
 from headway.engines.monitor import Effort
-from headway.engines.process.run import InRealTime, Parts, fail, quiet
+from headway.engines.process.run import InRealTime, Parts, fail
 from headway.engines.runs import RunResult, RunSettings, register_engine
 from headway.scheduling.policy import Step
 from headway.scheduling.snapshot import Snapshot

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from headway.clock import SECOND, WallClock, stopwatch
+from headway.columns import quiet
 from headway.engines.loop import Round, Start, Started, Wait, drive
 from headway.engines.monitor import Effort
-from headway.engines.process.run import InRealTime, fail, quiet
+from headway.engines.process.run import InRealTime, fail
 from headway.engines.process.runtime import RunningBox, Runtime
 from headway.engines.runs import RunResult
 from headway.errors import RunError

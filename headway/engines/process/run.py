@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-import numpy as np
-
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
 from headway.connectors.protocol import Reader
@@ -41,14 +39,6 @@ _GROW = 8
 """How many times longer than the previous part a part may be."""
 _DEARER = 1.2
 """Highest acceptable ratio of the cost per tuple in shorter parts to that in longer ones."""
-
-
-def quiet() -> np.errstate:
-    """Return a context in which numpy does not warn of infinities and NaN, which are ordinary values to boxes.
-
-    It applies only to the thread that enters it.
-    """
-    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
 def fail(name: str, error: BaseException) -> NoReturn:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, ManualClock, stopwatch
+from headway.columns import quiet
 from headway.connectors.protocol import Chunk, Reader
 from headway.connectors.readers import Awaited
 from headway.engines.control import Stopping, ending
@@ -24,7 +25,7 @@ from headway.engines.ingest import blame
 from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
 from headway.engines.models import LOCAL, Model
 from headway.engines.monitor import Effort
-from headway.engines.process.run import Process, quiet
+from headway.engines.process.run import Process
 from headway.engines.runs import RunResult, RunSettings, register_engine
 from headway.engines.sim.processors import Following, Processors
 from headway.engines.sim.work import Costs

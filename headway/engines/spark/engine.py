@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, Clock, WallClock, stopwatch
+from headway.columns import quiet
 from headway.connectors.input_files import describe
 from headway.connectors.protocol import Resumable
 from headway.engines.control import Stopping, ending, leave
@@ -54,7 +55,7 @@ class SparkEngine:
         directory the run only stops, and can be continued. A second signal aborts, and so does the first while queries
         start.
         """
-        with ending(settings.control) as (stack, stopping):
+        with ending(settings.control) as (stack, stopping), quiet():
             return _Run(checked, settings, stack, stopping).go()
 
 

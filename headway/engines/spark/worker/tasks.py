@@ -61,9 +61,15 @@ _LARGE = 1 << 20
 """Size in bytes above which a train ends its record batch."""
 
 
+def _prepare() -> None:
+    """Set up this process, which runs nothing but tasks."""
+    keep_freed_memory()
+    np.seterr(over="ignore", invalid="ignore", divide="ignore")  # a generator cannot hold the context `quiet`
+
+
 def read_task(work: Pickled[Work], task: Task) -> Iterator[pa.RecordBatch]:
     """Read a task's slices and run the front over them, unless Spark does that by a native plan."""
-    keep_freed_memory()
+    _prepare()
     code = unit_code(work)
     parts: dict[str, list[Train]] = {}
     for fields in task.slices:
@@ -115,7 +121,7 @@ def run_shard(
     work: Pickled[Work], key: int, frames: Iterable[pd.DataFrame], saved: bytes | None
 ) -> tuple[pd.DataFrame, bytes | None]:
     """Run a shard over the rows of a micro-batch; return rows for the driver, and the new state if it changed."""
-    keep_freed_memory()
+    _prepare()
     code = unit_code(work)
     exchange, lanes = code.work.exchange, code.work.lanes
     arrived = [
