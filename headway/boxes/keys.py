@@ -16,7 +16,10 @@ Fragment = Mapping[str, Any]
 
 
 class KeyKind(NamedTuple):
-    """A kind of value: its JSON Schema, how it is read from the file, and how it is written to it; None: as it is."""
+    """A kind of value: its JSON Schema, how it is read from the file, and how it is written there; None: as it is.
+
+    Only values other than the field's default are written.
+    """
 
     schema: Fragment
     read: Callable[[Any], Any] | None = None
@@ -25,39 +28,32 @@ class KeyKind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of the network file: the kind of its value, one line of documentation, and how it is read and written.
+    """A key of the network file: the kind of its value, and one line of documentation.
 
-    `kind` is the name of one of the `KINDS`, or a kind of the operator's own. `read` and `write` replace the kind's.
-    `field` is the specification's field for the value, if it is not named like the key. `write` is the inverse of
-    `read`, for values other than the field's default.
+    `kind` is the name of one of the `KINDS`, or a kind of the operator's own. `field` is the specification's field for
+    the value, if it is not named like the key.
     """
 
     name: str
     kind: str | KeyKind
     doc: str
     required: bool = False
-    read: Callable[[Any], Any] | None = None
-    write: Callable[[Any], Any] | None = None
     field: str = ""
 
     def value(self, written: object) -> Any:
         """Return the value of what is written in the file; errors name the key."""
-        read = self.read or self._kind.read
+        read = self.of_kind.read
         with inside(self.name):
             return written if read is None else read(written)
 
     def written(self, value: Any) -> Any:
         """Return a value as it is written in the file."""
-        write = self.write or self._kind.write
+        write = self.of_kind.write
         return value if write is None else write(value)
 
     @property
-    def schema(self) -> Fragment:
-        """The JSON Schema of its values."""
-        return self._kind.schema
-
-    @property
-    def _kind(self) -> KeyKind:
+    def of_kind(self) -> KeyKind:
+        """The kind itself."""
         if not isinstance(self.kind, str):
             return self.kind
         if self.kind not in KINDS:
@@ -115,6 +111,13 @@ def parse_text(value: object) -> str:
     return value
 
 
+def parse_count(value: object, least: int = 0) -> int:
+    """Read a whole number that is not negative, or at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise NetworkError(f"must be a whole number, {'one' if least else 'zero'} or more, not {value!r}")
+    return value
+
+
 def parse_flag(value: object) -> bool:
     """Read true or false."""
     if not isinstance(value, bool):
@@ -152,7 +155,7 @@ TEXT: Fragment = {"type": "string", "minLength": 1}
 DURATION: Fragment = {"type": "string", "pattern": r"^(\s*\d+(\.\d+)?\s*[A-Za-zµμ]+\s*)+$"}
 SIZE: Fragment = {"oneOf": [{"type": "number", "exclusiveMinimum": 0}, DURATION]}
 _EXPRESSION: Fragment = {"type": ["string", "number", "boolean"], "minLength": 1}
-_EXPRESSIONS: Fragment = {"oneOf": [_EXPRESSION, {"type": "array", "items": _EXPRESSION, "minItems": 1}]}
+EXPRESSIONS: Fragment = {"oneOf": [_EXPRESSION, {"type": "array", "items": _EXPRESSION, "minItems": 1}]}
 _NAME: Fragment = {"type": "string", "pattern": r"^[^\s.]+$"}
 _UTILITY: Fragment = {"type": "number", "minimum": 0, "maximum": 1}
 _POINT: Fragment = {"type": "array", "prefixItems": [{"type": "number"}, _UTILITY], "minItems": 2, "maxItems": 2}
@@ -166,16 +169,14 @@ def _by_name(item: str, least: int) -> KeyKind:
 
 KINDS: Mapping[str, KeyKind] = {
     "text": KeyKind(_EXPRESSION, parse_text),
-    "texts": KeyKind(_EXPRESSIONS),
-    "select": KeyKind(_EXPRESSIONS, parse_select),
-    "field": KeyKind(TEXT),
-    "names": KeyKind({"oneOf": [TEXT, {"type": "array", "items": TEXT}]}),
-    "count": KeyKind({"type": "integer", "minimum": 0}),
-    "positive": KeyKind({"type": "integer", "minimum": 1}),
+    "select": KeyKind(EXPRESSIONS, parse_select),
+    "field": KeyKind(TEXT, parse_text),
+    "names": KeyKind({"oneOf": [TEXT, {"type": "array", "items": TEXT}]}, parse_names, list),
+    "count": KeyKind({"type": "integer", "minimum": 0}, parse_count),
+    "positive": KeyKind({"type": "integer", "minimum": 1}, lambda value: parse_count(value, 1)),
     "flag": KeyKind({"type": "boolean"}, parse_flag),
     "size": KeyKind(SIZE, parse_size, write_size),
     "duration": KeyKind(DURATION, parse_timeout, str),
-    "order": KeyKind({"$ref": "#/$defs/order"}),
     "op": KeyKind(TEXT),
     "inputs": KeyKind({"oneOf": [TEXT, {"type": "array", "items": _INPUT, "minItems": 1}]}),
     # The parts of the file around the boxes:
@@ -206,6 +207,6 @@ def one_of(what: str, names: Collection[str]) -> KeyKind:
 def schema_of(keys: Sequence[Key]) -> dict[str, Any]:
     """Return the JSON Schema of a mapping with these keys and no others."""
     required = [key.name for key in keys if key.required]
-    properties = {key.name: {"description": key.doc, **key.schema} for key in keys}
+    properties = {key.name: {"description": key.doc, **key.of_kind.schema} for key in keys}
     needed = {"required": required} if required else {}
     return {"type": "object", "properties": properties, **needed, "additionalProperties": False}

@@ -36,12 +36,6 @@ def parse_selectivity(value: object) -> float:
     return value
 
 
-def _parse_seed(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise NetworkError(f"must be a whole number, zero or more, not {value!r}")
-    return value
-
-
 @register
 @dataclass(frozen=True, slots=True)
 class Universal(Operator):
@@ -75,7 +69,7 @@ class Universal(Operator):
             one_of("mode", MODES),
             "`random`: each tuple by itself (default); `even`: exactly, counted over all tuples",
         ),
-        Key("seed", "count", "what `random` and distributions of costs are drawn from (default 0)", read=_parse_seed),
+        Key("seed", "count", "what `random` and distributions of costs are drawn from (default 0)"),
         ORDERED,
     )
     inputs = (1, None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headway.boxes.keys import Key, KeyKind, inside, parse_text
+from headway.boxes.keys import Key, KeyKind, inside
 from headway.boxes.operator import Operator
 from headway.boxes.order import ORDER, Order
 from headway.boxes.sizes import Size, native_size
@@ -45,13 +45,7 @@ class Largest(Operator):
     op = "largest"
     doc = "The k tuples of each window and partition with the largest values of a field."
     keys = (
-        Key(
-            "of",
-            "field",
-            "the integer, float or double field whose largest values are wanted",
-            True,
-            parse_text,
-        ),
+        Key("of", "field", "the integer, float or double field whose largest values are wanted", True),
         Key("k", K, "how many tuples of a window", True),
         ORDER,
         Key("size", "size", "the width of a window", True),
