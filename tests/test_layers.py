@@ -36,7 +36,7 @@ LAYERS = (
     ("expressions", "catalog", "sieves"),
     ("trains",),
     ("network",),
-    ("extras", "fading", "paths", "plugins"),
+    ("durations", "extras", "fading", "paths", "plugins"),
     ("columns",),
     ("clock", "errors"),
 )

@@ -31,10 +31,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headway.boxes.durations import parse_timeout
 from headway.clock import MILLISECOND, SECOND
 from headway.columns import NEVER, Floats, Int64s, Mask, ReadOnly
 from headway.costs import Places
+from headway.durations import parse_timeout
 from headway.errors import within
 from headway.scheduling.graphs import good_ends
 from headway.scheduling.policy import Policy, Ranked, Term, register_policy

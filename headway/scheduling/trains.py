@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headway.boxes.durations import Duration
 from headway.clock import SECOND
 from headway.columns import Floats, Mask, frozen
+from headway.durations import Duration
 from headway.errors import NetworkError, PolicyError, choices
 from headway.scheduling.graphs import Zones, unit_zones
 from headway.scheduling.policy import Plan, Policy, Step, Term, Wrapper, terms_of

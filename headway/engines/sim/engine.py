@@ -30,7 +30,6 @@ from headway.engines.runs import RunResult, RunSettings, register_engine
 from headway.engines.sim.processors import Following, Processors
 from headway.engines.sim.work import Costs
 from headway.errors import RunError
-from headway.kernels.universal import without_burning
 from headway.scheduling.snapshot import Snapshot
 
 _STUCK = 10_000
@@ -67,7 +66,7 @@ class Simulation(Process):
         self._now = ManualClock()
         super().__init__(checked, settings, self._now, stack, stopping)
         for box in self.runtime.boxes:
-            box.kernel = without_burning(box.kernel)
+            box.kernel = box.kernel.without_burning()
         model = settings.model or Model()
         self._costs = Costs(checked, model)
         self._costs.declare(self.runtime.statistics)
