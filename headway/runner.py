@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
@@ -38,8 +38,6 @@ _notes = logging.getLogger("headway.check")
 DEFAULT_ENGINE: str = default_of("engine")
 _FOR_EVER = 1e9
 """Seconds, which as nanoseconds still fit into 64 bits."""
-_PLAIN = ("tables", "strict", "clock", "trace", "control", "workers", "memory", "remember", "half_life", "master")
-"""Options that are passed to the settings unchanged."""
 
 
 class Prepared(NamedTuple):
@@ -78,13 +76,13 @@ def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: R
     checked = check(network, options.get("functions"), options.get("tables"), contact=True)
     for warning in checked.warnings:
         _notes.warning("%s", warning)
-    schedule: Mapping[str, Any] = network.schedule or {}
+    in_file: Mapping[str, Any] = network.schedule or {}
     said: dict[str, Any] = {}
     for name, option in OPTIONS.items():
         given: Any = inputs if name == "inputs" else options.get(name) if option.call else None
-        given = schedule.get(name) if given is None and option.key else given
+        given = in_file.get(name) if given is None and option.key else given
         said[name] = option.default if given is None else given
-    engine: str = said["engine"] if options.get("engine") or schedule.get("engine") else DEFAULT_ENGINE
+    engine: str = said["engine"] if options.get("engine") or in_file.get("engine") else DEFAULT_ENGINE
     for name, option in OPTIONS.items():
         value = options.get(name)
         if option.call and option.engine not in ("", engine) and (value is not None if name == "model" else value):
@@ -92,32 +90,34 @@ def prepare(network: AnyNetwork, inputs: Mapping[str, object] | None, options: R
     check_names(network, said, OPTIONS.values())
     inputs = said["inputs"] or {}
     outputs, dead_letters = _destinations(network, inputs, said)
-    parsed = _schedule(engine, network, options)
+    schedule = _schedule(engine, network, options)
     shedding = ShedSettings.parse(thaw(said["shed"]))
     adaption = parse_adaptive(thaw(said["adaptive"]))
-    if parsed.threads:
+    if schedule.threads:
         _check_threads(engine, bool(said["trace"]), bool(shedding or adaption))
     if shedding is not None:
         shedding.limits([one.name for one in network.outputs], [one.qos for one in network.outputs])
     on_status, state = options.get("on_status"), said["state"]
     if not isinstance(said["control"], Control | None):
         raise RunError(f"control is a headway.Control, not {said['control']!r:.100}")
+    parsed: dict[str, Any] = {
+        "schedule": schedule,
+        "inputs": inputs,
+        "outputs": outputs,
+        "rates": said["rates"] or {},
+        "dead_letters": dead_letters,
+        "on_status": None if on_status is None else _guarded(on_status),
+        "spark": said["spark"] or {},
+        "state": None if state is None else str(state),
+        "keep": min(said["keep"], _FOR_EVER),
+        "restart": frozenset(said["restart"]),
+        "cut": _cut(said["cut"]),
+        "model": model_of(network, options.get("model")) if engine == "sim" else None,
+        "shed": shedding,
+        "adaptive": adaption,
+    }
     settings = RunSettings(
-        schedule=parsed,
-        inputs=inputs,
-        outputs=outputs,
-        rates=said["rates"] or {},
-        dead_letters=dead_letters,
-        on_status=None if on_status is None else _guarded(on_status),
-        spark=said["spark"] or {},
-        state=None if state is None else str(state),
-        keep=min(said["keep"], _FOR_EVER),
-        restart=frozenset(said["restart"]),
-        cut=_cut(said["cut"]),
-        model=model_of(network, options.get("model")) if engine == "sim" else None,
-        shed=shedding,
-        adaptive=adaption,
-        **{name: said[name] for name in _PLAIN},
+        **{one.name: parsed[one.name] if one.name in parsed else said[one.name] for one in fields(RunSettings)}
     )
     permit(checked, settings)
     return Prepared(engine, checked, settings)

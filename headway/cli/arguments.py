@@ -234,6 +234,11 @@ def of_run(*names: str) -> tuple[Option, ...]:
     return tuple(OPTIONS[name] for name in names)
 
 
+def run_group(heading: str) -> tuple[Option, ...]:
+    """Return the options of `headway run` under a heading, from the table."""
+    return tuple(option for option in OPTIONS.values() if option.flag and option.heading == heading)
+
+
 def add_options(parser: argparse.ArgumentParser, groups: Groups) -> None:
     """Add options to a command; each is stored under its name in the table."""
     for title, options in groups.items():

@@ -18,8 +18,8 @@ from headway.cli.arguments import (
     engine_of,
     load_file,
     load_tables,
-    of_run,
     rates_of,
+    run_group,
 )
 from headway.cli.printing import emit, printable, silence, warn
 from headway.cli.status import StatusLine, notices
@@ -36,18 +36,10 @@ from headway.runner import run as run_network
 SPARK = "spark"
 GROUPS = {
     "": (FILE,),
-    "data": (
-        *of_run("inputs", "outputs", "rates", "tables"),
-        FUNCTIONS,
-        *of_run("strict", "dead_letters"),
-    ),
-    "execution": of_run(
-        "engine", "policy", "train", "wait", "workers", "memory", "remember", "half_life", "shed", "adaptive"
-    ),
-    "engine 'spark' only": of_run("master", "state", "keep", "restart", *CUT_KEYS, "spark"),
-    "engine 'sim' only": of_run("model"),
+    "data": (*run_group("data"), FUNCTIONS),
+    **{title: run_group(title) for title in ("execution", "engine 'spark' only", "engine 'sim' only")},
     "reports": (
-        *of_run("trace"),
+        *run_group("reports"),
         Option(
             "also write the summary as JSON; `-` is standard output",
             flag="--summary PATH.json",

@@ -157,6 +157,8 @@ class Option:
     """Whether it is an argument of `headway.run`, under the option's name."""
     engine: str = ""
     """The only engine that supports it; empty: all."""
+    group: str = "execution"
+    """Its heading in the help of `headway run`, unless only one engine supports it."""
     told: str = ""
     """The default in words, if that is not the value itself."""
     takes: str = ""
@@ -168,6 +170,11 @@ class Option:
     name: str = ""
     type: str = ""
     """The Python type of an argument of `headway.run`, as source text."""
+
+    @property
+    def heading(self) -> str:
+        """The heading under which the help of `headway run` lists it."""
+        return f"engine '{self.engine}' only" if self.engine else self.group
 
     @property
     def long(self) -> str:

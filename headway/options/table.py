@@ -75,6 +75,7 @@ _CALL: Mapping[str, Option] = {
         "by name",
         of="source",
         flag="--input SOURCE=PATH",
+        group="data",
         takes="by source: a path, an Arrow table or reader, an iterable of rows, a connector",
         see="[sources and sinks](connectors.md)",
         type="Mapping[str, object]",
@@ -84,6 +85,7 @@ _CALL: Mapping[str, Option] = {
         "by name",
         of="output",
         flag="--output OUTPUT=PATH",
+        group="data",
         takes="by output: a path, a function of a record batch, a connector, or None to discard",
         see="[sources and sinks](connectors.md)",
     ),
@@ -92,6 +94,7 @@ _CALL: Mapping[str, Option] = {
         "by name",
         of="source",
         flag="--rate SOURCE=N",
+        group="data",
         takes="by source: tuples per second",
     ),
     "tables": Option(
@@ -99,6 +102,7 @@ _CALL: Mapping[str, Option] = {
         "by name",
         of="table",
         flag="--table NAME=PATH",
+        group="data",
         takes="by name: a path, a `pyarrow.Table`, a pandas or polars DataFrame, a mapping of columns, or a list "
         "of rows as mappings",
     ),
@@ -108,11 +112,13 @@ _CALL: Mapping[str, Option] = {
         "flag",
         False,
         flag="--strict",
+        group="data",
     ),
     "dead_letters": Option(
         "write all malformed rows and failing tuples, with their reasons, to this file",
         "path",
         flag="--dead-letters PATH",
+        group="data",
         takes="a path, or a function of a record batch",
     ),
     "engine": Option(
@@ -216,6 +222,7 @@ _CALL: Mapping[str, Option] = {
         "flag",
         False,
         flag="--trace FILE",
+        group="reports",
         takes="True: the record is `result.trace`",
         see="[why](guide.md#why-did-it-do-that)",
     ),
@@ -340,9 +347,8 @@ OPTIONS: Mapping[str, Option] = {
 """By name: all options of a call, a file's ``schedule``, or the command line."""
 CALL = tuple(option for option in OPTIONS.values() if option.call)
 """The options of `headway.run`."""
-_KEYS = "engine policy unit traversal train wait plan remember half_life model shed adaptive workers"
-SCHEDULE = tuple(OPTIONS[name] for name in (*_KEYS.split(), *_CUT))
-"""The keys of a file's ``schedule``, in the order of the docs."""
+SCHEDULE = tuple(option for option in OPTIONS.values() if option.key)
+"""The keys of a file's ``schedule``."""
 CUT_KEYS = tuple(_CUT)
 _EXAMPLES = {"source": "{'source': 'file.csv'}", "output": "{'output': 'file.csv'}", "rates": "{'source': 100}"}
 
