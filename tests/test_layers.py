@@ -121,6 +121,14 @@ def test_on_spark_workers_import_nothing_of_the_driver(place: str) -> None:
                 assert module.split(".")[3] in PLACES[place], f"{_name(path)}:{line} imports {module}"
 
 
+def test_the_loop_knows_nothing_of_threads_and_signals() -> None:
+    """Of the engines it imports only what commands are."""
+    engines = ROOTS[0] / "engines"
+    imports = {module for name in ("loop", "control") for _, module in _source(engines / f"{name}.py").imports}
+    assert {module for module in imports if module.startswith("headway.engines")} == {"headway.engines.control"}
+    assert not imports & {"threading", "signal", "socket", "selectors"}
+
+
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_no_code_from_text_and_one_clock(path: Path) -> None:
     for line, module in _source(path).imports:

@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from headway.clock import SECOND, stopwatch
-from headway.engines.control import at_once
+from headway.engines.signals import at_once
 from headway_experiments.checks import Check
 from headway_experiments.disturbance import MOST, share, used
 from headway_experiments.experiment import ENGINES, Experiment, Task, judge

@@ -14,7 +14,7 @@ from headway.cli import check, compare, experiment, explain, policies, prepare, 
 from headway.cli.arguments import Parser, UsageError, add_options
 from headway.cli.printing import one_line, printing_checks, silence
 from headway.connectors import PipeClosedError
-from headway.engines.control import TerminatedError, exit_code
+from headway.engines.signals import TerminatedError, exit_code
 from headway.errors import HeadwayError, shorten, unknown
 
 BAD = 2

@@ -24,8 +24,8 @@ from headway.cli.arguments import (
 from headway.cli.printing import emit, printable, silence, warn
 from headway.cli.status import StatusLine, notices
 from headway.cli.summary import Preview, check_summary_path, previews_text, summary_text, write_summary
-from headway.engines.control import exit_code, orderly
 from headway.engines.opening import check_files, is_standard
+from headway.engines.signals import exit_code, orderly
 from headway.errors import OutputError
 from headway.network import Network, thaw
 from headway.options.kinds import Option

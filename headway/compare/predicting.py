@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from headway.boxes.costs import Constant, Cost
 from headway.clock import SECOND, processor, stopwatch
 from headway.compare.inputs import Held, busiest
-from headway.engines.control import at_once
 from headway.engines.models import LOCAL, Model, Overheads
+from headway.engines.signals import at_once
 from headway.network import Network
 from headway.runner import run
 from headway.scheduling.schedule import Schedule

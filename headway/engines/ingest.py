@@ -185,6 +185,7 @@ class Ingest:
         issued: int = NOTHING,
         half_life: float = HALF_LIFE,
         full: Callable[[], bool] = lambda: True,
+        wake: threading.Event | None = None,
     ) -> None:
         """Read the feeds, `chunk` tuples at a time; `issued` is the last number assigned before.
 
@@ -202,7 +203,7 @@ class Ingest:
         """Whether arrivals are independent of demand: no source waits to be asked."""
         self.issued = issued
         self.times = ArrivalTimes()
-        self.wake = threading.Event()
+        self.wake = wake or threading.Event()
         self._stop = threading.Event()
         self._earliest = _SOON
         self._hearing = any(feed.reader.live for feed in self._timed)

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from headway.clock import stopwatch
+from headway.columns import NEVER
 from headway.engines.control import Command, Pause, Resume, Shed, Specify, Stop, UsePolicy
-from headway.engines.steering import Steering
-from headway.engines.traces import Recorder
 from headway.errors import RunError
 from headway.scheduling.policy import Plan, Policy, Step
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Snapshot
+
+if TYPE_CHECKING:  # they know of threads
+    from headway.engines.ingest import Ingest
+    from headway.engines.steering import Steering
+    from headway.engines.traces import Recorder
 
 _NAMED = 5
 """How many units an error lists."""
@@ -62,8 +66,8 @@ class LetTick(NamedTuple):
 class Admit(NamedTuple):
     """Let tuples arrive."""
 
-    held: bool
-    """Whether the policy lets all ready units wait for more: then sources without rates are read in any case."""
+    asks: bool
+    """Whether sources without rates are asked for more, too."""
 
 
 _ADMIT = Admit(False), Admit(True)
@@ -86,14 +90,17 @@ class Start(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Wait until something happens. Answered by the next `Round`."""
+    """Wait until something happens, such as the end of a step. Answered by the next `Round`."""
 
-    until: int | None
-    """The latest moment to wait for; None for no limit."""
-    held: bool
-    """Whether the policy lets all ready units wait."""
-    admits: bool
-    """Whether tuples that are due may be let in now."""
+    until: int
+    """The moment at which there is something to do in any case: a tuple is due, a window times out, the policy wants
+    to be asked. `NEVER` if there is none."""
+    look: int = NEVER
+    """The moment of the next look, if it is worth waking for: steps are under way, or tuples are being dropped."""
+
+
+AT_ONCE = Wait(0)
+"""There is more to do."""
 
 
 class Finish(NamedTuple):
@@ -103,27 +110,23 @@ class Finish(NamedTuple):
 Instruction = Close | LetTick | Admit | End | Start | Wait | Finish
 
 
-class Sources(Protocol):
-    """The loop's view of the sources."""
-
-    issued: int
-    """The last arrival number given."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether no more tuples will come."""
-
-
 class Carrier(Protocol):
     """An engine: gives the loop its view of the network, and carries out instructions."""
 
-    @property
-    def sources(self) -> Sources:
-        """The sources."""
+    sources: Ingest
 
     @property
     def full(self) -> bool:
         """Whether queues exceed the memory limit, so that sources are held back."""
+
+    @property
+    def hungry(self) -> bool:
+        """Whether sources without rates have more to give, and there is little left of what they gave."""
+
+    @property
+    def attentive(self) -> bool:
+        """Whether it is worth waking for arrivals; not if nothing could be started before a step ends."""
+        return True
 
     @property
     def free(self) -> int:
@@ -140,8 +143,9 @@ class Carrier(Protocol):
     @property
     def ready(self) -> bool:
         """Whether a step can be started, if nothing has to be decided (`Manner.only`)."""
+        return False
 
-    def snapshot(self, admits: bool, seen: bool) -> Snapshot:
+    def snapshot(self, seen: bool) -> Snapshot:
         """Return the current snapshot; `seen` says whether the policy was asked about the previous one."""
 
     def begin(self) -> Round:
@@ -153,7 +157,7 @@ class Carrier(Protocol):
     def tick(self) -> None:
         """Carry out `LetTick`."""
 
-    def admit(self, held: bool) -> None:
+    def admit(self, asks: bool) -> None:
         """Carry out `Admit`."""
 
     def end(self) -> None:
@@ -171,11 +175,15 @@ class Manner(NamedTuple):
 
     only: Step | None = None
     """The only possible step, if nothing has to be decided."""
-    switches: bool = False
-    """Whether a busy processor can switch to another unit: then a preemptive policy is asked even if all are busy."""
+    virtual: bool = False
+    """Whether time is virtual: a busy processor can switch to another unit at any moment, so that a preemptive policy
+    is asked even if all are busy; and sources are not read ahead while it is busy, because that would change when
+    tuples arrive."""
     ends_at_once: bool = False
     """Whether the end follows the last tuples without waiting for them to be processed: on Spark, a separate end would
     cost another micro-batch."""
+    logs: bool = False
+    """Whether full queues hold back only sources without rates: on Spark, the log has room for the others."""
     keeps: bool = False
     """Whether a stopped run is left as it is, because it can be continued."""
 
@@ -239,8 +247,8 @@ class Loop:
             if deadline is not None and deadline <= now and not sources.ended:
                 yield LetTick()
             admits = starved or not carrier.full  # if nothing else can be done, holding sources back would not help
-            if admits:
-                yield _ADMIT[held]
+            if admits or manner.logs:
+                yield _ADMIT[admits and (held or carrier.hungry)]
             if manner.ends_at_once and sources.ended and not self._ended:
                 self._ended = True
                 yield End()
@@ -254,7 +262,7 @@ class Loop:
                     begun = (yield self._only).begun
             elif not self.paused and self._may_plan(this, sources.issued != issued):
                 while True:
-                    start, ready = self._decide(admits)
+                    start, ready = self._decide()
                     if start is None:
                         break
                     started: Started = yield start
@@ -275,9 +283,9 @@ class Loop:
                 yield End()
                 this = Round(now)
                 continue
-            if held and refused and (sources.ended or not admits):  # nothing will come that the policy could wait for
+            if held and refused and (sources.ended or carrier.full):  # nothing will come that the policy could wait for
                 raise self.unserved()
-            this = yield Wait(self._until if ready or busy else None, held, admits)
+            this = yield AT_ONCE if begun and not busy else self._wait(now, busy, starved, held)
         yield Finish()
 
     def part_ended(self, now: int, arrived: bool) -> bool:
@@ -309,7 +317,7 @@ class Loop:
 
     def _may_plan(self, this: Round, arrived: bool) -> bool:
         """Return whether it is time to plan; this clears the moment at which the policy asked for another plan."""
-        switching = self._manner.switches and self.preemptive
+        switching = self._manner.virtual and self.preemptive
         due = self._until is not None and this.now >= self._until
         asks = self._policy is not None and (
             self._carrier.free > 0 or (switching and (arrived or due or this.ended > 0))
@@ -318,18 +326,37 @@ class Loop:
             self._until = None
         return asks
 
+    def _wait(self, now: int, busy: bool, starved: bool, held: bool) -> Wait:
+        """Return what to wait for, as nothing can be done now."""
+        carrier, manner, sources = self._carrier, self._manner, self._carrier.sources
+        moments = [] if self._until is None or starved or self.paused else [self._until]
+        more = not sources.ended
+        if more and carrier.attentive:
+            reads = starved or not carrier.full
+            if reads and sources.more_in_turn and (not busy or (carrier.hungry and not manner.virtual)):
+                return AT_ONCE
+            due, deadline = sources.next_due(), carrier.deadline
+            if sources.ended:  # looking for the next due tuple has found the end of an input
+                return AT_ONCE
+            if due is not None and (reads or manner.logs or due > now):
+                moments.append(due)
+            if deadline is not None:
+                moments.append(deadline)
+        looks = self._policy is not None and (busy or (moments and self._steering.active))
+        return Wait(min(moments, default=NEVER), self._steering.next if looks else NEVER)
+
     def _look(self, now: int) -> None:
         """Let monitor, load shedder and adaptive layer observe the run."""
         begun = stopwatch()
         self._memory = self._steering.look(now, self._memory)
         self.planning += stopwatch() - begun
 
-    def _decide(self, admits: bool) -> tuple[Start | None, bool]:
+    def _decide(self) -> tuple[Start | None, bool]:
         """Ask the policy if a ready unit can be started; return what to start, and whether any unit is ready."""
         begun = stopwatch()
         try:
             self._until = None
-            snapshot = self._carrier.snapshot(admits, self._seen)
+            snapshot = self._carrier.snapshot(self._seen)
             self._seen = False
             able = snapshot.ready
             if not self.preemptive and self._carrier.busy:
@@ -357,7 +384,7 @@ class Loop:
 
     def unserved(self) -> RunError:
         """Return the error for a policy that leaves ready units unserved although nothing else will happen."""
-        snapshot = self._carrier.snapshot(False, self._seen)
+        snapshot = self._carrier.snapshot(self._seen)
         ready = [f"'{snapshot.units[at].name}'" for at in snapshot.ready.nonzero()[0].tolist()]
         names = ", ".join(ready[:_NAMED]) + (", ..." if len(ready) > _NAMED else "")
         return RunError(f"policy '{self._schedule}' serves none of the units that are ready: {names}")
@@ -370,7 +397,7 @@ def drive(loop: Loop, carrier: Carrier) -> None:
     while True:
         instruction = rounds.send(answer)
         if isinstance(instruction, Admit):  # the first three occur in every round, tens of thousands of times a second
-            carrier.admit(instruction.held)
+            carrier.admit(instruction.asks)
             answer = None
         elif isinstance(instruction, Start):
             answer = carrier.start(instruction)

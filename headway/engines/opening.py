@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 
+from headway.catalog import HALF_LIFE
 from headway.checking import CheckedNetwork
 from headway.clock import Clock
 from headway.connectors import TableSink, open_sink, open_source
 from headway.connectors.protocol import Reader, Writer, prepare
 from headway.connectors.registry import permit_sink, permit_source
-from headway.engines.control import Stopping
 from headway.engines.dead_letters import DEAD_LETTERS, DeadLetters
 from headway.engines.delivery import Delivery
 from headway.engines.runs import RunSettings
+from headway.engines.signals import Stopping
 from headway.errors import HeadwayError, InputError, NetworkError, OutputError
-from headway.network import Network, Table, thaw
+from headway.network import Network, Output, Table, thaw
 from headway.network.schema import Schema
+from headway.network.trust import OWN, Trust
 from headway.paths import unusable
 
 LETTERS = "dead letters"
@@ -166,52 +168,104 @@ def open_letters(settings: RunSettings) -> tuple[DeadLetters, Writer | None]:
     return DeadLetters(settings.strict, None if sink is None else sink.write), sink
 
 
-class Outlets:
-    """Deliveries by output, and the dead letters."""
+class Destination(NamedTuple):
+    """An output and where it goes: where the run says, otherwise where the network file says."""
+
+    output: Output
+    schema: Schema
+    what: object
+    """What the user gave as its sink; None: a table in memory."""
+    base: Path | None = None
+    trust: Trust = OWN
+
+    def open(self) -> Writer:
+        """Open the sink."""
+        if self.what is None:
+            return TableSink(self.schema)
+        return open_sink(self.output.name, self.schema, self.what, self.base, self.trust)
+
+
+class Outlet:
+    """One output: its sink, and the measurements of what is delivered there."""
+
+    def __init__(
+        self, to: Destination, clock: Clock, half_life: float = HALF_LIFE, writer: Writer | None = None
+    ) -> None:
+        """Deliver to a destination, or for now to another writer."""
+        self.to = to
+        self.writer = to.open() if writer is None else writer
+        self.delivery = Delivery(to.output, to.schema, self.writer, clock, half_life)
+
+    @property
+    def table(self) -> pa.Table | None:
+        """The results, if there is no sink for them."""
+        return self.writer.table if self.to.what is None and isinstance(self.writer, TableSink) else None
+
+    def prepare(self) -> None:
+        """Do everything needed to complete the output, except making it visible."""
+        prepare(self.writer)
+
+    def close(self) -> None:
+        """Complete the output. Must be prepared."""
+        self.writer.close()
+
+    def abort(self) -> None:
+        """Abort, unless it is complete."""
+        self.writer.abort()
+
+
+AnOutlet = TypeVar("AnOutlet", bound=Outlet)
+
+
+class Outlets(Generic[AnOutlet]):
+    """The outputs of a run by name, and its dead letters: completed together, or none of them."""
 
     def __init__(
         self,
         checked: CheckedNetwork,
         settings: RunSettings,
-        clock: Clock,
         stack: contextlib.ExitStack,
-        stopping: Stopping | None = None,
+        stopping: Stopping,
+        make: Callable[[Destination], AnOutlet],
     ) -> None:
-        """Open all sinks; if `stack` is closed before `complete`, they are aborted."""
-        self._stopping = stopping or Stopping()
-        self._tables: dict[str, TableSink] = {}
-        self._writers: list[Writer] = []
-        self.deliveries: dict[str, Delivery] = {}
+        """Open all outputs with `make`; if `stack` is closed before `complete`, they are aborted."""
+        self._stopping = stopping
+        self._open: list[Any] = []  # outputs and dead letters, which are completed and aborted alike
+        self.outlets: dict[str, AnOutlet] = {}
         stack.callback(self._abort)
         network = checked.network
-        with self._stopping.held():  # a signal must not come between opening a file and registering it for cleanup
+        with stopping.held():  # a signal must not come between opening a file and registering it for cleanup
             for output in network.outputs:
-                name, schema, sink = output.name, checked.output_schema(output.name), thaw(output.sink)
-                writer: Writer
+                name, schema = output.name, checked.output_schema(output.name)
                 if name in settings.outputs:
-                    writer = open_sink(name, schema, settings.outputs[name], trust=network.trust.by_operator())
-                elif sink is not None:
-                    writer = open_sink(name, schema, sink, network.folder, network.trust)
+                    what = settings.outputs[name]
+                    what = {"discard": None} if what is None else what
+                    to = Destination(output, schema, what, None, network.trust.by_operator())
                 else:
-                    writer = self._tables[name] = TableSink(schema)
-                self._writers.append(writer)
-                self.deliveries[name] = Delivery(output, schema, writer, clock, settings.half_life)
+                    to = Destination(output, schema, thaw(output.sink), network.folder, network.trust)
+                self.outlets[name] = make(to)
+                self._open.append(self.outlets[name])
             self.letters, letter_sink = open_letters(settings)
-            self._writers += [] if letter_sink is None else [letter_sink]
+            self._open += [] if letter_sink is None else [letter_sink]
+
+    @property
+    def deliveries(self) -> dict[str, Delivery]:
+        """The deliveries by output, in the network's order."""
+        return {name: one.delivery for name, one in self.outlets.items()}
 
     def complete(self) -> dict[str, pa.Table]:
         """Complete all outputs, or none; return the tables of outputs without a sink.
 
         Slow and fallible work comes first and can be interrupted. Then all files get their names together.
         """
-        for writer in self._writers:
-            prepare(writer)
+        for one in self._open:
+            prepare(one)
         self._stopping.shield()
-        for writer in self._writers:
-            writer.close()
-        self._writers.clear()
-        return {name: sink.table for name, sink in self._tables.items()}
+        for one in self._open:
+            one.close()
+        self._open.clear()
+        return {name: table for name, one in self.outlets.items() if (table := one.table) is not None}
 
     def _abort(self) -> None:
-        for writer in self._writers:
-            writer.abort()
+        for one in self._open:
+            one.abort()

@@ -63,6 +63,11 @@ class Reading(Measures):
             for at, one in enumerate(deliveries):
                 one.arrived, one.held = ingest.times.moment, self._held[at : at + 1]
 
+    @property
+    @abstractmethod
+    def longest(self) -> int:
+        """The tuples that wait for the consumer that is furthest behind."""
+
     # What policies may ask, as of the latest look
 
     def rates(self, now: int) -> Floats:

@@ -24,6 +24,7 @@ from headway.connectors import open_source
 from headway.connectors.protocol import Malformed, Reader
 from headway.engines.dead_letters import DeadLetters
 from headway.engines.ingest import Feed, Ingest
+from headway.engines.opening import Destination
 from headway.engines.runs import RunResult, RunSettings, register_engine
 from headway.engines.spark.driver.cut import cut, make_work
 from headway.engines.spark.driver.delivery import OutputResults
@@ -80,12 +81,13 @@ class _Run:
         self.arrivals = Arrivals(self.log, self.clock)
         self.results = {
             output.name: OutputResults(
-                output,
-                checked.output_schema(output.name),
-                settings.outputs.get(output.name, thaw(output.sink)),
-                None if output.name in settings.outputs else network.folder,
+                Destination(
+                    output,
+                    checked.output_schema(output.name),
+                    settings.outputs.get(output.name, thaw(output.sink)),
+                    None if output.name in settings.outputs else network.folder,
+                ),
                 self.clock,
-                None,
             )
             for output in network.outputs
         }
@@ -164,7 +166,7 @@ class _Run:
                 self.wait(deadline)
         for result in self.results.values():
             result.close()
-        tables = {name: one.table.table for name, one in self.results.items() if one.table is not None}
+        tables = {name: one.table for name, one in self.results.items() if one.table is not None}
         return RunResult(tables, self.summary(), self.letters.table())
 
     def finished(self) -> bool:

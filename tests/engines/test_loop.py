@@ -9,8 +9,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from headway.columns import NEVER
 from headway.engines.control import Command, Pause, Resume, Shed, Specify, Stop, UsePolicy
 from headway.engines.loop import (
+    AT_ONCE,
     Admit,
     Carrier,
     Close,
@@ -41,6 +43,7 @@ class Steered:
     looks: list[int] = field(default_factory=list)
     specified: list[Any] = field(default_factory=list)
     allows: bool = True
+    active: bool = False
 
     def begin(self, memory: Any) -> Any:
         return memory
@@ -62,10 +65,17 @@ class Steered:
 
 @dataclass
 class Arriving:
-    """Sources of which somebody else says what they have issued."""
+    """Sources of which somebody else says what they have issued, and what is still to come."""
 
     issued: int = -1
     ended: bool = False
+    more_in_turn: bool = False
+    due: int | None = None
+    ends: bool = False
+
+    def next_due(self) -> int | None:
+        self.ended = self.ended or self.ends
+        return self.due
 
 
 @dataclass
@@ -74,18 +84,18 @@ class Scripted:
 
     sources: Arriving = field(default_factory=Arriving)
     full: bool = False
+    hungry: bool = False
+    attentive: bool = True
     free: int = 1
     busy: bool = False
     deadline: int | None = None
     waiting: Sequence[int] = (0, 0)
     ready: bool = False
     seen: list[bool] = field(default_factory=list)
-    admits: list[bool] = field(default_factory=list)
     at_work: Sequence[bool] = (False, False)
 
-    def snapshot(self, admits: bool, seen: bool) -> Snapshot:
+    def snapshot(self, seen: bool) -> Snapshot:
         self.seen.append(seen)
-        self.admits.append(admits)
         made = snapshot([count > 0 for count in self.waiting])
         return replace(made, busy=np.array(self.at_work), waiting=np.array(self.waiting))
 
@@ -130,8 +140,8 @@ class Script:
         return self.send(Round(self.now, ended, commands))
 
 
-def wait(until: int | None = None, held: bool = False, admits: bool = True) -> Wait:
-    return Wait(until, held, admits)
+def wait(until: int = NEVER, look: int = NEVER) -> Wait:
+    return Wait(until, look)
 
 
 def test_a_tuple_arrives_and_is_processed_and_the_end_follows() -> None:
@@ -142,7 +152,9 @@ def test_a_tuple_arrives_and_is_processed_and_the_end_follows() -> None:
     assert isinstance(start, Start)
     assert (start.steps, start.plan) == ((Step(1, 10),), 1)
     script.carrier.waiting = (0, 0)
-    assert script.send(Started(1)) == wait()
+    assert script.send(Started(1)) == AT_ONCE  # the step has ended already
+    assert script.later() == Admit(False)
+    assert script.send() == wait()
     script.carrier.sources.ended = True
     assert script.later() == Admit(False)
     assert script.send() == End()  # all is processed, and nothing more comes
@@ -156,7 +168,7 @@ def test_nothing_ends_while_a_step_is_under_way_or_tuples_wait() -> None:
     script.carrier.sources.ended = True
     script.carrier.busy, script.carrier.free = True, 0
     script.begin()
-    assert script.send() == wait()
+    assert script.send() == wait(look=1_000)
     script.carrier.busy, script.carrier.free, script.carrier.waiting = False, 1, (1, 0)
     assert script.later(1, 1) == Admit(False)
     assert isinstance(script.send(), Start)
@@ -182,10 +194,9 @@ def test_full_queues_hold_sources_back_unless_nothing_else_can_be_done() -> None
     script.carrier.full, script.carrier.waiting = True, (1, 0)
     start = script.begin()
     assert isinstance(start, Start)  # nothing was let in
-    assert script.carrier.admits == [False]
     script.carrier.waiting = (0, 0)
-    assert script.send(Started(1)) == wait(admits=False)
-    assert script.later(1, 1) == wait(admits=False)  # what waits cannot be taken
+    assert script.send(Started(1)) == AT_ONCE
+    assert script.later(1, 1) == wait()  # what waits cannot be taken
     assert script.later() == Admit(False)
 
 
@@ -202,7 +213,7 @@ def test_a_policy_that_says_until_when_waits_also_while_queues_are_full() -> Non
     script = Script(First([Plan((), 500)]))
     script.carrier.full, script.carrier.waiting = True, (1, 0)
     assert isinstance(script.begin(), Start)
-    assert script.send(Started(0)) == wait(500, held=True, admits=False)
+    assert script.send(Started(0)) == wait(500)
 
 
 def test_a_policy_that_lets_all_wait_gets_more_tuples_and_is_asked_when_it_said() -> None:
@@ -210,7 +221,7 @@ def test_a_policy_that_lets_all_wait_gets_more_tuples_and_is_asked_when_it_said(
     script.carrier.waiting = (1, 0)
     script.begin()
     assert isinstance(script.send(), Start)
-    assert script.send(Started(0)) == wait(500, held=True)
+    assert script.send(Started(0)) == wait(500)
     assert script.later(500) == Admit(True)
     assert isinstance(script.send(), Start)
     assert script.carrier.seen == [False, True]
@@ -228,13 +239,107 @@ def test_a_policy_that_serves_nobody_is_named() -> None:
         script.send(Started(0))
 
 
+def test_the_run_wakes_for_whatever_comes_first() -> None:
+    script = Script(First([Plan((), 50), Plan((), 50), Plan((), 50)]))
+    script.carrier.waiting, script.carrier.deadline, script.carrier.sources.due = (1, 0), 40, 30
+    script.begin()
+    script.send()
+    assert script.send(Started(0)) == wait(30)
+    script.carrier.sources.due = None
+    script.later()
+    script.send()
+    assert script.send(Started(0)) == wait(40)
+    script.carrier.deadline = None
+    script.later()
+    script.send()
+    assert script.send(Started(0)) == wait(50)
+
+
+def test_the_run_wakes_for_what_is_due_also_while_steps_are_under_way() -> None:
+    script = Script()
+    script.carrier.busy, script.carrier.sources.due, script.carrier.deadline = True, 30, 40
+    script.begin()
+    assert script.send() == wait(30, look=1_000)
+
+
+def test_what_is_due_wakes_nobody_while_it_is_held_back() -> None:
+    script = Script(First([Plan((), 500), Plan((), 500)]))
+    script.carrier.full, script.carrier.waiting, script.carrier.sources.due = True, (1, 0), 0
+    assert isinstance(script.begin(), Start)
+    assert script.send(Started(0)) == wait(500)
+    script.carrier.sources.due = 200  # then there may be room
+    assert isinstance(script.later(), Start)
+    assert script.send(Started(0)) == wait(200)
+
+
+def test_a_carrier_that_can_do_nothing_with_arrivals_sleeps_through_them() -> None:
+    script = Script()
+    script.carrier.sources.due, script.carrier.deadline, script.carrier.sources.more_in_turn = 5, 6, True
+    script.carrier.busy, script.carrier.free, script.carrier.attentive, script.carrier.hungry = True, 0, False, True
+    assert script.begin() == Admit(True)
+    assert script.send() == wait(look=1_000)
+
+
+def test_the_end_of_an_input_that_is_found_ahead_is_dealt_with_at_once() -> None:
+    script = Script()
+    script.carrier.sources.ends = True
+    assert script.begin() == Admit(False)
+    assert script.send() == AT_ONCE
+    assert script.later() == Admit(False)
+    assert script.send() == End()
+
+
+def test_a_look_is_worth_waking_for_while_tuples_are_dropped() -> None:
+    script = Script()
+    script.steering.active, script.carrier.sources.due = True, 5_000
+    script.begin()
+    assert script.send() == wait(5_000, look=1_000)
+
+
+def test_sources_without_rates_are_read_ahead_while_steps_are_under_way() -> None:
+    script = Script()
+    script.carrier.sources.more_in_turn, script.carrier.busy, script.carrier.hungry = True, True, True
+    assert script.begin() == Admit(True)
+    assert script.send() == AT_ONCE
+    script.carrier.hungry = False
+    assert script.later() == Admit(False)
+    assert script.send() == wait(look=1_000)
+
+
+def test_in_virtual_time_they_are_not() -> None:
+    script = Script(manner=Manner(virtual=True))
+    script.carrier.sources.more_in_turn, script.carrier.busy, script.carrier.hungry = True, True, True
+    assert script.begin() == Admit(True)
+    assert script.send() == wait(look=1_000)
+
+
+def test_sources_without_rates_are_read_on_while_nothing_else_can_be_done() -> None:
+    script = Script(First([Plan((), 500), Plan((), 500)]))
+    script.carrier.sources.more_in_turn, script.carrier.waiting = True, (1, 0)
+    script.begin()
+    script.send()
+    assert script.send(Started(0)) == AT_ONCE  # the policy lets all wait, so more may come
+    assert script.later() == Admit(True)
+    script.carrier.full = True
+    script.send()
+    assert script.send(Started(0)) == wait(500)
+
+
+def test_a_log_takes_what_comes_by_itself_while_queues_are_full() -> None:
+    script = Script(manner=Manner(logs=True))
+    script.carrier.full, script.carrier.hungry, script.carrier.busy, script.carrier.free = True, True, True, 0
+    script.carrier.sources.more_in_turn, script.carrier.sources.due = True, 0
+    assert script.begin() == Admit(False)
+    assert script.send() == wait(0, look=1_000)
+
+
 def test_windows_that_time_out_tick_before_anything_else_and_not_after_the_end() -> None:
     script = Script()
     script.carrier.deadline = 0
     assert script.begin() == LetTick()
     script.carrier.deadline = 10
     assert script.send() == Admit(False)
-    assert script.send() == wait()
+    assert script.send() == wait(10)
     script.carrier.sources.ended = True
     assert script.later(20) == Admit(False)
 
@@ -249,22 +354,22 @@ def test_there_may_be_room_for_another_plan() -> None:
     assert isinstance(second, Start)
     assert second.plan == 2
     script.carrier.at_work, script.carrier.busy = (True, True), True
-    assert script.send(Started(1, again=True)) == wait()
+    assert script.send(Started(1, again=True)) == wait(look=1_000)
 
 
 def test_who_preempts_is_asked_while_all_are_at_work_if_anything_has_happened() -> None:
-    script = Script(First([Plan((Step(0, 1),), 100)], preemptive=True), Manner(switches=True))
+    script = Script(First([Plan((Step(0, 1),), 100)], preemptive=True), Manner(virtual=True))
     script.carrier.waiting = (1, 0)
     script.begin()
     script.send()
     script.carrier.busy, script.carrier.free = True, 0
-    assert script.send(Started(1, postponed=7)) == wait(107)
+    assert script.send(Started(1, postponed=7)) == wait(107, look=1_000)
     assert script.later() == Admit(False)
-    assert script.send() == wait(107)  # nothing has happened
+    assert script.send() == wait(107, look=1_000)  # nothing has happened
     assert script.later() == Admit(False)
     script.carrier.sources.issued = 5
     assert isinstance(script.send(), Start)
-    assert script.send(Started(0)) == wait()
+    assert script.send(Started(0)) == wait(look=1_000)
     assert script.later(1, 1) == Admit(False)
     assert isinstance(script.send(), Start)  # a step has ended
 
@@ -324,7 +429,7 @@ def test_stop_closes_the_sources_once() -> None:
     assert script.send() == Admit(False)
     assert isinstance(script.send(), Start)
     script.carrier.waiting = (0, 0)
-    assert script.send(Started(1)) == wait()
+    assert script.send(Started(1)) == AT_ONCE
     assert script.later(1, 1, Stop("control")) == Admit(False)
     assert script.send() == End()
     assert script.loop.stopped_by == "SIGTERM"
@@ -341,18 +446,28 @@ def test_a_paused_run_starts_nothing_and_does_not_end() -> None:
     script = Script()
     script.carrier.waiting, script.carrier.sources.ended = (1, 0), True
     assert script.begin(Pause()) == Admit(False)
-    assert script.send() == wait(held=True)
+    assert script.send() == wait()
     assert script.later() == Admit(True)
-    assert script.send() == wait(held=True)
+    assert script.send() == wait()
     assert script.later(1, 0, Resume()) == Admit(True)
     assert isinstance(script.send(), Start)
+
+
+def test_a_paused_run_does_not_wake_for_the_policy() -> None:
+    script = Script(First([Plan((), 500)]))
+    script.carrier.waiting = (1, 0)
+    script.begin()
+    script.send()
+    assert script.send(Started(0)) == wait(500)
+    assert script.later(1, 0, Pause()) == Admit(True)
+    assert script.send() == wait()
 
 
 def test_stop_ends_a_paused_run() -> None:
     script = Script()
     script.carrier.waiting = (1, 0)
     script.begin(Pause())
-    assert script.send() == wait(held=True)
+    assert script.send() == wait()
     assert script.later(1, 0, Stop("control")) == Close()
     script.carrier.sources.ended = True
     assert script.send() == Admit(True)

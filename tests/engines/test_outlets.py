@@ -12,8 +12,9 @@ import pytest
 import headway as hw
 from headway.checking import check
 from headway.clock import ManualClock
-from headway.engines.opening import Outlets
+from headway.engines.opening import Outlet, Outlets
 from headway.engines.runs import RunSettings
+from headway.engines.signals import Stopping
 from headway.errors import HeadwayError
 from headway.scheduling.schedule import Schedule
 from headway.trains import Train
@@ -22,9 +23,9 @@ from tests.engines.local.networks import POSITIVE, network
 MADE = network({"b": POSITIVE}, {"o": "b", "p": "s"})
 
 
-def _open(stack: contextlib.ExitStack, made: dict[str, Any] = MADE, **settings: Any) -> Outlets:
+def _open(stack: contextlib.ExitStack, made: dict[str, Any] = MADE, **settings: Any) -> Outlets[Outlet]:
     given = RunSettings(Schedule(), {}, **{"outputs": {}, **settings})
-    return Outlets(check(hw.load(made)), given, ManualClock(), stack)
+    return Outlets(check(hw.load(made)), given, stack, Stopping(), lambda to: Outlet(to, ManualClock()))
 
 
 def _train(count: int) -> Train:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from headway.engines.control import SIGNALS, Control, Stopping, TerminatedError, at_once, exit_code, orderly
+from headway.engines.control import Control
+from headway.engines.signals import SIGNALS, Stopping, TerminatedError, at_once, exit_code, orderly
 
 RAISED = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: TerminatedError, signal.SIGHUP: TerminatedError}
 

@@ -11,13 +11,15 @@ from typing import Any, NamedTuple
 from headway.checking import CheckedNetwork
 from headway.clock import SECOND, WallClock, stopwatch
 from headway.columns import quiet
-from headway.engines.control import ending
+from headway.engines.carrier import Given
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import Threads
 from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
 from headway.engines.monitor import Effort
-from headway.engines.process.run import InRealTime, Parts, fail
+from headway.engines.process.drops import RuntimeDrops
+from headway.engines.process.run import Parts, Process, fail
 from headway.engines.runs import RunResult, RunSettings, register_engine
+from headway.engines.signals import ending
 from headway.scheduling.policy import Step
 from headway.scheduling.snapshot import Snapshot
 from headway.storage.queues import Cursor
@@ -42,14 +44,14 @@ class LocalEngine:
         """
         with ending(settings.control) as (stack, stopping), quiet():
             carrier = Threads if settings.schedule.threads else Local
-            return carrier(checked, settings, settings.clock or WallClock(), stack, stopping).go()
+            return carrier(Given(checked, settings, settings.clock or WallClock(), stack, stopping)).go()
 
 
-class Local(InRealTime):
+class Local(Process):
     """Carries out steps in the scheduler thread, or with several workers."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, given: Given) -> None:
+        super().__init__(given)
         # One worker is the default: kernels are many short array operations, between which threads would wait for each
         # other; W3 ran at 0.8 of the speed with two. More workers help boxes or sinks that block or release the lock.
         self.worker_count = max(1, min(self.settings.workers or 1, len(self.units)))
@@ -69,7 +71,8 @@ class Local(InRealTime):
         policy = self.settings.make_policy()
         only = self._only_step(policy.indifferent)
         self._cursors = self.runtime.cursors if only else list[Cursor]()
-        self.steer(self.worker_count, policy, self._effort, Manner(only=only))
+        drops = RuntimeDrops(self.readings, self.train, self._effort)
+        self.steer(self.worker_count, policy, drops, Manner(only=only))
 
     def _only_step(self, indifferent: bool) -> Step | None:
         """Return the only step that any plan could contain, or None.
@@ -95,13 +98,14 @@ class Local(InRealTime):
         self.readings.check_drained()
         self.peak = max(self.peak, self._steps.peak)
         mean = self._byte_time / max(1, stopwatch() - self.begun)
-        return self.summed_up({"mean_queued_bytes": mean, "idle": self.waited / 1e9})
+        told = {"preemptions": self.loop.preemptions, "mean_queued_bytes": mean, "idle": self.waited / 1e9}
+        return self.result(self.stopping.by, told)
 
     # What the loop reads
 
     @property
     def full(self) -> bool:
-        """Whether queues exceeded the memory limit when this round began."""
+        """Whether queues exceeded the memory limit when this round began, or when tuples were let in."""
         return self._bytes_before > self.settings.memory
 
     @property
@@ -115,11 +119,16 @@ class Local(InRealTime):
         return self._under_way > 0
 
     @property
+    def attentive(self) -> bool:
+        """Whether a worker is free for what arrives, or can be freed; looking would only hold up those that work."""
+        return self.free > 0 or self.loop.preemptive
+
+    @property
     def ready(self) -> bool:
         """Whether the only step has something to do."""
         return not all(cursor.idle for cursor in self._cursors)
 
-    def snapshot(self, admits: bool, seen: bool) -> Snapshot:
+    def snapshot(self, seen: bool) -> Snapshot:
         """Return the current snapshot."""
         workers, readings = self._workers, self.readings
         readings.refresh(seen)
@@ -132,7 +141,7 @@ class Local(InRealTime):
             now,
             train=self.train,
             room=self.schedule.plan,
-            more=memory <= self.settings.memory and (self.sources.more_in_turn or not self.sources.ended),
+            more=memory <= self.settings.memory and not self.sources.ended,
             free=self.free,
             memory=memory,
             busy=busy,
@@ -160,13 +169,13 @@ class Local(InRealTime):
         self._moved = ended > 0
         return Round(self.clock.now(), ended, self.stopping.commands())
 
-    def admit(self, held: bool) -> None:
+    def admit(self, asks: bool) -> None:
         """Let tuples arrive."""
         begun = stopwatch()
-        if self.sources.pull(held or self.hungry):
+        if self.sources.pull(asks):
             self._bytes_before = self.runtime.board.bytes
             self.peak = max(self.peak, self._bytes_before)
-        self.reading += stopwatch() - begun
+        self.intake += stopwatch() - begun
 
     def start(self, start: Start) -> Started:
         """Carry out the steps of a plan, or hand them to workers.
@@ -206,20 +215,17 @@ class Local(InRealTime):
         return Started(len(jobs))
 
     def wait(self, wait: Wait) -> Round:
-        """Wait until something happens; return at once if something has happened in this round."""
+        """Wait until something happens; not if a step was started, because there may be room for another plan."""
         if self.settings.on_status is not None:
-            self.report(self.clock.now(), (stopwatch() - self.begun) / 1e9)
-        if self._moved and self._workers is None:
-            return self.begin()
-        ended, now = self._collect(None), self.clock.now()
+            self.report(self.clock.now())
+        ended = 0 if self._workers is None else self._collect(None)
         if not self._moved and not ended:
             self._idled += stopwatch() - self._round  # the round only looked, so it counts as idle
+            moment = min(wait.until, wait.look)
             if self._under_way:
-                moments = [wait.until, self.sources.next_due() if self.loop.preemptive else None]
-                pauses = [max(0.0, (one - now) / SECOND) for one in moments if one is not None]
-                ended = self._collect(min([_AT_WORK, *pauses]))
-            elif not self.sources.more_in_turn or (wait.held and not wait.admits):
-                self.sleep(wait.until)
+                ended = self._collect(min(_AT_WORK, max(0.0, (moment - self.clock.now()) / SECOND)))
+            else:
+                self.sleep(moment)
         return self.begin(ended)
 
     # Steps

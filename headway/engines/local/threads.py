@@ -10,39 +10,38 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
-from headway.clock import SECOND, WallClock, stopwatch
+from headway.clock import MILLISECOND, stopwatch
 from headway.columns import quiet
-from headway.engines.loop import Round, Start, Started, Wait, drive
+from headway.engines.carrier import Given
+from headway.engines.loop import AT_ONCE, Round, Start, Started, Wait, drive
 from headway.engines.monitor import Effort
-from headway.engines.process.run import InRealTime, fail
+from headway.engines.process.drops import RuntimeDrops
+from headway.engines.process.run import Process, fail
 from headway.engines.process.runtime import RunningBox, Runtime
 from headway.engines.runs import RunResult
 from headway.errors import RunError
 from headway.kernels.kernel import Result
 from headway.scheduling.snapshot import Snapshot
 
-_LOOK = 0.002
-"""Seconds between the driver's checks whether sources may be read, while boxes are running."""
-_WORK = 0.05
+_LOOK = 2 * MILLISECOND
+"""Nanoseconds between the driver's checks whether sources may be read, while boxes are running."""
+_WORK = 50 * MILLISECOND
 """The same if no source is waiting to be read."""
 _NOBODY: frozenset[int] = frozenset()
 
 
-class Threads(InRealTime):
+class Threads(Process):
     """Runs every box in its own thread; there is no policy."""
 
     free = 0
-    ready = False
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, given: Given) -> None:
+        super().__init__(given)
         self._threads = BoxThreads(self.runtime, self.train, self.sources.wake)
-        self._arrived = False
-        self.steer(1, None, lambda: Effort(0))
+        self.steer(1, None, RuntimeDrops(self.readings, self.train, lambda: Effort(0)))
 
     def go(self) -> RunResult:
         """Run until the end."""
@@ -53,20 +52,19 @@ class Threads(InRealTime):
         finally:
             self._threads.close()
         self.readings.check_drained()
-        return self.summed_up({"mean_queued_bytes": None, "idle": None})
+        return self.result(self.stopping.by, {"preemptions": 0, "mean_queued_bytes": None, "idle": None})
 
     @property
     def busy(self) -> bool:
         """Whether any thread has something to do."""
         return not self._threads.idle()
 
-    def snapshot(self, admits: bool, seen: bool) -> Snapshot:
+    def snapshot(self, seen: bool) -> Snapshot:
         """Not used: there is no policy."""
         raise NotImplementedError
 
     def begin(self) -> Round:
         """Begin a round."""
-        self._arrived = False
         failed = self._threads.failed
         if failed is not None:
             at, error = failed
@@ -79,14 +77,13 @@ class Threads(InRealTime):
         super().tick()
         self._threads.notify()
 
-    def admit(self, held: bool) -> None:
+    def admit(self, asks: bool) -> None:
         """Let tuples arrive."""
         begun = stopwatch()
-        if self.sources.pull(self.hungry):
-            self._arrived = True
+        if self.sources.pull(asks):
             self.peak = max(self.peak, self.runtime.board.bytes)  # before boxes take it
             self._threads.notify()
-        self.reading += stopwatch() - begun
+        self.intake += stopwatch() - begun
 
     def end(self) -> None:
         """Let the end arrive."""
@@ -99,15 +96,11 @@ class Threads(InRealTime):
 
     def wait(self, wait: Wait) -> Round:
         """Wait until something happens."""
-        self.report(self.clock.now(), (stopwatch() - self.begun) / 1e9)
-        sources = self.sources
-        if not self._threads.idle():  # at most until a tuple is due; only briefly where sources are held back
-            pause = _LOOK if sources.more_in_turn or self.full else _WORK
-            due = sources.next_due() if isinstance(self.clock, WallClock) and not sources.ended else None
-            sources.wake.wait(pause if due is None else min(pause, max(0.0, (due - self.clock.now()) / SECOND)))
-            sources.wake.clear()
-        elif not self._arrived and not sources.more_in_turn:
-            self.sleep(wait.until)
+        self.report(self.clock.now())
+        until = wait.until
+        if wait is not AT_ONCE and self.busy:  # threads do not say when there is room for more
+            until = min(until, self.clock.now() + (_LOOK if self.sources.more_in_turn or self.full else _WORK))
+        self.sleep(until)
         return self.begin()
 
 

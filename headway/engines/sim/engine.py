@@ -7,10 +7,9 @@ event. So results are those of any other engine, and all times are exact and rep
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +19,15 @@ from headway.clock import SECOND, ManualClock, stopwatch
 from headway.columns import NEVER, quiet
 from headway.connectors.protocol import Chunk, Reader
 from headway.connectors.readers import Awaited
-from headway.engines.control import Stopping, ending
+from headway.engines.carrier import Given
 from headway.engines.ingest import blame
-from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
+from headway.engines.loop import AT_ONCE, Manner, Round, Start, Started, Wait, drive
 from headway.engines.models import LOCAL, Model
 from headway.engines.monitor import Effort
+from headway.engines.process.drops import RuntimeDrops
 from headway.engines.process.run import Process
 from headway.engines.runs import RunResult, RunSettings, register_engine
+from headway.engines.signals import ending
 from headway.engines.sim.processors import Following, Processors
 from headway.engines.sim.work import Costs
 from headway.errors import RunError
@@ -52,7 +53,7 @@ class SimEngine:
         if settings.clock is not None:
             raise RunError("clock is not for the engine 'sim', which has a virtual one of its own")
         with ending(settings.control) as (stack, stopping), quiet():
-            return Simulation(checked, settings, stack, stopping).go()
+            return Simulation(Given(checked, settings, ManualClock(), stack, stopping)).go()
 
 
 class Simulation(Process):
@@ -60,18 +61,24 @@ class Simulation(Process):
 
     engine = "sim"
 
-    def __init__(
-        self, checked: CheckedNetwork, settings: RunSettings, stack: contextlib.ExitStack, stopping: Stopping
-    ) -> None:
-        self._now = ManualClock()
-        super().__init__(checked, settings, self._now, stack, stopping)
+    clock: ManualClock
+
+    def __init__(self, given: Given) -> None:
+        super().__init__(given)
+        settings = self.settings
         for box in self.runtime.boxes:
             box.kernel = box.kernel.without_burning()
         model = settings.model or Model()
-        self._costs = Costs(checked, model)
+        self._costs = Costs(self.checked, model)
         self._costs.declare(self.runtime.statistics)
         count = settings.workers or 1
-        self._processors = Processors(self.runtime, self.readings, self._costs, count, self.traversal, self.recorder)
+        policy = settings.make_policy()
+        # A preemptive policy is asked at any time, and several workers share no rounds: those remain exact.
+        follows = model.like == LOCAL and count == 1 and not policy.preemptive
+        self._processors = Processors(
+            self.runtime, self.readings, self._costs, count, self.traversal, self.recorder, together=follows
+        )
+        self._following = Following(self._processors, self._costs) if follows else None
         self._spare = 0  # nanoseconds in which processors were idle
         self._queued_time = 0  # bytes in queues, integrated over nanoseconds
         self._issued = self.sources.issued  # when the round began
@@ -80,19 +87,15 @@ class Simulation(Process):
         self._idle = 0  # consecutive rounds in which nothing happened
         self._stirred = True  # whether anything has happened since the last look
         self._looked = 0
-        self.steer(count, settings.make_policy(), self._effort, Manner(switches=True))
-        # A preemptive policy is asked at any time, and several workers share no rounds: those remain exact.
-        self._following: Following | None = None
-        if model.like == LOCAL and count == 1 and not self.loop.preemptive:
-            self._following = Following(self._processors, self._costs)
-            self._processors.together = True
+        drops = RuntimeDrops(self.readings, self.train, self._effort)
+        self.steer(count, policy, drops, Manner(virtual=True))
 
-    def wrap(self, source: str, reader: Reader) -> Reader:
+    def wrap(self, given: Given, source: str, reader: Reader) -> Reader:
         """Make reads of a live source block until its tuples are there: virtual time stands still meanwhile."""
         if not reader.live:
             return reader
-        portions = Portions(reader, source, lambda: self.stopping.by is not None)
-        self.stack.callback(portions.release)
+        portions = Portions(reader, source, lambda: given.stopping.by is not None)
+        given.stack.callback(portions.release)
         return portions
 
     def read_until(self) -> Callable[[], bool]:
@@ -101,11 +104,28 @@ class Simulation(Process):
 
     def go(self) -> RunResult:
         """Run until the end."""
-        begun, costs, processors = stopwatch(), self._costs, self._processors
+        begun = stopwatch()
         self.stopping.begin()
         drive(self.loop, self)
         self.readings.check_drained()
-        time = {
+        told = {
+            "real_seconds": (stopwatch() - begun) / 1e9,
+            "real_planning": self.loop.planning / SECOND,
+            "preemptions": self._processors.preemptions,
+            "mean_queued_bytes": self._queued_time / max(1, self.clock.now()),
+            "idle": self._spare / SECOND,
+        }
+        return self.result(self.stopping.by, told)
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has taken so far, in virtual time."""
+        return self.clock.now() / SECOND
+
+    def time(self) -> Mapping[str, float]:
+        """Return the seconds of virtual time spent so far, by activity."""
+        costs, processors = self._costs, self._processors
+        return {
             "scheduler": self.loop.plans * costs.scheduler / SECOND,
             "boxes": processors.worked / SECOND,
             "storage": processors.fetched * costs.storage / SECOND,
@@ -113,14 +133,6 @@ class Simulation(Process):
             "sinks": 0.0,
             "preemption": processors.preemptions * costs.preemption / SECOND,
         }
-        told = {
-            "real_seconds": (stopwatch() - begun) / 1e9,
-            "real_planning": self.loop.planning / SECOND,
-            "preemptions": processors.preemptions,
-            "mean_queued_bytes": self._queued_time / max(1, self._now.now()),
-            "idle": self._spare / SECOND,
-        }
-        return self.result(self._now.now() / SECOND, time, told)
 
     # What the loop reads
 
@@ -134,17 +146,20 @@ class Simulation(Process):
         """Whether a processor is working."""
         return self._processors.busy
 
-    ready = False
+    @property
+    def attentive(self) -> bool:
+        """Whether tuples arrive at the moment at which they are due: not while a plan is being followed."""
+        return self._following is None or not self.busy
 
-    def snapshot(self, admits: bool, seen: bool) -> Snapshot:
+    def snapshot(self, seen: bool) -> Snapshot:
         """Return the current snapshot."""
-        readings, processors, now = self.readings, self._processors, self._now.now()
+        readings, processors, now = self.readings, self._processors, self.clock.now()
         readings.refresh(seen)
         found = readings.snapshot(
             now,
             train=self.train,
             room=self.schedule.plan if self._following is not None else processors.free or processors.count,
-            more=admits and (self.sources.more_in_turn or not self.sources.ended),
+            more=self.more,
             free=processors.free,
             memory=self.runtime.board.bytes,
             planning=self._costs.scheduler / SECOND,
@@ -153,17 +168,17 @@ class Simulation(Process):
 
     def _effort(self) -> Effort:
         """Return the work done by processors."""
-        now = self._now.now()
+        now = self.clock.now()
         return Effort(now * self._processors.count - self._spare, under_way=self._processors.under_way(now))
 
     # Instructions of the loop
 
-    def admit(self, held: bool) -> None:
+    def admit(self, asks: bool) -> None:
         """Let all tuples of this moment arrive, and enough of sources without rates to fill trains.
 
         Policies are asked afterwards, so that they see everything that arrives at this moment.
         """
-        more = self.sources.pull(held or self.hungry)
+        more = self.sources.pull(asks)
         while more and not self.full and self._following is None:
             more = self.sources.pull(self.hungry)
         self.peak = max(self.peak, self.runtime.board.bytes)
@@ -176,7 +191,7 @@ class Simulation(Process):
     def start(self, start: Start) -> Started:
         """Have processors begin the steps of a plan."""
         assert start.snapshot is not None
-        processors, snapshot, now = self._processors, start.snapshot, self._now.now()
+        processors, snapshot, now = self._processors, start.snapshot, self.clock.now()
         if self.loop.preemptive:
             self._following = None  # a command may have changed the policy
             # Overheads come first: a time slice counts from when work on it begins, or a slice shorter than the
@@ -198,18 +213,15 @@ class Simulation(Process):
         """Advance to the next event."""
         self._note_round()
         self._report()
-        if wait.held and wait.admits and self.sources.more_in_turn:  # such sources have more without any waiting
-            self._moved = True
-        else:
-            self._moved = self._advance(wait.until, wait.admits)
-            if self.loop.paused and not self._moved:  # only a command can change that, in real time
-                self.sources.wake.wait(_PAUSED)
+        self._moved = self._advance(wait.until, wait.look)
+        if self.loop.paused and not self._moved and wait is not AT_ONCE:  # only a command can change that
+            self.sources.wake.wait(_PAUSED)
         return self._next_round()
 
     def _next_round(self) -> Round:
         """End the calls that are due, and continue a plan that is being followed until its end."""
         while True:
-            now = self._now.now()
+            now = self.clock.now()
             ended = self._processors.finish(now)
             if self._following is not None:
                 self._following.in_parts = self.steering.active
@@ -220,14 +232,14 @@ class Simulation(Process):
                         self.loop.part_ended(now, False)
                         self._stirred, self._looked = False, self.steering.next
                     self._report()
-                    self._advance(None, False)
+                    self._advance(NEVER, self.steering.next)
                     continue
             return self.begin(ended)
 
     def begin(self, ended: int = 0) -> Round:
         """Begin a round."""
         self._issued, self._ended, self._begun = self.sources.issued, ended, 0
-        return Round(self._now.now(), ended, self.stopping.commands())
+        return Round(self.clock.now(), ended, self.stopping.commands())
 
     def _note_round(self) -> None:
         """Note whether anything has happened in this round; a policy must not be asked forever without effect."""
@@ -241,34 +253,23 @@ class Simulation(Process):
                 raise RunError(f"policy '{self.schedule}' wants to be asked again at a moment that has passed")
             raise self.loop.unserved()
 
-    def _advance(self, until: int | None, admits: bool) -> bool:
+    def _advance(self, until: int, look: int) -> bool:
         """Advance the clock to the next event; return False if that is now, or if there is none."""
-        now, busy, following = self._now.now(), self._processors.busy, self._following is not None
-        ended = self.sources.ended
-        moments = [] if self._processors.next_end is None else [self._processors.next_end]
-        if not ended and not (following and busy):
-            due = self.sources.next_due()
-            if following and self.sources.ended:
-                return False  # known only now: there is nothing more to wait for
-            if due is not None and (admits or due > now):
-                moments.append(due)
-            moments += [] if self.deadline is None else [self.deadline]
-        if until is not None:
-            moments.append(until)
-        looks = self.settings.may_shed or not following  # whether looks may interrupt a plan
-        if moments and ((busy and looks) or self.steering.active):
-            moments.append(self._next_look(now))
-        moment = min(moments, default=now)
-        if moment <= now:
+        now, end = self.clock.now(), self._processors.next_end
+        moment = until if end is None else min(until, end)
+        # Without load shedding, nobody looks while a plan is being followed.
+        if look < NEVER and (self.settings.may_shed or self._following is None):
+            moment = min(moment, self._next_look(now))
+        if moment <= now or moment == NEVER:
             return False
         worked = 0
-        if self._following is not None and not busy:
+        if self._following is not None and not self._processors.busy:
             worked, self._following.owed = self._following.owed, 0
             # Either it was asleep, and wakes a little late, or rounds without effect took longer than that.
             moment = moment + self._costs.wake if moment > now + worked else now + worked
         self._spare += self._processors.free * (moment - now - worked)
         self._queued_time += self.runtime.board.bytes * (moment - now)
-        self._now.advance(moment - now)
+        self.clock.advance(moment - now)
         return True
 
     def _next_look(self, now: int) -> int:
@@ -282,9 +283,8 @@ class Simulation(Process):
     def _report(self) -> None:
         if self.recorder is not None:
             board = self.runtime.board
-            waiting = int((board.arrived - board.taken).sum()) + self._processors.held
-            self.recorder.queued(self._now.now(), waiting, board.bytes)
-        self.report(stopwatch(), self._now.now() / SECOND)
+            self.recorder.queued(self.clock.now(), self.waiting + self._processors.held, board.bytes)
+        self.report(stopwatch())
 
 
 class Portions(Awaited):

@@ -32,7 +32,10 @@ class Processors:
         count: int,
         traversal: Traverser | None,
         recorder: Recorder | None,
+        *,
+        together: bool,
     ) -> None:
+        """With `together`, all results of a call leave when it ends, not each when its tuple is done."""
         self._runtime = runtime
         self._readings = readings
         self._costs = costs
@@ -48,7 +51,7 @@ class Processors:
         self.fetched = 0
         """How many times a box took tuples from storage."""
         self.preemptions = 0
-        self.together = False
+        self._together = together
         """Whether all results of a call leave when it ends, instead of each when the tuple that caused it is done."""
 
     @property
@@ -259,7 +262,7 @@ class Processors:
             if arc is None:
                 continue
             if arc.deliveries and len(train):
-                moments = np.full(len(train), call.end, np.int64) if self.together else call.leaving(train)
+                moments = np.full(len(train), call.end, np.int64) if self._together else call.leaving(train)
                 for delivery in arc.deliveries:
                     delivery.deliver(train, moments)
             if arc.queue.cursors:

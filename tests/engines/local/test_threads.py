@@ -17,11 +17,12 @@ import headway as hw
 import headway.runner
 from headway.checking import check
 from headway.clock import SECOND, Clock, ManualClock, WallClock, stopwatch
-from headway.engines.control import Stopping
+from headway.engines.carrier import Given
 from headway.engines.local.threads import BoxThreads, Threads
 from headway.engines.process import run as runs
 from headway.engines.process.runtime import Runtime
 from headway.engines.runs import RunSettings
+from headway.engines.signals import Stopping
 from headway.errors import RunError
 from headway.scheduling.schedule import Schedule
 from headway.trains import Train
@@ -79,7 +80,7 @@ class Threaded:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(runs, "_LEAST_READ", chunk)
             patch.setattr(runs, "_MOST_READ", chunk)
-            self.carrier = Threads(checked, run_settings, self.clock, self.stack, Stopping(self.control))
+            self.carrier = Threads(Given(checked, run_settings, self.clock, self.stack, Stopping(self.control)))
         self.runtime, self.feeds, self.ingest = self.carrier.runtime, self.carrier.feeds, self.carrier.sources
         self.threads = self.carrier._threads
 
@@ -91,7 +92,8 @@ class Threaded:
             return self.carrier.go()
 
     def rows(self) -> dict[str, list[dict[str, Any]]]:
-        return {name: sink.table.to_pylist() for name, sink in self.carrier.outlets._tables.items()}
+        outlets = self.carrier.outlets.outlets
+        return {name: one.table.to_pylist() for name, one in outlets.items() if one.table is not None}
 
 
 def until_idle(threads: BoxThreads) -> None:

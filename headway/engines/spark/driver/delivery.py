@@ -8,7 +8,6 @@ of the last micro-batch may be repeated.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import threading
@@ -23,21 +22,15 @@ import pyarrow as pa
 
 from headway.catalog import HALF_LIFE, Statistics
 from headway.clock import Clock, stopwatch
-from headway.connectors import open_sink
-from headway.connectors.memory import CallbackSink, DiscardSink, TableSink
-from headway.connectors.protocol import BatchWriter, Writer, prepare
-from headway.engines.control import Stopping
-from headway.engines.delivery import Delivery
-from headway.engines.opening import open_letters
-from headway.engines.runs import RunSettings
+from headway.connectors.memory import CallbackSink, DiscardSink
+from headway.connectors.protocol import BatchWriter
+from headway.engines.opening import Destination, Outlet, Outlets
 from headway.engines.spark.driver.journal import Record
 from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.spark.driver.state import State
 from headway.engines.spark.wire.messages import LETTERS, READINGS, Row, merge_rows, receive, unpack_counts
 from headway.errors import RunError
-from headway.network import Output, thaw
 from headway.network.schema import Schema
-from headway.network.trust import OWN, Trust
 from headway.storage.checked import read_table, write_table
 from headway.storage.filesystems import Place
 from headway.storage.segments import quote_name
@@ -48,11 +41,11 @@ class Collector:
     """Collects the results of micro-batches. Written by Spark's callback threads, only read by others."""
 
     def __init__(
-        self, outlets: SparkOutputs, state: State, fading: tuple[float, float], sieves: Callable[[], bool]
+        self, outlets: Outlets[OutputResults], state: State, fading: tuple[float, float], sieves: Callable[[], bool]
     ) -> None:
         """Deliver to these outputs; `sieves` returns whether drop boxes have been adjusted."""
         self._checked = state.program.checked
-        self._results, self._letters = outlets.results, outlets.letters
+        self._results, self._letters = outlets.outlets, outlets.letters
         self._state = state
         self._sieves = sieves
         self._numbers = {box.name: at for at, box in enumerate(self._checked.order)}
@@ -164,48 +157,34 @@ _OWN = re.compile(r"-\d+[sf]-\d{10}\.[0-9a-f]{8}\.arrow(?:\.tmp)?$")
 """Names of the files that may be deleted: those written by this module."""
 
 
-class OutputResults:
-    """The results of one output."""
+class OutputResults(Outlet):
+    """The results of one output: delivered once, also if the driver dies in between."""
 
     def __init__(
         self,
-        output: Output,
-        schema: Schema,
-        what: object,
-        base: Path | None,
+        to: Destination,
         clock: Clock,
-        place: Place | None,
         half_life: float = HALF_LIFE,
+        place: Place | None = None,
         delivered: Sequence[str] = (),
-        trust: Trust = OWN,
     ) -> None:
-        """Deliver to the user's sink (None: a table in memory), and keep results at `place` if given.
+        """Deliver to a destination, and keep results at `place` if given.
 
         `delivered` are the result files delivered by earlier processes; other files in their folder were not delivered,
         and are deleted.
         """
-        self.name = output.name
-        self._schema = schema
+        self.name = to.output.name
         self._place = place
-        self._folder = f"results/{quote_name(output.name)}"
-        self._what, self._base, self._trust = what, base, trust
-        self.table: TableSink | None = None
-        self.writer: Writer
-        self._later = place is not None and is_file(what)
+        self._folder = f"results/{quote_name(self.name)}"
+        self._later = place is not None and is_file(to.what)
         self._named: dict[str, str] = {name.partition(".")[0]: name for name in delivered}
         if place is not None:
             place.make([self._folder], False)
             counted = {f"{self._folder}/{name}" for name in delivered}
             place.delete([name for name in place.files(self._folder) if name not in counted and _OWN.search(name)])
-        if what is None:
-            self.writer = self.table = TableSink(schema)
-        elif self._later:
-            open_sink(output.name, schema, what, base, trust).abort()  # fail early if it cannot be written
-            self.writer = DiscardSink()
-        else:
-            self.writer = open_sink(output.name, schema, what, base, trust)
-        self._writers = [self.writer]
-        self.delivery = Delivery(output, schema, self.writer, clock, half_life)
+        if self._later:
+            to.open().abort()  # fail early if it cannot be written
+        super().__init__(to, clock, half_life, DiscardSink() if self._later else None)
         # Results of earlier processes: memory starts empty, so it is filled again; other sinks already have them.
         for batch in self._stored():
             self.delivery.tuples += batch.num_rows
@@ -214,7 +193,7 @@ class OutputResults:
 
     @property
     def _streams(self) -> bool:
-        return str(self._what) == "-" or isinstance(self.writer, BatchWriter)
+        return str(self.to.what) == "-" or isinstance(self.writer, BatchWriter)
 
     @property
     def counted(self) -> bool:
@@ -230,7 +209,7 @@ class OutputResults:
         known = name in self._named
         kept = None
         if self._place is not None and not known and len(train):
-            table = pa.Table.from_batches([train.to_batch(self._schema.to_arrow())])
+            table = pa.Table.from_batches([train.to_batch(self.to.schema.to_arrow())])
             file, size = write_table(self._place, f"{self._folder}/{name}.arrow", table, sync=True)
             self._named[name] = file.rpartition("/")[2]
             kept = self._named[name], size, len(train)
@@ -247,11 +226,12 @@ class OutputResults:
     def _stored(self) -> Iterator[pa.RecordBatch]:
         for name in sorted(self._named.values(), key=_order):
             assert self._place is not None
-            table, schema = read_table(self._place.name(f"{self._folder}/{name}")), self._schema.to_arrow()
+            table, schema = read_table(self._place.name(f"{self._folder}/{name}")), self.to.schema.to_arrow()
             if table.schema.names != schema.names or table.schema.types != schema.types:
                 raise RunError(
-                    f"the state cannot go on: output '{self.name}' has the columns {self._schema} now, and the results "
-                    f"so far have {Schema.from_arrow(table.schema)}; give the output another name, or another --state"
+                    f"the state cannot go on: output '{self.name}' has the columns {self.to.schema} now, and the "
+                    f"results so far have {Schema.from_arrow(table.schema)}; give the output another name, or another "
+                    "--state"
                 )
             for batch in table.to_batches():
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
@@ -259,23 +239,10 @@ class OutputResults:
     def prepare(self) -> None:
         """Do everything needed to complete the output, except making it visible."""
         if self._later:
-            file = open_sink(self.name, self._schema, self._what, self._base, self._trust)
-            self._writers.insert(0, file)
+            self.writer = self.to.open()
             for batch in self._stored():
-                file.write(batch)
-        for writer in self._writers:
-            prepare(writer)
-
-    def close(self) -> None:
-        """Complete the output. Must be prepared."""
-        while self._writers:
-            self._writers[0].close()
-            del self._writers[0]
-
-    def abort(self) -> None:
-        """Abort, unless it is complete."""
-        for writer in self._writers:
-            writer.abort()
+                self.writer.write(batch)
+        super().prepare()
 
 
 def _order(name: str) -> tuple[int, int]:
@@ -290,48 +257,3 @@ def is_file(what: object) -> bool:
         ((kind, settings),) = what.items() if len(what) == 1 else ((None, None),)
         return kind in ("csv", "jsonl", "parquet", "arrow") and str(settings) != "-" and not str(settings).endswith("/")
     return isinstance(what, str | Path) and str(what) != "-" and not str(what).endswith("/")
-
-
-class SparkOutputs:
-    """Results by output, and the dead letters."""
-
-    def __init__(
-        self, state: State, settings: RunSettings, clock: Clock, stack: contextlib.ExitStack, stopping: Stopping
-    ) -> None:
-        """Open all sinks, and keep results if there is a state directory; if `stack` is closed first, abort them."""
-        checked, place = state.program.checked, None if settings.state is None else state.place
-        self._stopping = stopping
-        self.results: dict[str, OutputResults] = {}
-        self._open: list[Any] = []  # results and dead letters, which are completed and aborted alike
-        stack.callback(self._abort)
-        with stopping.held():  # a signal must not come between opening a file and registering it for cleanup
-            network, half_life = checked.network, settings.half_life
-            for output in network.outputs:
-                name, schema = output.name, checked.output_schema(output.name)
-                given = name in settings.outputs
-                what = settings.outputs[name] if given else thaw(output.sink)
-                if given and what is None:
-                    what = {"discard": None}
-                base, trust = (None, network.trust.by_operator()) if given else (network.folder, network.trust)
-                one = OutputResults(output, schema, what, base, clock, place, half_life, state.results(name), trust)
-                self.results[name] = one
-                self._open.append(one)
-            self.letters, letter_sink = open_letters(settings)
-            self._open += [] if letter_sink is None else [letter_sink]
-
-    def complete(self) -> dict[str, pa.Table]:
-        """Complete all outputs, or none; return the tables of outputs without a sink.
-
-        Slow and fallible work comes first and can be interrupted. Then all files get their names together.
-        """
-        for one in self._open:
-            prepare(one)
-        self._stopping.shield()
-        for one in self._open:
-            one.close()
-        self._open.clear()
-        return {name: one.table.table for name, one in self.results.items() if one.table is not None}
-
-    def _abort(self) -> None:
-        for one in self._open:
-            one.abort()

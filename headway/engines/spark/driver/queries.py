@@ -184,8 +184,12 @@ warm: set[str] = set()
 class Queries:
     """A run's access to Spark. Used by the scheduler thread."""
 
-    def __init__(self, master: str | None, settings: Mapping[str, str]) -> None:
-        """Open a session with the user's own Spark settings."""
+    def __init__(self, master: str | None, settings: Mapping[str, str], gate: Gate, deliver: Deliver) -> None:
+        """Open a session with the user's own Spark settings.
+
+        Queries ask for grants at `gate`, and `deliver` handles their results.
+        """
+        self._gate, self._deliver = gate, deliver
         self._session = open_session(master, settings)
         context = self._session.sparkContext
         self.master: str = context.master or ""
@@ -194,10 +198,6 @@ class Queries:
         self._units: list[RunningUnit] = []
         self._next_look = 0
         self._complained = False
-
-    def attach(self, gate: Gate, deliver: Deliver) -> None:
-        """Set the gate at which queries ask for grants, and the function that handles their results."""
-        self._gate, self._deliver = gate, deliver
 
     def start(self, unit: RunningUnit) -> None:
         """Start a unit's query from its checkpoint, if it has one; also used to restart it."""

@@ -13,21 +13,20 @@ from typing import Any
 import numpy as np
 
 from headway.catalog import BoxReadings
-from headway.clock import SECOND, Clock, stopwatch
+from headway.clock import SECOND, Clock
 from headway.columns import NEVER, Floats, Int64s, frozen
 from headway.connectors.protocol import Malformed, Reader, Resumable, begins_anew
 from headway.connectors.readers import SkippingReader
 from headway.costs import UnitCosts
 from headway.engines.dead_letters import LetterRow
-from headway.engines.reading import Reading, status
-from headway.engines.runs import RunSettings, Status
+from headway.engines.reading import Reading
+from headway.engines.runs import RunSettings
 from headway.engines.spark.driver.delivery import Collector
 from headway.engines.spark.driver.queries import RunningUnit
 from headway.program import Program
 from headway.scheduling.snapshot import Moment, QueueReadings, Snapshot, Unit
 from headway.storage.log import Commit, Log
 from headway.storage.segments import quote_name
-from headway.totals import Spent, Totals
 from headway.trains import Tick, Train, join_trains
 
 _log = logging.getLogger("headway")
@@ -192,7 +191,6 @@ class QueryReading(Reading):
         arrivals: Arrivals,
         takings: Collector,
         settings: RunSettings,
-        begun: int,
     ) -> None:
         """Prepare for these queries, which are the run's units."""
         topology = program.topology
@@ -204,10 +202,7 @@ class QueryReading(Reading):
         )
         super().__init__(program.checked, topology, units, takings.statistics, exclusive=False)
         self.queries, self.log, self.arrivals, self._takings = queries, arrivals.log, arrivals, takings
-        self._settings, self._begun = settings, begun
-        self.sources_spent = 0
-        """Nanoseconds spent on reading sources."""
-        self.peak_queued = 0
+        self._settings = settings
         reading = {box for some in topology.readers for box in some}
         self._entries = [np.array([box for box in unit.boxes if box in reading], np.intp) for unit in units]
 
@@ -247,11 +242,6 @@ class QueryReading(Reading):
         rows = [self.waiting_for(unit) for unit in self.queries]
         counts, oldest = (np.array([row[at] for row in rows], np.int64) for at in (0, 1))
         return counts, oldest, np.array([row[2] for row in rows], np.float64)
-
-    @property
-    def seconds(self) -> float:
-        """How long the run has lasted so far."""
-        return (stopwatch() - self._begun) / 1e9
 
     def snapshot(self, more: bool, planning: float) -> Snapshot:
         """Return the current snapshot.
@@ -325,23 +315,6 @@ class QueryReading(Reading):
     def ignored(self) -> Mapping[str, int]:
         """By box: the tuples that arrived too late for it."""
         return self._takings.ignored
-
-    def spent(self, planning: int, plans: int) -> Spent:
-        """Return the time spent on scheduling and micro-batches; `planning` are the nanoseconds of all `plans`."""
-        in_boxes = float(self.statistics.readings().busy.sum()) / 1e9
-        time = {
-            "scheduler": planning / 1e9,
-            "boxes": in_boxes,
-            "storage": max(0.0, sum(unit.seconds for unit in self.queries) - in_boxes),
-            "sources": self.sources_spent / 1e9,
-            "sinks": self._takings.spent / 1e9,
-        }
-        return Spent(time, plans, self.peak_queued)
-
-    def status(self, totals: Totals) -> Status:
-        """Return the run's progress."""
-        queued = self.queued
-        return status(self, totals, self.seconds, self.longest, queued, queued > self._settings.memory)
 
     def summary(self) -> dict[str, Any]:
         """Return the summary entries that only Spark has: streaming queries, and tuples of earlier processes."""

@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from headway.connectors.spark import find_session
-from headway.engines.control import SIGNALS
+from headway.engines.signals import SIGNALS
 from headway.errors import RunError
 from headway.expressions.userfunctions import Functions
 from headway.storage.temporary import make_temporary, remove_temporary
