@@ -111,6 +111,7 @@ class Known:
     latencies: Floats
     costs: UnitCosts
     box_costs: UnitCosts
+    model: CostModel
     held: Floats
 
     def latency_of(self, unit: int) -> float:
@@ -133,9 +134,8 @@ class Load:
         self._ready = np.zeros(count, np.bool_)
         self._waiting = np.zeros(count, np.int64)
         self._oldest = np.full(count, NEVER)
-        self._costs = UnitCostModel(CostModel(topology), [unit.boxes for unit in self._units]).read(
-            self._boxes, self._waiting
-        )
+        self._model = CostModel(topology)
+        self._costs = UnitCostModel(self._model, [unit.boxes for unit in self._units]).read(self._boxes, self._waiting)
         self._changed: list[int] = []
         self._arrive(min(count // 2, READY if case.share is None else int(case.share * count)))
 
@@ -166,7 +166,15 @@ class Load:
             train=100,
             room=ROOM,
             measures=Known(
-                np.full(1, 1e6), self._boxes, delivered, queues, ages, self._costs, self._costs, np.zeros(0)
+                np.full(1, 1e6),
+                self._boxes,
+                delivered,
+                queues,
+                ages,
+                self._costs,
+                self._costs,
+                self._model,
+                np.zeros(0),
             ),
             changed=self._changed if self._told else None,
         )

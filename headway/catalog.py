@@ -53,6 +53,11 @@ class Topology:
     timeouts: tuple[float, ...] = ()
     """By box: the seconds after which its windows time out, infinite where they do not; empty where no box has any."""
 
+    @property
+    def arcs(self) -> list[tuple[int, int]]:
+        """The arcs between boxes, each once, as producer and consumer; sorted by producer."""
+        return [(box, one) for box, consumers in enumerate(self.consumers) for one in dict.fromkeys(consumers)]
+
 
 @dataclass(frozen=True, slots=True)
 class BoxReadings:

@@ -127,7 +127,7 @@ class CostModel:
         """Lay out the arcs; set-up takes a loop over all boxes."""
         self.topology = topology
         # Sorted by producer: boxes stand in topological order, so a box's rate is whole when its turn comes.
-        self.arcs = [(box, one) for box, consumers in enumerate(topology.consumers) for one in dict.fromkeys(consumers)]
+        self.arcs = topology.arcs
         self.place = {arc: at for at, arc in enumerate(self.arcs)}
         """By arc, as producer and consumer: its place among them."""
         self._flow = _Arcs(len(topology.boxes), self.arcs)

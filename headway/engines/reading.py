@@ -170,6 +170,7 @@ class Moment:
     latencies = cached_property[Floats](lambda self: self._live().latencies(self._now))
     costs = cached_property[UnitCosts](lambda self: self._live().unit_costs(self._now))
     box_costs = cached_property[UnitCosts](lambda self: self._live().box_costs(self._now))
+    model = cached_property[CostModel](lambda self: self._live().model)
     held = cached_property[Floats](lambda self: self._live().held())
 
     def latency_of(self, unit: int) -> float:

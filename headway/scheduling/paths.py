@@ -2,7 +2,8 @@
 
 Such a policy looks at a path as a whole. A tuple that enters it costs ``C1 + S1 C2 + S1 S2 C3 + ...`` seconds on its
 way, and shrinks at each box from what goes in to what comes out, until it leaves the system with the last box and
-takes up nothing. Drawn over each other these are the path's progress chart. A policy cuts the path into stretches
+takes up nothing. What a filter with routes sends elsewhere is not on the path: S is its selectivity times the share
+of the path's route. Drawn over each other these are the path's progress chart. A policy cuts the path into stretches
 and says what each is worth; every box then has the priority of its stretch, the largest where it is on several.
 
 Priorities move slowly and networks may be large, so they are kept for a while (`PathPriorities`) instead of being
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -22,7 +24,7 @@ import numpy as np
 from headway.catalog import BoxReadings, Floats, Topology
 from headway.clock import SECOND
 from headway.columns import Mask
-from headway.costs import Places
+from headway.costs import CostModel, Places
 from headway.scheduling.policy import Ranked, Term
 from headway.scheduling.snapshot import Layout, Snapshot
 
@@ -123,6 +125,17 @@ class Paths:
         self._box_starts = np.searchsorted(self.box[self._by_box], np.arange(len(topology.boxes)))
         self.level: Floats = _levels(topology)
         """By box: the most boxes that a tuple can have passed before it."""
+        arc = {pair: at for at, pair in enumerate(topology.arcs)}
+        self._followed = np.delete(np.arange(len(self.box)), self._last)
+        self._arcs: Places = np.array([arc[pair] for route in self.routes for pair in pairwise(route)], np.intp)
+        self._shares: Floats = np.ones(len(self.box))  # by place: of its box's tuples, those that go on
+
+    def divided(self, model: CostModel) -> Paths:
+        """Return the paths with what a cost model says of how boxes divide their tuples; until then all go on."""
+        paths = copy(self)
+        paths._shares = np.ones(len(self.box))
+        paths._shares[self._followed] = model.weights[self._arcs]
+        return paths
 
     def stretches(self, boxes: BoxReadings) -> Stretches:
         """Return every place as a stretch of its own, by readings of the boxes.
@@ -137,7 +150,7 @@ class Paths:
         size = np.where(known, boxes.tuple_size, mean)[self.box]
         after: Floats = np.append(size[1:], 0.0)
         after[self._last] = 0.0  # results leave the system
-        passing = np.minimum(boxes.selectivity, MANY)[self.box]
+        passing = np.minimum(boxes.selectivity, MANY)[self.box] * self._shares
         return Stretches(np.arange(len(size)), self.begins, cost, passing, size, after[: len(size)])
 
     def largest(self, stretches: Stretches, values: Floats) -> Floats:
@@ -181,7 +194,8 @@ class ByPath(Ranked):
         if memory is not None and memory.paths is paths and 0 <= snapshot.now - memory.moment < pause:
             return memory
         boxes = snapshot.boxes
-        made = np.where((boxes.tuples_in > 0) | (boxes.cost > 0), self.priorities(paths, boxes), np.inf)
+        priorities = self.priorities(paths.divided(snapshot.measures.model), boxes)
+        made = np.where((boxes.tuples_in > 0) | (boxes.cost > 0), priorities, np.inf)
         return PathPriorities(paths, snapshot.now, made)
 
     def terms(self, snapshot: Snapshot, memory: PathPriorities) -> tuple[Term, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from headway.catalog import BoxReadings, Floats, Topology
 from headway.columns import Int64s, Mask
-from headway.costs import Places, UnitCosts
+from headway.costs import CostModel, Places, UnitCosts
 
 NEVER = int(np.iinfo(np.int64).max)
 """The timestamp of no tuple, and the moment that does not come."""
@@ -151,6 +151,9 @@ class _Measures(Protocol):
     def box_costs(self) -> UnitCosts: ...
 
     @property
+    def model(self) -> CostModel: ...
+
+    @property
     def held(self) -> Floats: ...
 
     def latency_of(self, unit: int) -> float: ...
@@ -190,8 +193,8 @@ class Snapshot(NamedTuple):
     room: int
     """How many steps of a plan the engine will carry out before it asks again."""
     measures: _Measures
-    """What the properties below read; and by box (`box_costs`) what a step of it alone costs until its tuples are
-    delivered."""
+    """What the properties below read; by box (`box_costs`) what a step of it alone costs until its tuples are
+    delivered; and the cost model (`model`), which knows how boxes divide their tuples."""
     changed: Sequence[int] | None = None
     """Units whose readings may have changed since this policy was last asked; None if any may have."""
     more: bool = True

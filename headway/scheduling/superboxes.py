@@ -2,7 +2,7 @@
 
 After Carney et al., "Operator Scheduling in a Data Stream Manager" (VLDB 2003), section 4.1. A superbox is a unit
 whose boxes lead to an output. A traversal processes all that waits in it; D(b) are the boxes of the unit downstream
-of b, itself included, in topological order:
+of b, itself included, in topological order. Of a filter with routes only what stays in the unit counts:
 
 - min-cost (``mc``): post-order, each box once, so that a call's overhead is shared by as many tuples as possible;
 - min-latency (``ml``): the nearest results first. Boxes by increasing ``output_cost(b)``, the sum over k in D(b) of
@@ -30,6 +30,7 @@ import numpy as np
 
 from headway.catalog import Floats, Topology, paths_to_outputs
 from headway.columns import Int64s, Mask
+from headway.costs import CostModel
 from headway.scheduling.graphs import unit_graphs
 from headway.scheduling.snapshot import Layout, Snapshot, Unit
 
@@ -101,9 +102,9 @@ def min_cost_order(topology: Topology, root: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class TraversalView:
-    """What a traversal looks at: who feeds whom, and arrays by box."""
+    """What a traversal looks at: who feeds whom with how much, and arrays by box."""
 
-    topology: Topology
+    model: CostModel
     waiting: Int64s
     """Tuples."""
     cost: Floats
@@ -119,6 +120,16 @@ class TraversalView:
     Also marks can be taken that no tuple stands for, such as the end of an input, and somebody has to take them,
     or boxes that wait for it with tuples of their other inputs would wait for ever.
     """
+
+    @property
+    def topology(self) -> Topology:
+        """Who feeds whom."""
+        return self.model.topology
+
+    def staying(self, box: int, consumers: Iterable[int]) -> float:
+        """Return which share of a box's tuples goes on to some of its consumers or, without any, to outputs."""
+        shares = [self.model.share(box, one) for one in consumers] or [float(self.model.delivers[box]) or 1.0]
+        return min(1.0, sum(shares))
 
 
 def min_cost(topology: Topology, boxes: Iterable[int]) -> Calls:
@@ -203,9 +214,12 @@ def spanner(view: TraversalView, boxes: Boxes, priorities: Floats, k: int) -> Ca
 def output_costs(view: TraversalView, boxes: Boxes) -> dict[int, float]:
     """Return by box the expected seconds until one result comes out of the tuples that wait at it."""
     own = np.array(boxes, np.intp)
-    passing = dict(zip(boxes, view.selectivity[own].tolist(), strict=True))
-    seconds = dict(zip(boxes, view.cost[own].tolist(), strict=True))
     flow = _Flow(view, boxes)
+    passing = {
+        box: selectivity * view.staying(box, flow.consumers(box))
+        for box, selectivity in zip(boxes, view.selectivity[own].tolist(), strict=True)
+    }
+    seconds = dict(zip(boxes, view.cost[own].tolist(), strict=True))
     yields: dict[int, float] = {}
     costs: dict[int, float] = {}
     for box in sorted(boxes, reverse=True):
@@ -246,10 +260,11 @@ def expected(view: TraversalView, sequence: Calls) -> tuple[float, float]:
         now = start + seconds[at] * tuples
         emitted = tuples * passing[at]
         if box in outputs or not consumers[box]:
-            results += emitted
-            latency += emitted * (start + seconds[at] * (tuples + 1) / 2)
+            delivered = emitted * view.staying(box, ())
+            results += delivered
+            latency += delivered * (start + seconds[at] * (tuples + 1) / 2)
         for one in consumers[box]:
-            queued[one] += emitted
+            queued[one] += emitted * view.model.share(box, one)
     return now, latency / results if results > 0 else 0.0
 
 
@@ -317,7 +332,6 @@ class Traverser:
 
     def __init__(self, topology: Topology, traversal: str, span: int | None = None) -> None:
         """Follow a traversal by name; with `span` only over so many urgent boxes and what follows them."""
-        self._topology = topology
         self._order = TRAVERSALS[traversal].order
         self._span = span
         self._seen: Snapshot | None = None
@@ -343,7 +357,7 @@ class Traverser:
         boxes = snapshot.boxes
         self._seen = snapshot
         self._view = TraversalView(
-            self._topology,
+            snapshot.measures.model,
             snapshot.box_waiting,
             boxes.cost,
             boxes.overhead,

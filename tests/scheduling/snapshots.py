@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headway.catalog import Statistics, Topology
 from headway.clock import SECOND
-from headway.costs import UnitCosts
+from headway.costs import CostModel, UnitCosts
 from headway.network.qos import Graph, QoS
 from headway.scheduling.snapshot import Layout, OutputReadings, QueueReadings, Snapshot, Unit
 
@@ -64,6 +64,10 @@ class Given:
         return self._make("box_costs")
 
     @cached_property
+    def model(self) -> Any:
+        return self._make("model")
+
+    @cached_property
     def held(self) -> Any:
         return self._make("held")
 
@@ -85,7 +89,8 @@ def replace(made: Made, **changes: Any) -> Made:
     flat: dict[str, Any] = {name: one for name, one in changes.items() if not name.startswith("read_")}
     laid_out = {name: flat.pop(name) for name in ("topology", "units", "exclusive") if name in flat}
     if laid_out:
-        flat["layout"] = dataclasses.replace(made.layout, **laid_out)
+        layout = flat["layout"] = dataclasses.replace(made.layout, **laid_out)
+        reads.setdefault("model", lambda: CostModel(layout.topology))
     if isinstance(made.measures, Given):
         flat["measures"] = Given(**made.measures.made | reads)
     return made._replace(**flat)

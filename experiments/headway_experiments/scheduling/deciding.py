@@ -272,7 +272,7 @@ class _Measures:
     def _unread(self) -> Any:
         raise NotImplementedError("policies that read this are not for chains")
 
-    rates = boxes = outputs = queues = _unread
+    rates = boxes = outputs = queues = model = _unread
 
 
 def _mean(values: Sequence[float]) -> float:
