@@ -16,7 +16,7 @@ from headway.columns import Int64s
 from headway.engines.reading import Reading
 from headway.engines.traces import ChangeLog
 from headway.fading import Faded, Rates
-from headway.shedding.diagnosis import Diagnosis, Observation, diagnose, good_zones
+from headway.shedding.diagnosis import Diagnosis, Load, Observation, diagnose, good_zones
 from headway.shedding.sites import Entry, Site
 from headway.shedding.strategies import Demand
 from headway.sieves import DropBox, Sieve
@@ -30,61 +30,10 @@ _USUALLY = 60.0
 """Half-life of what is taken for a source's usual rate."""
 _ACQUAINTED = 5 * SECOND
 """How long a source is watched until anything counts as usual."""
-_NEEDED = 0.2
-"""The least part of its time that an engine is taken to need, whatever short trains are said to cost."""
-_SHOWN = 2
-"""Looks in a row after which it shows what can be done, where costs are measured."""
-_PRESSED = 0.1
-"""Seconds of work that wait at least where an engine has as much to do as it can."""
 _RECENT, _SURGE = 4, 5.0
 """Looks within which a rate must have been seen twice if it is so many times the others."""
 _FADE = 0.5
 """How much of what was delivered before a look counts at the next."""
-
-
-class Effort(NamedTuple):
-    """What processors have done since the start."""
-
-    busy: int
-    """Nanoseconds of all of them together that were not spent waiting."""
-    capacity: float | None = None
-    """Seconds of work that can be done per second, where the engine knows better than what was done tells."""
-    share: float = 0.0
-    """Then: the share of the time, lately, in which it had to work."""
-    under_way: int = 0
-    """Nanoseconds of `busy` that belong to calls under way, of which nobody knows yet what they have done."""
-
-
-class Flow(NamedTuple):
-    """What the tuples that arrive would cause if nothing were dropped."""
-
-    load: float
-    """Seconds of work per second."""
-    kept: float
-    """The same with what is dropped now."""
-    backlog: float
-    """Seconds of work in all that waits and will not be dropped."""
-    done: float
-    """Seconds of work that were done since the flow was read before, at the same costs."""
-    usable: float
-    """How many workers can be of use at once, as what arrives is divided over units."""
-    source_work: Floats
-    """By source: seconds of work that one of its tuples makes."""
-    box_rates: Floats
-    box_loads: Floats
-    box_backlogs: Floats
-    site_rates: Floats
-    site_costs: Floats
-    site_waiting: Floats
-    """Tuples that wait before the places of drop boxes."""
-    before: float | None = None
-    """Seconds of work that waited when the flow was read before, at the costs of now."""
-    warming: int = 0
-    """Nanoseconds since then of boxes that were called for the first times: they tell nothing of what can be done."""
-    avoidable: float = 0.0
-    """Seconds since then that calls of short trains took more than those of long ones would have."""
-    exact: bool = False
-    """Whether costs are known, and not measured."""
 
 
 class Sheddable(Protocol):
@@ -96,11 +45,11 @@ class Sheddable(Protocol):
     measures: bool
     """Whether what boxes cost and what can be done is found out while it runs, neither known nor told."""
 
-    def effort(self) -> Effort:
-        """Return what processors have done."""
+    def look(self, now: int, rates: Floats, keep: Floats) -> Load:
+        """Return what tuples that arrive at these rates (by source) cause; `keep` is what is kept now, by site.
 
-    def flow(self, now: int, rates: Floats, keep: Floats) -> Flow:
-        """Return what tuples that arrive at these rates (by source) cause; `keep` is what is kept now, by site."""
+        What has been done counts from the look before, or from the start.
+        """
 
     def drop(self, entry: Entry) -> DropBox:
         """Return the drop box for an entry, which need not stand there now."""
@@ -133,10 +82,6 @@ class Monitor:
         self._added: Floats = np.zeros((3, count))  # tuples, late ones, their latencies, since the last look
         self._before: Floats = np.zeros((3, count))  # the same since the start
         self._delivered = Faded(3, count)  # tuples, late ones, their latencies, faded
-        self._busy, self._under_way = drops.effort().busy, 0
-        self._backlog = 0.0
-        self._pressed = 0  # looks in a row with work waiting all the time
-        self._done = Faded(2)  # work and busy time, faded
         self._instants: deque[Floats] = deque(maxlen=_RECENT)  # rates from one look to the next
         self._arrived = _arrived(reading.totals(now))
         self._counted: Floats = np.zeros(len(topology.sources))
@@ -160,19 +105,19 @@ class Monitor:
         usual = self._usually.read(counts, now).copy()
         if now - self._start < _ACQUAINTED:
             usual[:] = np.nan
-        flow = drops.flow(now, rates, keep)
-        observation = self._observe(totals, rates, usual, flow, forced)
+        self._reading.learn_shares()
+        observation = self._observe(totals, rates, usual, drops.look(now, rates, keep), forced)
         demand = Demand(
             drops.sites,
             self._reading.topology.qos,
-            flow.site_rates,
-            flow.site_costs,
+            observation.site_rates,
+            observation.site_costs,
             drops.nested,
-            flow.load,
+            observation.load,
             observation.capacity,
             observation.late,
-            _noise(rates, flow),
-            flow.site_waiting,
+            _noise(observation),
+            observation.site_waiting,
         )
         self._diagnose(observation, now)
         seen = now, observation.load, observation.kept, observation.capacity, observation.backlog
@@ -188,13 +133,13 @@ class Monitor:
         seconds = (now - self._moment) / SECOND
         if seconds > 0:
             self._instants.append((counts - self._arrived) / seconds)
-            self._arrived = counts
+            self._arrived, self._moment = counts, now
             known = np.sort(np.array(self._instants), axis=0)
             second, latest = known[-2 if len(known) > 1 else -1], self._instants[-1]
             self._counted = self._counted + np.where(latest > _SURGE * second, second, latest) * seconds
         return self._counted
 
-    def _observe(self, totals: Totals, rates: Floats, usual: Floats, flow: Flow, forced: frozenset[int]) -> Observation:
+    def _observe(self, totals: Totals, rates: Floats, usual: Floats, load: Load, forced: frozenset[int]) -> Observation:
         now, delivered = totals.now, totals.delivered[:-1].astype(np.float64)
         sums: Floats = np.array((delivered, totals.late[:-1], totals.latency[:-1]), np.float64)
         self._added, self._before = sums - self._before, sums
@@ -202,62 +147,19 @@ class Monitor:
         some = np.maximum(tuples, 1e-9)
         late = np.where(tuples > 0, tardy / some, 0.0)
         late[list(forced)] = 1.0
-        waiting, stamps = self._reading.backlog()
+        _, stamps = self._reading.backlog()
         oldest = self._reach.least(stamps)
-        capacity, busy, pressed = self._efforts(now, flow)
         return Observation(
-            now,
-            tuples,
-            late,
-            latency / some,
-            np.where(oldest < FAR, (now - oldest) / SECOND, 0.0),
-            rates,
-            usual,
-            flow.box_rates,
-            flow.box_loads,
-            waiting,
-            flow.box_backlogs,
-            flow.load,
-            flow.kept,
-            flow.backlog,
-            capacity,
-            busy,
-            flow.before,
-            pressed,
-            np.where(delivered > 0, totals.utility[:-1] / np.maximum(delivered, 1.0), 1.0),
+            **vars(load),
+            now=now,
+            delivered=tuples,
+            late=late,
+            latency=latency / some,
+            oldest=np.where(oldest < FAR, (now - oldest) / SECOND, 0.0),
+            rates=rates,
+            usual=usual,
+            utility=np.where(delivered > 0, totals.utility[:-1] / np.maximum(delivered, 1.0), 1.0),
         )
-
-    def _efforts(self, now: int, flow: Flow) -> tuple[float, float, bool]:
-        """Return the seconds of work that can be done per second, the share of the time needed, and if it shows.
-
-        What can be done shows only where there is more to do than that; until then, all of it is expected. An engine
-        without a backlog keeps up, however busy it is: it has the time for short trains, which cost more by the tuple.
-        So what it was busy with counts as it would under load.
-        """
-        effort, workers = self._drops.effort(), self._reading.workers
-        spent, busy = max(1, (now - self._moment) * workers), effort.busy - self._busy
-        ended = busy - flow.warming - (0 if flow.exact else effort.under_way - self._under_way)
-        self._busy, self._under_way, self._moment = effort.busy, effort.under_way, now
-        if effort.capacity is not None:
-            return effort.capacity, effort.share, True
-        share = min(1.0, busy / spent)
-        pressed = min(flow.backlog, self._backlog) > _PRESSED
-        self._pressed = self._pressed + 1 if pressed else 0
-        self._backlog = flow.backlog
-        if pressed and ended > 0:
-            # What short trains cost more is no want of time: under load they are long.
-            spent_on = ended / SECOND
-            if flow.avoidable > 0:
-                spent_on = max(spent_on - flow.avoidable, flow.done, _NEEDED * spent_on)
-            self._done.add((flow.done, spent_on), _FADE)
-        # What is not work in boxes is the engine's own.
-        done, took = self._done.sums.tolist()
-        part = min(1.0, done / took) if done > 0 else 1.0
-        needed = share if pressed else min(share, flow.done / part * SECOND / spent)
-        # Workers that can be of no use are idle however much there is to do.
-        # One look may be a moment in which trains were short, or a box was slow: measured costs need two.
-        shows = flow.exact or self._pressed >= _SHOWN
-        return flow.usable * part, min(1.0, needed * workers / flow.usable), shows
 
     def _diagnose(self, observation: Observation, now: int) -> None:
         topology, before = self._reading.topology, self.diagnosis
@@ -286,12 +188,13 @@ class Monitor:
         }
 
 
-def _noise(rates: Floats, flow: Flow) -> float:
+def _noise(observation: Observation) -> float:
     """Return the standard deviation of the load as it is read, if tuples arrive by chance (a Poisson process).
 
     A mean that fades with a half-life of h sees about as many tuples as come in 2 h / ln 2.
     """
-    return math.sqrt(float((rates * flow.source_work**2).sum()) * math.log(2) / (2 * _LATELY))
+    variance = float((observation.rates * observation.source_work**2).sum())
+    return math.sqrt(variance * math.log(2) / (2 * _LATELY))
 
 
 def _arrived(totals: Totals) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 from headway.catalog import BoxReadings, Floats, Statistics, Topology
 from headway.checking import CheckedNetwork
 from headway.columns import Int64s
-from headway.costs import CostModel, UnitCostModel, UnitCosts, shares_of
+from headway.costs import CostModel, UnitCostModel, UnitCosts, default_arcs, shares_of
 from headway.engines.dead_letters import DeadLetters
 from headway.engines.delivery import Delivered, Delivery
 from headway.engines.ingest import Feed, Ingest
@@ -23,6 +23,7 @@ from headway.engines.runs import OutputStatus, Status
 from headway.errors import PolicyError
 from headway.scheduling.schedule import Schedule
 from headway.scheduling.snapshot import Layout, OutputReadings, QueueReadings, Unit
+from headway.structure import owner
 from headway.totals import NOTHING_SPENT, SYSTEM, Spent, Totals
 
 
@@ -44,7 +45,10 @@ class Reading(ABC):
         self.statistics = statistics
         self.layout = Layout(topology, units, exclusive)
         self.model = CostModel(topology, shares_of(checked))
-        """The cost model; whoever finds out how boxes divide their tuples replaces it."""
+        """The cost model, with what `learn_shares` has found out."""
+        index = {box.name: at for at, box in enumerate(checked.order)}
+        self._routes = [(index[owner(arc)], arc) for arc in default_arcs(checked) if checked.consumers[arc]]
+        self._shares: dict[str, float] = {}
         self.looks = 0
         """How often the engine has looked; what was not read of a look before is gone."""
         self.workers = 1
@@ -66,6 +70,20 @@ class Reading(ABC):
         if schedule.waits:  # trains wait while results stay good, so somebody asks how old these are
             for at, one in enumerate(deliveries):
                 one.arrived, one.held = ingest.times.moment, self._held[at : at + 1]
+
+    def learn_shares(self) -> None:
+        """Let the cost model follow how boxes with several ports have divided their tuples so far."""
+        if not self._routes:
+            return
+        made = self.statistics.readings().tuples_out
+        shares = {arc: self.carried(box, arc) / int(made[box]) for box, arc in self._routes if made[box]}
+        if shares != self._shares:
+            self._shares = shares
+            self.model = self.model.with_shares(shares_of(self.checked, shares))
+
+    @abstractmethod
+    def carried(self, box: int, arc: str) -> float:
+        """Return how many of its box's tuples an arc has got: one of several ports, and somebody reads it."""
 
     # What policies may ask as of the latest look
 

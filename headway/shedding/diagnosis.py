@@ -15,7 +15,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from headway.catalog import Floats, Topology
-from headway.columns import Int64s
 from headway.costs import HEADROOM
 from headway.network.qos import QoS
 
@@ -27,12 +26,50 @@ RISEN = 1.2
 """How many times its usual rate a source must have before it is said to be the cause."""
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """What an engine reads of itself at one moment. Nobody writes to the arrays.
+def _unknown() -> Floats:
+    return np.zeros(0)
 
-    Work is counted in seconds by the cost model: a load of 1.5 keeps one and a half processors busy. What is read
-    as "lately" is a mean over time in which older time counts less.
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What an engine says of its work at one moment. Nobody writes to the arrays.
+
+    Work is counted in seconds by the cost model: a load of 1.5 keeps one and a half processors busy.
+    """
+
+    load: float
+    """Seconds of work per second that all that arrives means, if nothing is dropped."""
+    kept: float
+    """Seconds of work per second that is left of it with what is being dropped now."""
+    backlog: float
+    """Seconds of work that wait in all queues and will not be dropped."""
+    capacity: float
+    """Seconds of work that can be done per second: work done in busy time, for all workers."""
+    busy: float
+    """The share of time, lately, in which the engine had to work; what it does for want of anything better is not."""
+    source_work: Floats
+    """By source: the seconds of work that one of its tuples makes until all that comes of it is delivered."""
+    box_load: Floats
+    """By box: seconds of work per second that what arrives means in the box itself, if nothing is dropped."""
+    box_backlog: Floats
+    """By box: the seconds of work that the tuples which wait there mean until all is delivered."""
+    site_rates: Floats = field(default_factory=_unknown)
+    """By site: tuples per second that reach it, if nothing is dropped."""
+    site_costs: Floats = field(default_factory=_unknown)
+    """By site: seconds of work that a tuple causes from there on, on average."""
+    site_waiting: Floats = field(default_factory=_unknown)
+    """By site: the tuples that wait there."""
+    before: float | None = None
+    """Seconds of work that waited at the look before, at the costs of now; None where nobody knows."""
+    pressed: bool = True
+    """Whether there has been work to wait all the time, so that what was done shows what can be done."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation(Load):
+    """A load, and how those who send tuples and those who get results do.
+
+    What is read as "lately" is a mean over time in which older time counts less.
     """
 
     now: int
@@ -49,28 +86,6 @@ class Observation:
     """By source: tuples per second, lately."""
     usual: Floats
     """By source: its rate over a long time, or as declared; NaN where nobody knows it."""
-    rate_in: Floats
-    """By box: tuples per second that arrive for it, if nothing is dropped."""
-    box_load: Floats
-    """By box: seconds of work per second that these mean in the box itself."""
-    waiting: Int64s
-    """By box: the tuples that wait there."""
-    box_backlog: Floats
-    """By box: the seconds of work that these mean until all is delivered."""
-    load: float
-    """Seconds of work per second that all that arrives means, if nothing is dropped."""
-    kept: float
-    """Seconds of work per second that is left of it with what is being dropped now."""
-    backlog: float
-    """Seconds of work that wait in all queues."""
-    capacity: float
-    """Seconds of work that can be done per second: work done in busy time, for all workers."""
-    busy: float
-    """The share of time, lately, in which the engine had to work; what it does for want of anything better is not."""
-    before: float | None = None
-    """Seconds of work that waited at the look before, at the costs of now; None where nobody knows."""
-    pressed: bool = True
-    """Whether there has been work to wait all the time, so that what was done shows what can be done."""
     utility: Floats | None = None
     """By output: what was delivered since the start was worth by its latency; None where nobody knows."""
 
@@ -162,8 +177,7 @@ def find_culprit(observation: Observation, topology: Topology, headroom: float =
     known = ~np.isnan(observation.usual)
     rises = known & (observation.rates > RISEN * observation.usual)
     if rises.any():
-        surplus = np.where(rises, observation.rates - observation.usual, 0.0)
-        extra = surplus / np.maximum(observation.rates, 1e-300) * work_by_source(observation, topology)
+        extra = np.where(rises, observation.rates - observation.usual, 0.0) * observation.source_work
         source = int(np.argmax(extra))
         if extra[source] > 0:
             return Culprit("source", source, topology.sources[source], _rise(observation, source))
@@ -184,32 +198,3 @@ def find_culprit(observation: Observation, topology: Topology, headroom: float =
 def _rise(observation: Observation, source: int) -> str:
     rate, usual = float(observation.rates[source]), float(observation.usual[source])
     return f"{rate / usual:.2g} times its usual rate" if usual > 0 else f"{rate:.3g} tuples/s, usually none"
-
-
-def work_by_source(observation: Observation, topology: Topology) -> Floats:
-    """Return by source the seconds of work per second that its tuples cause in all boxes.
-
-    A box's work goes back to those that feed it in proportion to their rates, as what a box sends to each of its
-    readers is not known here. One pass against the stream.
-    """
-    caused = observation.box_load.tolist()
-    rates = observation.rate_in.tolist()
-    read: list[list[int]] = [[] for _ in topology.boxes]
-    for source, readers in enumerate(topology.readers):
-        for box in readers:
-            read[box].append(source)
-    work = [0.0] * len(topology.sources)
-    flows = observation.rates.tolist()
-    for box in range(len(topology.boxes) - 1, -1, -1):
-        if caused[box] <= 0:
-            continue
-        producers, sources = topology.producers[box], read[box]
-        total = sum(rates[producer] for producer in producers) + sum(flows[source] for source in sources)
-        if total <= 0:
-            continue
-        per_tuple = caused[box] / total
-        for producer in producers:
-            caused[producer] += per_tuple * rates[producer]
-        for source in sources:
-            work[source] += per_tuple * flows[source]
-    return np.array(work, np.float64)

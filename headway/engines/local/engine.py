@@ -14,7 +14,7 @@ from headway.engines.control import ending
 from headway.engines.local.steps import StepRunner
 from headway.engines.local.threads import Threads
 from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
-from headway.engines.monitor import Effort
+from headway.engines.process.capacity import Effort
 from headway.engines.process.run import InRealTime, Parts, fail, quiet
 from headway.engines.runs import RunResult, RunSettings, register_engine
 from headway.scheduling.policy import Step

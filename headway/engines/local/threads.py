@@ -16,7 +16,7 @@ import numpy as np
 
 from headway.clock import SECOND, WallClock, stopwatch
 from headway.engines.loop import Round, Start, Started, Wait, drive
-from headway.engines.monitor import Effort
+from headway.engines.process.capacity import Effort
 from headway.engines.process.run import InRealTime, fail, quiet
 from headway.engines.process.runtime import RunningBox, Runtime
 from headway.engines.runs import RunResult

@@ -297,6 +297,10 @@ class RuntimeReading(Reading):
 
     # What everybody else reads
 
+    def carried(self, box: int, arc: str) -> float:
+        """Return how many of its box's tuples an arc has got."""
+        return self.runtime.arcs[arc].tuples
+
     def backlog(self) -> tuple[Int64s, Int64s]:
         """Return by box the tuples that wait, and the timestamp of the oldest."""
         runtime, board = self.runtime, self.runtime.board

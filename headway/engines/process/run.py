@@ -14,8 +14,8 @@ from headway.connectors.protocol import Reader
 from headway.engines.control import Stopping
 from headway.engines.ingest import Ingest
 from headway.engines.loop import Loop, Manner
-from headway.engines.monitor import Effort
 from headway.engines.opening import Outlets, open_readers
+from headway.engines.process.capacity import Effort
 from headway.engines.process.drops import RuntimeDrops
 from headway.engines.process.reading import RuntimeReading
 from headway.engines.process.runtime import Runtime

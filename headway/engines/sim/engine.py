@@ -23,7 +23,7 @@ from headway.engines.control import Stopping, ending
 from headway.engines.ingest import blame
 from headway.engines.loop import Manner, Round, Start, Started, Wait, drive
 from headway.engines.models import LOCAL, Model
-from headway.engines.monitor import Effort
+from headway.engines.process.capacity import Effort
 from headway.engines.process.run import Process, quiet
 from headway.engines.runs import RunResult, RunSettings, register_engine
 from headway.engines.sim.processors import Following, Processors

@@ -12,7 +12,7 @@ import contextlib
 import json
 import re
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -60,6 +60,8 @@ class Collector:
         self._deadlines: dict[tuple[int, int], int | None] = {}
         self.statistics = Statistics(len(self._numbers), *fading)
         self.ignored: Counter[str] = Counter()
+        self.carried: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+        """By arc of a box with several: the tuples that the box has taken, and those that came out there."""
         self.spent = 0
         """Nanoseconds spent delivering."""
         self.sifted: Callable[[int, str, int, int, str], None] = lambda *what: None
@@ -135,6 +137,9 @@ class Collector:
             self.statistics.report(self._numbers[name], tuples_in, tuples_out, spent, size if calls else -1)
             unit.worked += spent
             self.ignored[name] += ignored
+        for arc, (taken, carried) in found.get("arcs", {}).items():
+            before = self.carried[arc]
+            self.carried[arc] = before[0] + taken, before[1] + carried
         for source, (seen, dropped, reason) in found.get("sifted", {}).items():
             unit.dropped += dropped
             self.sifted(unit.number, source, seen, dropped, reason)

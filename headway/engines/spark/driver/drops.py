@@ -18,11 +18,11 @@ import numpy as np
 
 from headway.catalog import Floats, Topology
 from headway.clock import SECOND
-from headway.engines.monitor import Effort, Flow
 from headway.engines.spark.driver.journal import SIEVES
 from headway.engines.spark.driver.queries import RunningUnit
 from headway.engines.spark.driver.reading import QueryReading
 from headway.errors import RunError
+from headway.shedding.diagnosis import Load
 from headway.shedding.sites import Entry, Site
 from headway.shedding.strategies import work_saved
 from headway.sieves import DropBox, Sieve
@@ -136,7 +136,6 @@ class QueryDrops:
         self.measures = False
         self._lasting = np.array([self._batch(site) for site in self.sites])
         self._cores = cores
-        self._backlog = self._kept = 0.0
 
     def _site(self, unit: RunningUnit) -> Site:
         numbers = [self._sources[name] for name in unit.cut.sources]
@@ -150,26 +149,25 @@ class QueryDrops:
         good = min((graph.good_until for graph in graphs if graph is not None), default=_LONGEST)
         return min(_LONGEST, max(_BATCH, good / 2))
 
-    def effort(self) -> Effort:
-        """Return what queries have done, and what can be done.
+    def _can_do(self) -> float:
+        """Return the seconds of work that can be done per second.
 
         How much of their time queries have for work depends on how long micro-batches are, and they become longer
-        under load: so what could be done is told, not measured. So is how busy they are: without a backlog they keep
-        up, and are as busy as what arrives demands.
+        under load: so what could be done is told, not measured.
         """
         shares = [
             max(_LEAST, 1.0 - unit.batch_work.fixed / longest)
             for unit, longest in zip(self._site_units, self._lasting.tolist(), strict=True)
         ]
-        capacity = _PART * self._cores * (sum(shares) / len(shares) if shares else 1.0)
-        share = 1.0 if self._backlog > _PRESSED * capacity else min(1.0, self._kept / capacity)
-        return Effort(0, capacity, share)
+        return _PART * self._cores * (sum(shares) / len(shares) if shares else 1.0)
 
-    def flow(self, now: int, rates: Floats, keep: Floats) -> Flow:
-        """Return what tuples that arrive at these rates cause, by what micro-batches have cost."""
-        readings = self._reading.statistics.readings(now)
-        box_rates = self._reading.model.rates(rates, readings.selectivity)
-        work = self._reading.model.work(readings.cost, readings.selectivity)
+    def look(self, now: int, rates: Floats, keep: Floats) -> Load:
+        """Return what tuples that arrive at these rates cause, by what micro-batches have cost.
+
+        Without a backlog queries keep up, and are as busy as what arrives demands.
+        """
+        readings, model = self._reading.statistics.readings(now), self._reading.model
+        work = model.work(readings.cost, readings.selectivity)
         waiting, _ = self._reading.backlog()
         costs = np.array([unit.batch_work.cost for unit in self._site_units])
         counts = np.array([self._reading.waiting_for(unit)[0] for unit in self._site_units], np.float64)
@@ -179,15 +177,25 @@ class QueryDrops:
         under_way = np.array([self._under_way(unit, now) for unit in self._site_units])
         # What comes while a micro-batch runs has to wait for the next: that is no backlog.
         usual = works * keep * self._lasting
-        self._backlog = float(np.maximum(counts * costs * keep + under_way - usual, 0.0).sum())
-        self._kept = load - work_saved(works, keep, self.nested)
+        backlog = float(np.maximum(counts * costs * keep + under_way - usual, 0.0).sum())
+        kept, capacity = load - work_saved(works, keep, self.nested), self._can_do()
         sources = np.zeros(len(rates))
         for site, cost in zip(self.sites, costs.tolist(), strict=True):
             for entry in site.entries:
                 sources[entry.place] += cost
-        boxes = box_rates, box_rates * readings.cost, waiting * work
-        sites = site_rates, costs, counts
-        return Flow(load, self._kept, self._backlog, 0.0, float(self._reading.workers), sources, *boxes, *sites)
+        return Load(
+            load=load,
+            kept=kept,
+            backlog=backlog,
+            capacity=capacity,
+            busy=1.0 if backlog > _PRESSED * capacity else min(1.0, kept / capacity),
+            source_work=sources,
+            box_load=model.rates(rates, readings.selectivity) * readings.cost,
+            box_backlog=waiting * work,
+            site_rates=site_rates,
+            site_costs=costs,
+            site_waiting=counts,
+        )
 
     def _under_way(self, unit: RunningUnit, now: int) -> float:
         """Return the seconds of work that are left of a step under way, as far as one can tell from outside."""

@@ -317,6 +317,14 @@ class QueryReading(Reading):
 
     # What everybody else reads
 
+    def carried(self, box: int, arc: str) -> float:
+        """Return how many of its box's tuples an arc has got, of those that the unit counts which owns the box.
+
+        Other units run the box, too, and one of those may be the only one that reads the arc.
+        """
+        taken, carried = self._takings.carried[arc]
+        return carried / taken * int(self.statistics.readings().tuples_in[box]) if taken else 0.0
+
     def backlog(self) -> tuple[Int64s, Int64s]:
         """Return by box what waits for its unit, at the boxes that read sources."""
         counts, oldest, _ = self._read()

@@ -169,6 +169,8 @@ class TaskReport:
     """What boxes did in one task: by box calls, tuples in, tuples out, nanoseconds, bytes in, ignored."""
 
     boxes: dict[str, list[int]] = field(default_factory=dict)
+    arcs: dict[str, list[int]] = field(default_factory=dict)
+    """By arc of a box with several: the tuples that the box took, and those that came out there."""
     letters: list[LetterRow] = field(default_factory=list)
     deadline: int | None = None
     """When a shard wants a tick."""
@@ -183,6 +185,12 @@ class TaskReport:
         for at, amount in enumerate((1, tuples_in, tuples_out, spent, bytes_in, ignored)):
             mine[at] += amount
 
+    def divide(self, arc: str, taken: int, carried: int) -> None:
+        """Count what came out at one of a box's arcs."""
+        mine = self.arcs.setdefault(arc, [0, 0])
+        mine[0] += taken
+        mine[1] += carried
+
     def wish(self, deadline: int | None) -> None:
         """Want a tick at this moment, or earlier if somebody else does."""
         if deadline is not None:
@@ -195,6 +203,8 @@ class TaskReport:
             report["deadline"] = self.deadline
             if self.state is not None:
                 report["state"] = self.state
+        if self.arcs:
+            report["arcs"] = self.arcs
         if self.sifted:
             report["sifted"] = self.sifted
         found = [Row(key, READINGS, 0, json.dumps(report).encode())]

@@ -329,6 +329,9 @@ class UnitCode:
                 ignored = result.ignored if at == 0 else 0
                 bytes_in = size * counts[at] // max(1, tuples_in)
                 readings.note(name, counts[at], counts[at + 1], int(spent * share), bytes_in, ignored)
+        if len(call.outputs) > 1:
+            for arc, train in zip(call.outputs, result.outputs, strict=False):
+                readings.divide(arc, tuples_in, len(train))
         for letter in result.dead:
             if letter.box in owned:
                 readings.letters += letter_rows(letter)
