@@ -58,6 +58,32 @@ class Topology:
         """The arcs between boxes, each once, as producer and consumer; sorted by producer."""
         return [(box, one) for box, consumers in enumerate(self.consumers) for one in dict.fromkeys(consumers)]
 
+    def upstream(self, box: int) -> set[int]:
+        """Return a box and all boxes that lead to it."""
+        pending, boxes = [box], set[int]()
+        while pending:
+            one = pending.pop()
+            if one not in boxes:
+                boxes.add(one)
+                pending += self.producers[one]
+        return boxes
+
+    def gather(self, own: Sequence[int]) -> list[int]:
+        """Return by box what it and the boxes behind it have together; sets are given as bits, see `members`."""
+        found = list(own)
+        for box in range(len(found) - 1, -1, -1):
+            for producer in self.producers[box]:
+                found[producer] |= found[box]
+        return found
+
+    def reach(self) -> list[int]:
+        """Return by box the outputs that it leads to, as bits."""
+        own = [0] * len(self.boxes)
+        for output, root in enumerate(self.roots):
+            if root >= 0:
+                own[root] |= 1 << output
+        return self.gather(own)
+
 
 @dataclass(frozen=True, slots=True)
 class BoxReadings:
@@ -284,13 +310,9 @@ def _frozen(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
     return array
 
 
-def paths_to_outputs(topology: Topology) -> tuple[tuple[int, ...], ...]:
-    """Return the outputs that the boxes lead to, by box."""
-    reach: list[set[int]] = [set() for _ in topology.boxes]
-    for output, root in enumerate(topology.roots):
-        if root >= 0:
-            reach[root].add(output)
-    for box in range(len(topology.boxes) - 1, -1, -1):
-        for consumer in topology.consumers[box]:
-            reach[box] |= reach[consumer]
-    return tuple(tuple(sorted(some)) for some in reach)
+def members(bits: int) -> tuple[int, ...]:
+    """Return the numbers of the bits that are set, ascending."""
+    if bits.bit_count() <= 1:
+        return (bits.bit_length() - 1,) if bits else ()
+    packed = np.frombuffer(bits.to_bytes((bits.bit_length() + 7) // 8, "little"), np.uint8)
+    return tuple(np.flatnonzero(np.unpackbits(packed, bitorder="little")).tolist())

@@ -202,23 +202,12 @@ def _arrived(totals: Totals) -> Floats:
     return (totals.arrived + totals.overdue).astype(np.float64)
 
 
-def upstream(topology: Topology, box: int) -> set[int]:
-    """Return a box and all boxes that lead to it."""
-    pending, boxes = [box], set[int]()
-    while pending:
-        one = pending.pop()
-        if one not in boxes:
-            boxes.add(one)
-            pending += topology.producers[one]
-    return boxes
-
-
 class Reach:
     """Boxes by output, made ready to be reduced at once."""
 
     def __init__(self, topology: Topology) -> None:
         """Lay the boxes that lead to each output one after the other."""
-        boxes = [np.array(sorted(upstream(topology, root)) if root >= 0 else [], np.int64) for root in topology.roots]
+        boxes = [np.array(sorted(topology.upstream(root)) if root >= 0 else [], np.int64) for root in topology.roots]
         lengths = np.array([len(some) for some in boxes], np.int64)
         self._count = len(boxes)
         self._filled = np.flatnonzero(lengths)

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headway.catalog import Floats, Topology, paths_to_outputs
+from headway.catalog import Floats, Topology, members
 from headway.columns import Int64s, Mask
 from headway.costs import CostModel
 from headway.scheduling.graphs import unit_graphs
@@ -53,8 +53,10 @@ _LEAST = 1e-12
 
 def box_units(topology: Topology) -> tuple[Unit, ...]:
     """Return every box as a unit."""
-    reach = paths_to_outputs(topology)
-    return tuple(Unit(name, (at,), reach[at]) for at, name in enumerate(topology.boxes))
+    reached = map(members, topology.reach())
+    return tuple(
+        Unit(name, (at,), outputs) for at, (name, outputs) in enumerate(zip(topology.boxes, reached, strict=True))
+    )
 
 
 def superbox_units(topology: Topology) -> tuple[Unit, ...]:

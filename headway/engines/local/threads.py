@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from headway.catalog import members
 from headway.clock import SECOND, WallClock, stopwatch
 from headway.engines.loop import Round, Start, Started, Wait, drive
 from headway.engines.process.capacity import Effort
@@ -267,12 +268,9 @@ def _below(runtime: Runtime) -> list[tuple[int, ...]]:
     Those are its consumers, and all boxes with several inputs below it: they wait for progress, which passes through
     boxes that have nothing to do.
     """
-    several = {box.index for box in runtime.several}
-    consumers = runtime.topology.consumers
-    reach: list[set[int]] = [set() for _ in runtime.boxes]
-    for at in range(len(reach) - 1, -1, -1):
-        for consumer in consumers[at]:
-            reach[at] |= reach[consumer]
-            if consumer in several:
-                reach[at].add(consumer)
-    return [tuple(sorted({*reach[at], *consumers[at]})) for at in range(len(reach))]
+    own = [0] * len(runtime.boxes)
+    for box in runtime.several:
+        own[box.index] = 1 << box.index
+    topology = runtime.topology
+    found = zip(map(members, topology.gather(own)), topology.consumers, strict=True)
+    return [tuple(sorted({*several, *consumers} - {at})) for at, (several, consumers) in enumerate(found)]

@@ -8,7 +8,6 @@ import numpy as np
 
 from headway.catalog import BoxReadings, Floats
 from headway.columns import Int64s
-from headway.engines.monitor import upstream
 from headway.engines.process.capacity import Capacity, Done, Effort
 from headway.engines.process.reading import RuntimeReading
 from headway.engines.process.runtime import Arc
@@ -59,7 +58,7 @@ class RuntimeDrops:
         kept: dict[int, KeptShares] = {}
         for box in self._runtime.boxes:
             if self._runtime.program.boxes[box.index].spec.approximate:
-                above = upstream(self._topology, box.index)
+                above = self._topology.upstream(box.index)
                 sites = [at for at, site in enumerate(self.sites) if any(one.consumer in above for one in site.entries)]
                 box.kernel.weigh_by(CombinedShares(tuple([kept.setdefault(at, KeptShares()) for at in sites])))
         return kept
