@@ -18,7 +18,6 @@ from headway.engines.traces import ChangeLog
 from headway.fading import Faded, Rates
 from headway.shedding.diagnosis import Diagnosis, Load, Observation, diagnose, good_zones
 from headway.shedding.sites import Entry, Site
-from headway.shedding.strategies import Demand
 from headway.sieves import DropBox, Sieve
 from headway.storage.queues import FAR
 from headway.totals import Totals
@@ -94,35 +93,23 @@ class Monitor:
         self._is_overloaded = False
         self._spells = 0
 
-    def look(self, now: int, keep: Floats, forced: frozenset[int]) -> tuple[Observation, Demand]:
-        """Return what is read, and what flows where drop boxes can stand; `keep` is what they keep now, by site.
+    def look(self, now: int, keep: Floats, forced: frozenset[int]) -> Observation:
+        """Return what is read; `keep` is what drop boxes keep now, by site.
 
         Outputs in `forced` count as late whatever their graphs say: somebody has stricter goals for them.
         """
-        drops, totals = self._drops, self._reading.totals(now)
+        totals = self._reading.totals(now)
         counts = _arrived(totals)
         rates = self._lately.read(self._without_surges(counts, now), now).copy()
         usual = self._usually.read(counts, now).copy()
         if now - self._start < _ACQUAINTED:
             usual[:] = np.nan
         self._reading.learn_shares()
-        observation = self._observe(totals, rates, usual, drops.look(now, rates, keep), forced)
-        demand = Demand(
-            drops.sites,
-            self._reading.topology.qos,
-            observation.site_rates,
-            observation.site_costs,
-            drops.nested,
-            observation.load,
-            observation.capacity,
-            observation.late,
-            _noise(observation),
-            observation.site_waiting,
-        )
+        observation = self._observe(totals, rates, usual, self._drops.look(now, rates, keep), forced)
         self._diagnose(observation, now)
         seen = now, observation.load, observation.kept, observation.capacity, observation.backlog
         self._history.add(Look(*seen, *self._added))
-        return observation, demand
+        return observation
 
     def _without_surges(self, counts: Floats, now: int) -> Floats:
         """Return by source the tuples that have arrived, of those that came all at once only what else is usual.
@@ -150,13 +137,12 @@ class Monitor:
         _, stamps = self._reading.backlog()
         oldest = self._reach.least(stamps)
         return Observation(
-            **vars(load),
+            **vars(load) | {"late": late, "noise": _noise(rates, load.source_work)},
             now=now,
             delivered=tuples,
-            late=late,
             latency=latency / some,
             oldest=np.where(oldest < FAR, (now - oldest) / SECOND, 0.0),
-            rates=rates,
+            source_rates=rates,
             usual=usual,
             utility=np.where(delivered > 0, totals.utility[:-1] / np.maximum(delivered, 1.0), 1.0),
         )
@@ -188,13 +174,12 @@ class Monitor:
         }
 
 
-def _noise(observation: Observation) -> float:
+def _noise(rates: Floats, work: Floats) -> float:
     """Return the standard deviation of the load as it is read, if tuples arrive by chance (a Poisson process).
 
     A mean that fades with a half-life of h sees about as many tuples as come in 2 h / ln 2.
     """
-    variance = float((observation.rates * observation.source_work**2).sum())
-    return math.sqrt(variance * math.log(2) / (2 * _LATELY))
+    return math.sqrt(float((rates * work**2).sum()) * math.log(2) / (2 * _LATELY))
 
 
 def _arrived(totals: Totals) -> Floats:

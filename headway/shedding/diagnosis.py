@@ -17,6 +17,7 @@ import numpy as np
 from headway.catalog import Floats, Topology
 from headway.costs import HEADROOM
 from headway.network.qos import QoS
+from headway.shedding.strategies import Demand
 
 BUSY = 0.95
 """An engine that was idle for less than the rest of the time had no time to spare."""
@@ -26,25 +27,14 @@ RISEN = 1.2
 """How many times its usual rate a source must have before it is said to be the cause."""
 
 
-def _unknown() -> Floats:
-    return np.zeros(0)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Load:
-    """What an engine says of its work at one moment. Nobody writes to the arrays.
+class Load(Demand):
+    """What an engine says of its work at one moment."""
 
-    Work is counted in seconds by the cost model: a load of 1.5 keeps one and a half processors busy.
-    """
-
-    load: float
-    """Seconds of work per second that all that arrives means, if nothing is dropped."""
     kept: float
-    """Seconds of work per second that is left of it with what is being dropped now."""
+    """Seconds of work per second that are left of the load with what is being dropped now."""
     backlog: float
     """Seconds of work that wait in all queues and will not be dropped."""
-    capacity: float
-    """Seconds of work that can be done per second: work done in busy time, for all workers."""
     busy: float
     """The share of time, lately, in which the engine had to work; what it does for want of anything better is not."""
     source_work: Floats
@@ -53,12 +43,6 @@ class Load:
     """By box: seconds of work per second that what arrives means in the box itself, if nothing is dropped."""
     box_backlog: Floats
     """By box: the seconds of work that the tuples which wait there mean until all is delivered."""
-    site_rates: Floats = field(default_factory=_unknown)
-    """By site: tuples per second that reach it, if nothing is dropped."""
-    site_costs: Floats = field(default_factory=_unknown)
-    """By site: seconds of work that a tuple causes from there on, on average."""
-    site_waiting: Floats = field(default_factory=_unknown)
-    """By site: the tuples that wait there."""
     before: float | None = None
     """Seconds of work that waited at the look before, at the costs of now; None where nobody knows."""
     pressed: bool = True
@@ -67,7 +51,7 @@ class Load:
 
 @dataclass(frozen=True, kw_only=True)
 class Observation(Load):
-    """A load, and how those who send tuples and those who get results do.
+    """A load, with how those who send tuples and those who get results do.
 
     What is read as "lately" is a mean over time in which older time counts less.
     """
@@ -76,13 +60,11 @@ class Observation(Load):
     """The moment, in nanoseconds on the run's clock."""
     delivered: Floats
     """By output: tuples delivered lately."""
-    late: Floats
-    """By output: the share of those that was outside of the good zone, or of stricter goals; 0 without any."""
     latency: Floats
     """By output: their mean latency, in seconds."""
     oldest: Floats
     """By output: the age of the oldest tuple that waits on the way to it, in seconds; 0 where none waits."""
-    rates: Floats
+    source_rates: Floats
     """By source: tuples per second, lately."""
     usual: Floats
     """By source: its rate over a long time, or as declared; NaN where nobody knows it."""
@@ -175,9 +157,9 @@ def find_culprit(observation: Observation, topology: Topology, headroom: float =
     or, if what arrives could be done, the one with the longest backlog. None in a network without work.
     """
     known = ~np.isnan(observation.usual)
-    rises = known & (observation.rates > RISEN * observation.usual)
+    rises = known & (observation.source_rates > RISEN * observation.usual)
     if rises.any():
-        extra = np.where(rises, observation.rates - observation.usual, 0.0) * observation.source_work
+        extra = np.where(rises, observation.source_rates - observation.usual, 0.0) * observation.source_work
         source = int(np.argmax(extra))
         if extra[source] > 0:
             return Culprit("source", source, topology.sources[source], _rise(observation, source))
@@ -196,5 +178,5 @@ def find_culprit(observation: Observation, topology: Topology, headroom: float =
 
 
 def _rise(observation: Observation, source: int) -> str:
-    rate, usual = float(observation.rates[source]), float(observation.usual[source])
+    rate, usual = float(observation.source_rates[source]), float(observation.usual[source])
     return f"{rate / usual:.2g} times its usual rate" if usual > 0 else f"{rate:.3g} tuples/s, usually none"

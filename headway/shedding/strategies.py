@@ -19,9 +19,17 @@ from headway.network.qos import Graph, QoS
 from headway.shedding.sites import Site
 
 
-@dataclass(frozen=True, slots=True)
+def _unknown() -> Floats:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True)
 class Demand:
-    """What flows at the sites, if nothing were dropped, and what can be done about it; arrays by site."""
+    """What flows at the sites, if nothing were dropped, and what can be done about it; arrays by site.
+
+    Work is counted in seconds by the cost model: a load of 1.5 keeps one and a half processors busy. Nobody writes to
+    the arrays.
+    """
 
     sites: tuple[Site, ...]
     qos: tuple[QoS, ...]
@@ -36,11 +44,11 @@ class Demand:
     """Seconds of work per second that all that arrives causes."""
     capacity: float
     """Seconds of work that can be done per second."""
-    late: Floats
-    """By output: the share of what was delivered lately that was outside of the good zone."""
+    late: Floats = field(default_factory=_unknown)
+    """By output: the share of what was delivered lately that was outside of its good zone, or of stricter goals."""
     noise: float = 0.0
     """By how much the load may be read wrong (one standard deviation), because tuples come by chance."""
-    waiting: Floats = field(default_factory=lambda: np.zeros(0))
+    waiting: Floats = field(default_factory=_unknown)
     """Tuples that wait at the site's entries: a drop box there thins them out, too. Empty: nobody knows."""
     losses: Mapping[int, Graph] = field(default_factory=dict)
     """By output: the loss graph to use instead of its own, where what is dropped is chosen by value."""

@@ -31,12 +31,17 @@ TOPOLOGY = Topology(
 def observed(**others: object) -> Observation:
     """Return a run that does well: 0.5 of one processor."""
     calm = Observation(
+        sites=(),
+        qos=TOPOLOGY.qos,
+        rates=np.zeros(0),
+        costs=np.zeros(0),
+        nested=(),
         now=0,
         delivered=np.array([10.0, 10.0]),
         late=np.zeros(2),
         latency=np.full(2, 0.1),
         oldest=np.zeros(2),
-        rates=np.array([100.0, 300.0]),
+        source_rates=np.array([100.0, 300.0]),
         usual=np.array([100.0, 300.0]),
         source_work=np.array([0.002, 0.001]),
         box_load=np.array([0.1, 0.3, 0.1]),
@@ -132,7 +137,7 @@ def test_nobody_is_the_cause_of_nothing() -> None:
     assert find_culprit(observed(box_load=np.zeros(3)), TOPOLOGY) is None
     empty = Topology((), ("s",), ("o",), (QoS(),), (), (), ((),), (-1,))
     nothing = observed(
-        rates=np.array([9.0]),
+        source_rates=np.array([9.0]),
         usual=np.array([1.0]),
         source_work=np.zeros(1),
         box_load=np.zeros(0),

@@ -90,17 +90,20 @@ class RuntimeDrops:
         backlog, usable = float(backlogs.sum()), self._usable(box_loads)
         capacity, busy, pressed = self._capacity.look(now, self._reading.workers, usable, backlog, done)
         return Load(
+            sites=self.sites,
+            qos=self._topology.qos,
+            rates=site_rates,
+            costs=site_costs,
+            nested=self.nested,
             load=load,
+            capacity=capacity,
+            waiting=site_waiting,
             kept=kept,
             backlog=backlog,
-            capacity=capacity,
             busy=busy,
             source_work=model.source_work(work),
             box_load=box_loads,
             box_backlog=backlogs,
-            site_rates=site_rates,
-            site_costs=site_costs,
-            site_waiting=site_waiting,
             before=before,
             pressed=pressed,
         )

@@ -90,8 +90,8 @@ def test_what_flows_if_nothing_is_dropped() -> None:
     flow = bench.drops.look(0, np.array([100.0]), ONE)
     assert flow.box_load.tolist() == pytest.approx([0.1, 0.4, 0.2])
     assert [flow.load, flow.kept] == pytest.approx([0.7, 0.7])
-    assert flow.site_rates.tolist() == [100, 100, 100]
-    assert flow.site_costs.tolist() == pytest.approx([0.007, 0.004, 0.002])
+    assert flow.rates.tolist() == [100, 100, 100]
+    assert flow.costs.tolist() == pytest.approx([0.007, 0.004, 0.002])
 
 
 def test_what_is_kept_of_it() -> None:
@@ -107,8 +107,8 @@ def test_boxes_that_let_some_through() -> None:
     bench.report("x", 100, 100, 1.0)
     flow = bench.drops.look(0, np.array([200.0]), ONE)
     assert flow.box_load[:2].tolist() == pytest.approx([0.2, 0.5])
-    assert flow.site_rates.tolist() == [200, 50, 50]
-    assert flow.site_costs[0] == pytest.approx(0.001 + 0.25 * 0.01)
+    assert flow.rates.tolist() == [200, 50, 50]
+    assert flow.costs[0] == pytest.approx(0.001 + 0.25 * 0.01)
 
 
 def test_a_backlog_is_work_until_everything_is_delivered() -> None:
@@ -116,12 +116,12 @@ def test_a_backlog_is_work_until_everything_is_delivered() -> None:
     bench.arrive(0.095)
     flow = bench.drops.look(0, np.array([100.0]), ONE)
     assert flow.backlog == pytest.approx(10 * 0.007)
-    assert flow.site_waiting.tolist() == [10, 0, 0]
+    assert flow.waiting.tolist() == [10, 0, 0]
     site = named(bench)["s -> m"]
     bench.drops.put(site, bench.drops.sites[site].entries[0], Sieve(0.5, 0))
     flow = bench.drops.look(0, np.array([100.0]), np.array([0.5, 1, 1]))
     assert flow.backlog == pytest.approx(5 * 0.007), "of what waits, half will be dropped"
-    assert flow.site_waiting.tolist() == [10, 0, 0]
+    assert flow.waiting.tolist() == [10, 0, 0]
     bench.drops.put(site, bench.drops.sites[site].entries[0], None)
     assert bench.drops.look(0, np.array([100.0]), ONE).backlog == pytest.approx(10 * 0.007)
 
@@ -149,7 +149,7 @@ def test_routes_divide_what_a_filter_makes() -> None:
     flow = bench.drops.look(0, np.array([100.0]), ONE)
     assert flow.box_load[1:].tolist() == pytest.approx([0.25, 0.75])
     sites = named(bench)
-    assert flow.site_rates[[sites["r -> x"], sites["r -> y"]]].tolist() == pytest.approx([25, 75])
+    assert flow.rates[[sites["r -> x"], sites["r -> y"]]].tolist() == pytest.approx([25, 75])
 
 
 def test_routes_divide_it_also_where_trains_are_handed_on() -> None:
@@ -160,7 +160,7 @@ def test_routes_divide_it_also_where_trains_are_handed_on() -> None:
         steps.run(unit, 1000)
     bench.reading.learn_shares()
     flow, sites = bench.drops.look(0, np.array([100.0]), ONE), named(bench)
-    assert flow.site_rates[[sites["r -> x"], sites["r -> y"]]].tolist() == pytest.approx([25, 75])
+    assert flow.rates[[sites["r -> x"], sites["r -> y"]]].tolist() == pytest.approx([25, 75])
 
 
 def test_a_drop_box_comes_and_goes() -> None:
@@ -283,8 +283,8 @@ def test_a_box_may_read_the_same_arc_twice() -> None:
     assert flow.box_load.tolist() == pytest.approx([0.1, 0.4])
     at = named(bench)["m -> u"]
     assert len(bench.drops.sites[at].entries) == 2
-    assert flow.site_rates[at] == pytest.approx(200)
-    assert flow.site_costs[at] == pytest.approx(0.002)
+    assert flow.rates[at] == pytest.approx(200)
+    assert flow.costs[at] == pytest.approx(0.002)
 
 
 def test_the_effort_is_what_the_engine_says() -> None:

@@ -184,17 +184,20 @@ class QueryDrops:
             for entry in site.entries:
                 sources[entry.place] += cost
         return Load(
+            sites=self.sites,
+            qos=self._topology.qos,
+            rates=site_rates,
+            costs=costs,
+            nested=self.nested,
             load=load,
+            capacity=capacity,
+            waiting=counts,
             kept=kept,
             backlog=backlog,
-            capacity=capacity,
             busy=1.0 if backlog > _PRESSED * capacity else min(1.0, kept / capacity),
             source_work=sources,
             box_load=model.rates(rates, readings.selectivity) * readings.cost,
             box_backlog=waiting * work,
-            site_rates=site_rates,
-            site_costs=costs,
-            site_waiting=counts,
         )
 
     def _under_way(self, unit: RunningUnit, now: int) -> float:
