@@ -6,7 +6,7 @@ Boxes, sources and outputs are numbered, so that policies work on arrays whateve
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -67,6 +67,16 @@ class Topology:
                 boxes.add(one)
                 pending += self.producers[one]
         return boxes
+
+    def downstream(self, boxes: Iterable[int], within: Container[int]) -> set[int]:
+        """Return some boxes and all that they lead to by ways `within` others."""
+        pending, found = list(boxes), set[int]()
+        while pending:
+            one = pending.pop()
+            if one not in found:
+                found.add(one)
+                pending += [consumer for consumer in self.consumers[one] if consumer in within]
+        return found
 
     def gather(self, own: Sequence[int]) -> list[int]:
         """Return by box what it and the boxes behind it have together; sets are given as bits, see `members`."""

@@ -157,6 +157,16 @@ class CostModel:
             for output, root in enumerate(topology.roots)
         ]
         self._feeders: Places = np.array(feeders, np.intp)
+        self._ways: list[list[tuple[int, float]]] = []  # made when somebody first asks
+
+    @property
+    def ways(self) -> list[list[tuple[int, float]]]:
+        """By box: those that read it, each with the tuples that it gets per tuple that the box makes."""
+        if not self._ways:
+            self._ways = [[] for _ in self.topology.boxes]
+            for (producer, consumer), weight in zip(self.arcs, self.weights.tolist(), strict=True):
+                self._ways[producer].append((consumer, weight))
+        return self._ways
 
     def with_shares(self, shares: Shares) -> CostModel:
         """Return the model with other shares, without laying out the arcs again."""

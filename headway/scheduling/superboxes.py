@@ -128,10 +128,10 @@ class TraversalView:
         """Who feeds whom."""
         return self.model.topology
 
-    def staying(self, box: int, consumers: Iterable[int]) -> float:
-        """Return which share of a box's tuples goes on to some of its consumers or, without any, to outputs."""
-        shares = [self.model.share(box, one) for one in consumers] or [float(self.model.delivers[box]) or 1.0]
-        return min(1.0, sum(shares))
+    def ways(self, boxes: Iterable[int]) -> dict[int, list[tuple[int, float]]]:
+        """Return by box those of the boxes that read it, each with its share of the tuples."""
+        inside, ways = dict.fromkeys(boxes), self.model.ways
+        return {box: [way for way in ways[box] if way[0] in inside] for box in inside}
 
 
 def min_cost(topology: Topology, boxes: Iterable[int]) -> Calls:
@@ -202,14 +202,7 @@ def spanner(view: TraversalView, boxes: Boxes, priorities: Floats, k: int) -> Ca
     able = tuples if view.ready is None else view.ready[own]
     counted = own[able & tuples]
     first = counted[np.argsort(-priorities[counted], kind="stable")[: max(0, k)]]
-    inside = set(boxes)
-    wanted: set[int] = set()
-    pending = [*first.tolist(), *own[able & ~tuples].tolist()]
-    while pending:
-        box = pending.pop()
-        if box not in wanted:
-            wanted.add(box)
-            pending += [one for one in view.topology.consumers[box] if one in inside]
+    wanted = view.topology.downstream([*first.tolist(), *own[able & ~tuples].tolist()], set(boxes))
     return tuple([box for box in boxes if box in wanted])
 
 
@@ -217,15 +210,18 @@ def output_costs(view: TraversalView, boxes: Boxes) -> dict[int, float]:
     """Return by box the expected seconds until one result comes out of the tuples that wait at it."""
     own = np.array(boxes, np.intp)
     flow = _Flow(view, boxes)
+    ways = view.ways(boxes)
     passing = {
-        box: selectivity * view.staying(box, flow.consumers(box))
-        for box, selectivity in zip(boxes, view.selectivity[own].tolist(), strict=True)
+        box: selectivity * min(1.0, sum([share for _, share in ways[box]]) or delivered or 1.0)
+        for box, selectivity, delivered in zip(
+            boxes, view.selectivity[own].tolist(), view.model.delivers[own].tolist(), strict=True
+        )
     }
     seconds = dict(zip(boxes, view.cost[own].tolist(), strict=True))
     yields: dict[int, float] = {}
     costs: dict[int, float] = {}
     for box in sorted(boxes, reverse=True):
-        consumers = flow.consumers(box)
+        consumers = [one for one, _ in ways[box]]
         if len(consumers) > 1:  # the ways may meet again, and a box counts once
             below = flow.below(box)[1:]
             yields[box] = passing[box] * float(np.prod([passing[one] for one in below]))
@@ -251,9 +247,8 @@ def expected(view: TraversalView, sequence: Calls) -> tuple[float, float]:
     own = np.array(sequence, np.intp)
     queued = dict(zip(sequence, view.waiting[own].astype(np.float64).tolist(), strict=True))
     seconds, overhead = view.cost[own].tolist(), view.overhead[own].tolist()
-    passing = view.selectivity[own].tolist()
-    consumers = {box: [one for one in view.topology.consumers[box] if one in queued] for box in queued}
-    outputs = set(view.topology.roots)
+    passing, delivers = view.selectivity[own].tolist(), view.model.delivers[own].tolist()
+    ways = view.ways(queued)
     now = results = latency = 0.0
     for at, box in enumerate(sequence):
         tuples, queued[box] = queued[box], 0.0
@@ -261,12 +256,12 @@ def expected(view: TraversalView, sequence: Calls) -> tuple[float, float]:
         start = now + overhead[at] * min(1.0, tuples)
         now = start + seconds[at] * tuples
         emitted = tuples * passing[at]
-        if box in outputs or not consumers[box]:
-            delivered = emitted * view.staying(box, ())
+        if delivers[at] or not ways[box]:
+            delivered = emitted * min(1.0, delivers[at] or 1.0)
             results += delivered
             latency += delivered * (start + seconds[at] * (tuples + 1) / 2)
-        for one in consumers[box]:
-            queued[one] += emitted * view.model.share(box, one)
+        for one, share in ways[box]:
+            queued[one] += emitted * share
     return now, latency / results if results > 0 else 0.0
 
 
@@ -276,7 +271,7 @@ class _Flow:
     def __init__(self, view: TraversalView, boxes: Boxes) -> None:
         """Begin with what is there now."""
         self._boxes = boxes
-        self._consumers = view.topology.consumers
+        self._topology = view.topology
         self._inside = set(boxes)
         own = np.array(boxes, np.intp)
         some = view.waiting[own] > 0 if view.ready is None else (view.waiting[own] > 0) | view.ready[own]
@@ -285,16 +280,11 @@ class _Flow:
 
     def consumers(self, box: int) -> list[int]:
         """Return the boxes of the unit that read a box."""
-        return [one for one in self._consumers[box] if one in self._inside]
+        return [one for one in self._topology.consumers[box] if one in self._inside]
 
     def below(self, box: int) -> list[int]:
         """Return D(b)."""
-        found, pending = {box}, [box]
-        while pending:
-            new = [one for one in self.consumers(pending.pop()) if one not in found]
-            found.update(new)
-            pending += new
-        return sorted(found)  # boxes are numbered in topological order
+        return sorted(self._topology.downstream([box], self._inside))  # boxes are numbered in topological order
 
     def call(self, box: int) -> list[int]:
         """Empty a box into those that read it; return those of them at which nothing was before."""
